@@ -27,8 +27,8 @@ const (
 	// waiting records may reach before its saves pack them themselves, which
 	// slows those who save faster than the background packs.
 	packInline = 8
-	// purgeShare: a scope whose segments hold that many times fewer dead records
-	// than there are living ones, or more, is looked at by the merging.
+	// purgeShare: a scope whose segments hold that many times fewer deleted records
+	// than live ones, or more, is looked at by the merging.
 	purgeShare = 8
 	// maxScopesWaiting bounds the scopes that wait for the background. One more
 	// waits for its next save.
@@ -100,7 +100,7 @@ func (p *packer) saved(ctx context.Context, scope kv.Scope, s segment.Statistics
 	case p.reached(s, 1):
 		p.packs.add(scope)
 	}
-	// Those that died in the tail are gone when it is packed.
+	// Packing leaves out those that were deleted in the tail.
 	if inTail := min(s.Unpurged(), uint64(s.Tail())); (s.Unpurged()-inTail)*purgeShare > s.Documents {
 		p.merges.add(scope)
 	}

@@ -156,6 +156,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 	}
 	if !r.GetDryRun() {
 		s.metrics.Folded(prompt.Receipt.Batch)
+		s.metrics.Asked(prompt.Receipt.NewCalls, prompt.Receipt.NewFaults)
 	}
 	return convert.Prompt(prompt, request.Format), nil
 }

@@ -30,12 +30,17 @@ type talk struct {
 	preset  string
 	budget  int32
 
+	// asks takes the place of assemble where a run is replayed; nil is assemble.
+	asks func()
+
 	calls int
 	last  []*loombridgev1.Message
 	// What was counted: prompts, those that do not begin with the one before, with a
 	// batch in the receipt and without, and those that were refused.
 	prompts, batches, breaks, refused int
 	tokens                            int32
+	// onPrompt, if not nil, is shown each prompt.
+	onPrompt func(p *loombridgev1.AssembleResponse)
 }
 
 // say appends messages.
@@ -97,6 +102,9 @@ func (c *talk) assemble() *loombridgev1.AssembleResponse {
 		return nil
 	}
 	c.tokens = prompt.GetTokens().GetTokens()
+	if c.onPrompt != nil {
+		c.onPrompt(prompt)
+	}
 	settled := prompt.GetMessages()[:len(prompt.GetMessages())-1]
 	if prompt.GetReceipt().GetBatch() != nil {
 		c.batches++
@@ -326,7 +334,12 @@ func (c *talk) replay(run *replay.Run, prompts int) {
 		case "user":
 			message.Role, message.Observation = loombridgev1.Role_ROLE_USER, observed && acted
 		case "assistant":
-			if c.assemble(); c.prompts >= prompts {
+			if c.asks != nil {
+				c.asks()
+			} else {
+				c.assemble()
+			}
+			if c.prompts >= prompts {
 				return
 			}
 			message.Role = loombridgev1.Role_ROLE_ASSISTANT

@@ -44,6 +44,9 @@ func changeOf(r *loombridgev1.ConfigureSessionRequest) (change func(session.Conf
 		return nil, nil
 	}
 	change = func(c session.Config) (session.Config, error) {
+		if err := set.Prompt.Check("prompt"); err != nil {
+			return c, err
+		}
 		if r.GetReset_() {
 			c = session.Config{}
 		}

@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -219,4 +221,72 @@ func TestDiffPrompts(t *testing.T) {
 	if got := diff(base, send(same)); got.GetDifference().GetSection() != "history" {
 		t.Errorf("a new message: %v", got)
 	}
+}
+
+// fingerprint is the hash of a prompt's bytes.
+func fingerprint(tb testing.TB, p *loombridgev1.AssembleResponse) [32]byte {
+	tb.Helper()
+	all, err := proto.MarshalOptions{Deterministic: true}.Marshal(bytesOf(p))
+	must(tb, err)
+	return sha256.Sum256(all)
+}
+
+// Every prompt of recorded runs comes back byte for byte after the server and the store
+// were opened anew. A part of the runs by default, all with LOOM_SOAK_ROUNDS.
+func TestRecordedPromptsComeBackSoak(t *testing.T) {
+	dir := os.Getenv("LOOM_EVAL_DATA")
+	if dir == "" {
+		t.Skip("LOOM_EVAL_DATA does not name the folder with recorded runs")
+	}
+	every := 23
+	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
+		every = 1
+	}
+	runs := MustRuns(t, filepath.Join(dir, "trajectories", "mini_swe_dev.jsonl"))
+	type sent struct {
+		session, id string
+		sum         [32]byte
+	}
+	var prompts []sent
+	store := filepath.Join(t.TempDir(), "db")
+	folds := 0
+	t.Run("sent", func(t *testing.T) {
+		s := mustStartOn(t, store)
+		for i := 0; i < len(runs); i += every {
+			id := fmt.Sprintf("%d %s", i, runs[i].ID)
+			c := &talk{tb: t, server: s, session: id, budget: 32_000}
+			c.onPrompt = func(p *loombridgev1.AssembleResponse) {
+				prompts = append(prompts, sent{id, p.GetReceipt().GetPromptId(), fingerprint(t, p)})
+			}
+			c.replay(&runs[i], 1<<20)
+			folds += c.batches
+		}
+	})
+	back := 0
+	t.Run("after a restart", func(t *testing.T) {
+		s := mustStartOn(t, store)
+		for _, p := range prompts {
+			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+				AgentId: agent, SessionId: p.session, AsOf: &loombridgev1.AssembleRequest_AsOfPromptId{AsOfPromptId: p.id},
+			})
+			if err != nil || fingerprint(t, got) != p.sum {
+				t.Errorf("%s: prompt %s does not come back: %v", p.session, p.id, err)
+				continue
+			}
+			back++
+		}
+	})
+	t.Logf("%d of %d prompts of %d runs come back byte for byte, with %d batches of folds", back, len(prompts), (len(runs)+every-1)/every, folds)
+	if back != len(prompts) || len(prompts) == 0 || folds == 0 {
+		t.Errorf("%d of %d prompts, %d batches", back, len(prompts), folds)
+	}
+}
+
+// mustStartOn starts a server on a store that is opened and closed with the test.
+func mustStartOn(t *testing.T, store string) *servertest.Server {
+	t.Helper()
+	engine, err := rockskv.Open(store, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, engine.Close()) })
+	return servertest.Start(t, &servertest.Options{Engine: engine})
 }

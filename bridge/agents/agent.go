@@ -46,7 +46,7 @@ type ProvidedTool struct {
 	Description string
 	// Schema is the JSON Schema of its arguments, as the agent wrote it.
 	Schema string
-	// Level is how it is shown, as of tools.Descriptor; 0 is the first.
+	// Level is that of tools.Descriptor; 0 means the first level.
 	Level int
 	// RequiresApproval says that a person must agree to each call.
 	RequiresApproval bool
@@ -124,7 +124,7 @@ type Filter struct {
 	Capability string
 	// Kind and Parent are those of the agent.
 	Kind, Parent string
-	// Statuses are those that are welcome.
+	// Statuses selects agents with one of these.
 	Statuses []Status
 }
 
@@ -136,7 +136,7 @@ func (f Filter) match(a Agent) bool {
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, a.Status))
 }
 
-// check returns an error unless the agent may register so.
+// check returns an error if the registration is invalid.
 func (r Registration) check(id string, maxTools int) error {
 	switch {
 	case id == "":
@@ -151,8 +151,8 @@ func (r Registration) check(id string, maxTools int) error {
 	return nil
 }
 
-// listens tells whether a topic is among those of the registration. Native agents
-// write patterns otherwise than those of loom.v1.
+// listens tells whether the registration has a topic or a pattern that matches it. Native
+// agents and those of loom.v1 write patterns differently.
 func (r Registration) listens(topic string) bool {
 	return slices.ContainsFunc(r.Topics, func(text string) bool {
 		if !r.Exclusive {
@@ -163,8 +163,8 @@ func (r Registration) listens(topic string) bool {
 	})
 }
 
-// normalized returns a copy that shares nothing that can change, without what
-// is said twice, and with the tools' names among the capabilities.
+// normalized returns a deep copy without duplicates, and with the tools' names among the
+// capabilities.
 func (r Registration) normalized() Registration {
 	r.Topics = unique(r.Topics)
 	r.Tools = lastOfName(r.Tools)

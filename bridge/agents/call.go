@@ -12,12 +12,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// DefaultCallTimeout ends a call that names no limit of its own: nobody else
-// would end it.
+// DefaultCallTimeout ends a call without a limit of its own, which would otherwise wait
+// for ever.
 const DefaultCallTimeout = 30 * time.Second
 
-// MaxCallTimeout bounds every call: callers may name any number, and what waits
-// holds memory and a place among the pending calls of the agent.
+// MaxCallTimeout bounds the limit of every call: a waiting call holds memory and a place
+// among the pending calls of the agent.
 const MaxCallTimeout = time.Hour
 
 // ToolCall is a tool call for an agent to answer. Nothing in it is checked.
@@ -72,7 +72,7 @@ type ToolResult struct {
 
 // PushedCall is a call on its way through a link.
 type PushedCall struct {
-	// ID is ours and can't be guessed. The answer must carry it.
+	// ID is made by the directory and can't be guessed. The answer must have it.
 	ID string
 	ToolCall
 	// Deadline is when the caller stops waiting.
@@ -141,7 +141,7 @@ func (d *Directory) Send(tenant, id string, e events.Event) error {
 	}
 }
 
-// busy says whose queue is full.
+// busy is an ErrBusy that names the agent whose queue is full.
 func busy(id string, err error) error {
 	if errors.Is(err, errFull) {
 		return fmt.Errorf("%w: %s", ErrBusy, id)
@@ -149,7 +149,7 @@ func busy(id string, err error) error {
 	return err
 }
 
-// push puts a call on its way and returns its id and where the outcome comes.
+// push queues a call and returns its id and the channel of its outcome.
 func (l *Link) push(c ToolCall, deadline time.Time) (string, <-chan outcome, error) {
 	id, answer, size := rand.Text(), make(chan outcome, 1), c.size()
 	l.mu.Lock()
@@ -193,7 +193,7 @@ func (l *Link) await(ctx context.Context, id string, answer <-chan outcome) (Too
 	return ToolResult{}, ctx.Err()
 }
 
-// settle takes a call out of the pending ones; nil if it is not among them.
+// settle removes a call from the pending ones; nil if it is not pending.
 func (l *Link) settle(id string) chan<- outcome {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Limits of the changes that nobody was told of yet.
+// Limits of the changes that wait to be reported.
 const (
 	// maxChanges is more than all agents of a tenant that come back at once.
 	maxChanges = 1 << 16
-	// maxChangesBytes lets that many with short names wait, and few long ones.
+	// maxChangesBytes bounds their memory: enough for maxChanges with short names.
 	maxChangesBytes = 16 << 20
 	// changeBytes is roughly what a change takes beside its texts.
 	changeBytes = 128
@@ -25,8 +25,8 @@ const (
 	MaxChangeCapabilityBytes = 8 << 10
 )
 
-// Change is what became of an agent. It shares nothing with its registration,
-// which may be large and gone.
+// Change is a new status of an agent. It shares no memory with the registration, which
+// may be large.
 type Change struct {
 	// AgentID names the agent within its tenant.
 	AgentID string
@@ -41,7 +41,7 @@ type Change struct {
 	LastSeen time.Time
 }
 
-// changes tells the owner of the directory what happened, in order.
+// changes reports changes to Options.OnChange, in order.
 type changes struct {
 	tell   func(tenant string, c Change)
 	logger *slog.Logger
@@ -63,8 +63,8 @@ func newChanges(tell func(string, Change), logger *slog.Logger) *changes {
 	return &changes{tell: tell, logger: logger, ready: make(chan struct{}, 1)}
 }
 
-// report tells what the entry's status has become, if it is another than
-// before. The caller holds mu.
+// report queues a change if the entry's status differs from the last one reported. The
+// caller holds mu.
 func (d *Directory) report(e *directoryEntry) {
 	status := e.statusAt(d.now(), d.opts.MissedHeartbeats)
 	if e.hidden || e.told && e.status == status {
@@ -74,7 +74,7 @@ func (d *Directory) report(e *directoryEntry) {
 	d.changes.add(e)
 }
 
-// change is what is told of the entry as it is now.
+// change returns the change that describes the entry as it is.
 func (e *directoryEntry) change() change {
 	return change{e.tenant.tenant, Change{
 		AgentID:      e.id,
@@ -86,7 +86,7 @@ func (e *directoryEntry) change() change {
 	}}
 }
 
-// firstOf copies as many names as a change may have.
+// firstOf copies the first names, as many as a change may have.
 func firstOf(capabilities []string) []string {
 	var names []string
 	room := MaxChangeCapabilityBytes
@@ -131,8 +131,8 @@ func (c *changes) full(share float64) bool {
 	return float64(len(c.waiting)) > share*maxChanges || float64(c.bytes) > share*maxChangesBytes
 }
 
-// shrink leaves out the changes that a later one of the same agent has
-// overtaken, and then the oldest until there is room for a while.
+// shrink drops changes that have a later one of the same agent, and then the oldest ones
+// until a good part of the room is free.
 func (c *changes) shrink() {
 	const roomy = 7.0 / 8
 	type agent struct{ tenant, id string }
@@ -171,7 +171,7 @@ func (c *changes) close() {
 	notify(c.ready)
 }
 
-// run hands out what waits until the end.
+// run reports what is queued until the directory is closed.
 func (c *changes) run() {
 	for range c.ready {
 		for next, ok := c.next(); ok; next, ok = c.next() {
@@ -179,7 +179,7 @@ func (c *changes) run() {
 		}
 		lost, closed := c.state()
 		if lost > 0 {
-			c.logger.Warn("changes of agents' statuses were lost: whoever is told takes too long", "lost", lost)
+			c.logger.Warn("changes of agents' statuses were dropped, because the receiver is too slow", "lost", lost)
 		}
 		if closed {
 			return

@@ -15,12 +15,12 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultIdleRegistration outlasts every reconnect of an agent that still
-	// runs.
+	// DefaultIdleRegistration is longer than an agent that still runs takes to
+	// reconnect.
 	DefaultIdleRegistration = 10 * time.Minute
-	// DefaultMissedHeartbeats tells a dead agent from a slow one.
+	// DefaultMissedHeartbeats is enough for a slow agent not to count as inactive.
 	DefaultMissedHeartbeats = 3
-	// DefaultMaxAgents is more than one server is measured with.
+	// DefaultMaxAgents is more than one server has been measured with.
 	DefaultMaxAgents = 20_000
 	// DefaultMaxStreams leaves room for agents with several streams.
 	DefaultMaxStreams = 2 * DefaultMaxAgents
@@ -37,10 +37,10 @@ const (
 	DefaultMaxTenantToolBytes = 4 << 20
 	// DefaultMaxBytes bounds what the registrations of one tenant keep in memory.
 	DefaultMaxBytes = 256 << 20
-	// DefaultQueueCalls holds all calls that a stream may have yet to answer: a burst
-	// that comes faster than the stream is written is no reason to refuse any.
+	// DefaultQueueCalls is DefaultPendingCalls, so that a burst that comes faster than
+	// the stream can be written is queued and not refused.
 	DefaultQueueCalls = DefaultPendingCalls
-	// DefaultPendingCalls bounds the calls that one stream has yet to answer.
+	// DefaultPendingCalls bounds the unanswered calls of one stream.
 	DefaultPendingCalls = 4096
 	// DefaultPendingBytes bounds what those calls hold: many of the largest.
 	DefaultPendingBytes = 64 << 20
@@ -59,8 +59,8 @@ const queueDirect = 64
 type Options struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// EventTime is the clock of events, which never goes back: what a stream was
-	// given before another one took over from it is told by it. Default Now.
+	// EventTime is the clock of events, which never goes back. It tells which events a
+	// stream was sent before another one took over. Default Now.
 	EventTime func() time.Time
 	// IdleRegistration is how long a registration outlives the last stream, or
 	// waits for the first. Default DefaultIdleRegistration.
@@ -84,17 +84,16 @@ type Options struct {
 	// Catalogue rules which names tools can have, and gets the directory as a supplier
 	// of tools. Default: one without tools of the server.
 	Catalogue *tools.Catalogue
-	// KeepTools is how long it is known which agent provided a tool after it
-	// registered last, also across restarts. Default DefaultKeepTools.
+	// KeepTools is how long the provider of a tool is remembered after its last
+	// registration, also across restarts. Default DefaultKeepTools.
 	KeepTools time.Duration
 	// MaxBytes bounds the registrations of a tenant. Default DefaultMaxBytes.
 	MaxBytes int
 	// QueueCalls bounds the calls that wait to be sent on one stream. Default
 	// DefaultQueueCalls.
 	QueueCalls int
-	// PendingCalls bounds the calls that one stream has yet to answer, those that
-	// wait to be sent among them. The agents that call share them. Default
-	// DefaultPendingCalls.
+	// PendingCalls bounds the unanswered calls of one stream, including those that wait
+	// to be sent. The calling agents share them. Default DefaultPendingCalls.
 	PendingCalls int
 	// PendingBytes bounds the bytes of those calls; one call is always taken.
 	// Default DefaultPendingBytes.
@@ -102,18 +101,18 @@ type Options struct {
 	// MaxCalls bounds the calls of all tenants that wait for agents. Tenants and the
 	// agents that call share them. Default DefaultMaxCalls.
 	MaxCalls int
-	// OneTenant keeps no calls for other tenants: there are none.
+	// OneTenant says that there is one tenant only, so no calls are reserved for others.
 	OneTenant bool
 	// KeepGaps is how long a gap waits to be taken. Default DefaultKeepGaps.
 	KeepGaps time.Duration
 	// OnChange is called after the status of an agent changed, in order, one call
-	// after another, on a goroutine of the directory and without its locks. One
-	// that leaves the directory is Disconnected. While it takes its time changes
-	// wait; beyond a limit only the last of each agent is kept, and then the oldest
-	// are lost. Closing the directory reports nothing, and waits for a call under
-	// way. Default nil: nobody is told.
+	// after another, on a goroutine of the directory and without its locks. An agent
+	// that leaves the directory is Disconnected. While a call runs, changes are queued;
+	// beyond a limit only the last one of each agent is kept, and then the oldest are
+	// dropped. Closing the directory reports nothing, and waits for a running call.
+	// Default nil: no calls.
 	OnChange func(tenant string, c Change)
-	// Logger gets what can't be returned to anybody. Default: silent.
+	// Logger receives errors that can't be returned to a caller. Default: silent.
 	Logger *slog.Logger
 }
 
@@ -318,8 +317,8 @@ func (d *Directory) List(tenant string, f Filter) []Agent {
 	return found
 }
 
-// agents returns the agents of a tenant in no order. It does no more than it must
-// under the lock, for which all others wait.
+// agents returns the agents of a tenant in no order. It does as little as possible under
+// the lock, which all calls share.
 func (d *Directory) agents(tenant string) (found []Agent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -335,8 +334,8 @@ func (d *Directory) agents(tenant string) (found []Agent) {
 	return found
 }
 
-// Tools returns the tools of the agents with an open stream, by name. Of those
-// with one name it is the one that a call would reach.
+// Tools returns the tools of the agents with an open stream, by name. Of several with
+// one name it returns the one that a call would reach.
 func (d *Directory) Tools(tenant string) []AgentTool {
 	found := d.tools(tenant)
 	slices.SortFunc(found, func(a, b AgentTool) int { return strings.Compare(a.Name, b.Name) })
@@ -360,8 +359,9 @@ func (d *Directory) tools(tenant string) []AgentTool {
 	return found
 }
 
-// Awaits tells whether an agent that has registered, and has no stream but may come
-// back, listens to a topic. Just after the directory was made any agent may be one.
+// Awaits tells whether a registered agent without a stream, which may come back, listens
+// to a topic. Shortly after the directory was made the answer is always true, because any
+// agent may come back.
 func (d *Directory) Awaits(tenant, topic string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

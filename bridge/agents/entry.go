@@ -11,8 +11,8 @@ import (
 type tenantAgents struct {
 	tenant string
 	agents map[string]*directoryEntry
-	// providers are those of each tool, in the order in which they came to provide
-	// it, and names those of each name that models call tools by.
+	// providers are the agents that provide each tool, in the order of their
+	// registrations; names are those by the name that models call the tool by.
 	providers, names providers
 	toolBytes        *share.Pool
 	tools            int // of all registrations
@@ -20,7 +20,7 @@ type tenantAgents struct {
 	bytes            int // of all registrations
 }
 
-// provider is an agent with a tool, and the tool's place in its registration.
+// provider is an agent with a tool, and the tool's index in its registration.
 type provider struct {
 	entry *directoryEntry
 	place int
@@ -62,7 +62,7 @@ func (d *Directory) entryOf(l *Link) *directoryEntry {
 	return e
 }
 
-// entryToOpen returns the entry for one more stream, a new one if need be.
+// entryToOpen returns the entry for one more stream, a new one if there is none.
 func (d *Directory) entryToOpen(tenant, id string) (*directoryEntry, error) {
 	if d.closed {
 		return nil, ErrClosed
@@ -76,8 +76,8 @@ func (d *Directory) entryToOpen(tenant, id string) (*directoryEntry, error) {
 	return d.add(tenant, id, 0)
 }
 
-// entryToRegister returns the entry for a registration of a size and with a
-// number of tools, a new one if need be.
+// entryToRegister returns the entry for a registration of a size and with a number of
+// tools, a new one if there is none.
 func (d *Directory) entryToRegister(tenant, id string, size, tools int) (*directoryEntry, error) {
 	if d.closed {
 		return nil, ErrClosed
@@ -98,7 +98,7 @@ func (d *Directory) entryToRegister(tenant, id string, size, tools int) (*direct
 	return e, nil
 }
 
-// add makes an entry where there is room for one with a registration of a size.
+// add makes an entry, if the tenant has room for a registration of that size.
 func (d *Directory) add(tenant, id string, size int) (*directoryEntry, error) {
 	h := d.tenants[tenant]
 	if h == nil {
@@ -121,7 +121,7 @@ func (d *Directory) add(tenant, id string, size int) (*directoryEntry, error) {
 	return e, nil
 }
 
-// remove takes an entry without links away.
+// remove deletes an entry without links.
 func (d *Directory) remove(e *directoryEntry) {
 	e.unregister(d.opts.Catalogue.Called)
 	h := e.tenant
@@ -132,8 +132,8 @@ func (d *Directory) remove(e *directoryEntry) {
 	}
 }
 
-// leave takes an agent out of the directory, and reports it; streams that are
-// open keep the entry, out of sight.
+// leave takes an agent out of the directory, and reports it. While streams are open, the
+// entry stays, but is hidden.
 func (d *Directory) leave(e *directoryEntry) {
 	if e.status != Disconnected {
 		e.status = Disconnected
@@ -230,8 +230,8 @@ func (e *directoryEntry) statusAt(now time.Time, missed int) Status {
 	return Idle
 }
 
-// Count is how many agents of all tenants the directory has, and how many of them
-// have a stream open.
+// Count returns the number of agents of all tenants, and how many of them have an open
+// stream.
 func (d *Directory) Count() (known, attached int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,7 @@ var (
 	ErrNotFound = errors.New("agents: not found")
 	// ErrNotConnected: the agent has no open stream, or lost it during the call.
 	ErrNotConnected = errors.New("agents: not connected")
-	// ErrBusy: too much waits for the agent already.
+	// ErrBusy: a queue of the agent is full.
 	ErrBusy = errors.New("agents: agent is busy")
 	// ErrClosed: the directory is closed.
 	ErrClosed = errors.New("agents: directory is closed")
@@ -27,8 +27,8 @@ func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
 // ErrNotConnected. Its text is shown to callers as it is.
 type NotConnectedError struct {
 	Agent string
-	// Sent says that the agent may have got the call before its stream ended, so
-	// that it may have taken effect. False: it was never sent.
+	// Sent says that the agent may have received the call before its stream ended, so
+	// the call may have taken effect. False: it was never sent.
 	Sent bool
 }
 
@@ -37,15 +37,16 @@ func (e *NotConnectedError) Error() string { return "agent " + e.Agent + " is no
 // Is makes errors.Is(err, ErrNotConnected) true.
 func (e *NotConnectedError) Is(target error) bool { return target == ErrNotConnected }
 
-// ErrTaken: the name of a tool belongs to somebody else. It comes as a *TakenError.
+// ErrTaken: another agent or the server has the name of a tool. It comes as a
+// *TakenError.
 var ErrTaken = errors.New("agents: name of a tool is taken")
 
-// TakenError says whose the name of a tool is. It is an ErrTaken.
+// TakenError says who has the name of a tool. It is an ErrTaken.
 type TakenError struct {
 	// Tool is the name that was refused.
 	Tool string
-	// By is the tool that models call by the same name, and Agent who has it; both
-	// are empty for a tool of the server.
+	// By is the tool that has the name or one that models write alike, and Agent the
+	// agent that provides it; both are empty for a tool of the server.
 	By, Agent string
 }
 

@@ -14,25 +14,25 @@ import (
 
 // Pace of storing gaps.
 const (
-	// flushPause is the least time between two commits: how much a kill may
-	// forget. One commit serves all streams that were marked meanwhile.
+	// flushPause is the least time between two commits, and so how much a killed
+	// process loses. One commit stores all streams that were marked meanwhile.
 	flushPause = 10 * time.Millisecond
 	// flushBytes ends a commit: a larger one is not faster.
 	flushBytes = 4 << 20
-	// flushRate, in bytes a second, stretches the pause where marks are large and
-	// many, so that they leave the disk to what matters more.
+	// flushRate, in bytes a second, makes the pause longer after large commits, so that
+	// gaps do not slow down more important writes.
 	flushRate = 8 << 20
 	// flushRetry is the pause after a failure.
 	flushRetry = time.Second
 )
 
-// The upkeep of gaps that nobody comes for.
+// The upkeep of gaps that no stream takes.
 const (
 	upkeepEvery = time.Minute
 	// upkeepBatch bounds the gaps that are looked at in one commit.
 	upkeepBatch = 256
-	// refreshes is how often a gap that stays open is written anew while it may be
-	// kept, so that it does not look forgotten.
+	// refreshes is how often the gap of an open stream is written again within the time
+	// that a gap is kept, so that it does not look old.
 	refreshes = 4
 )
 
@@ -70,8 +70,8 @@ func (k *gapKeeper) run() {
 	}
 }
 
-// pause waits; it is cut short when somebody waits for the next commit. False
-// means that the keeper is closed.
+// pause waits, but no longer than until somebody waits for the next commit. False means
+// that the keeper is closed.
 func (k *gapKeeper) pause(wait time.Duration) bool {
 	if wait <= 0 {
 		return true
@@ -164,8 +164,8 @@ func (k *gapKeeper) commit(tenant string, writes []gapWrite) error {
 	})
 }
 
-// settle tells those who wait, and drops what needs no memory any more. What
-// could not be stored is tried again while its stream is open.
+// settle wakes those who wait for the commit, and drops slots whose stream is closed.
+// Slots that could not be stored are tried again while their stream is open.
 func (k *gapKeeper) settle(writes []gapWrite, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -192,8 +192,7 @@ func (k *gapKeeper) settle(writes []gapWrite, err error) {
 	}
 }
 
-// upkeep writes open gaps anew that begin to look forgotten, and deletes those
-// that are.
+// upkeep writes open gaps again before they look old, and deletes those that are old.
 func (k *gapKeeper) upkeep() {
 	for tenant, from := range k.refresh() {
 		next, err := k.sweepLeased(tenant, from)
@@ -210,8 +209,8 @@ func (k *gapKeeper) upkeep() {
 	}
 }
 
-// refresh marks what has to be written anew, ends what nobody will end any more,
-// and returns where to sweep.
+// refresh marks the slots to write again, ends those whose stream was closed without
+// EndGap, and returns where to sweep.
 func (k *gapKeeper) refresh() map[string][]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -227,7 +226,7 @@ func (k *gapKeeper) refresh() map[string][]byte {
 	return maps.Clone(k.sweeps)
 }
 
-// endClosed ends the streams that were closed by a time, with their last mark; it
+// endClosed ends, with their last mark, the streams that were closed before a time. It
 // tells whether that changes what is stored.
 func (s *gapSlot) endClosed(by time.Time) (changed bool) {
 	for _, st := range slices.Backward(slices.Clone(s.streams)) {
@@ -288,8 +287,8 @@ func (k *gapKeeper) sweepTenant(ctx context.Context, tenant string, from []byte)
 	return next, err
 }
 
-// forgotten tells whether a stored gap is too old to be taken. One that can't be
-// read stays for whoever takes it, who hears of it.
+// forgotten tells whether a stored gap is too old to be taken. One that can't be read is
+// not: TakeGap reports it.
 func (k *gapKeeper) forgotten(value []byte) bool {
 	g, err := decodeGap(value)
 	return err == nil && k.now().Sub(g.gap().Ended) > k.keep

@@ -9,25 +9,24 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Gap is how far an agent had been served when its stream ended. It belongs to
-// the agent, not to the stream: at most one waits to be taken.
+// Gap says which events an agent had been sent when its stream ended. It belongs to the
+// agent, not to the stream: an agent has at most one.
 type Gap struct {
-	// Ended is when the stream ended or, where nobody saw it end, when it was
+	// Ended is when the stream ended or, if the process was killed, when the stream was
 	// last marked.
 	Ended time.Time
-	// Since is a time of the stream's own choice: what it had been given of topics
-	// that are not in Delivered is older.
+	// Since is a time that the stream chose: the events that it was sent of topics that
+	// are not in Delivered are older.
 	Since time.Time
 	// Delivered has the last sequence sent of each topic.
 	Delivered map[string]uint64
-	// RecentIDs are ids of the last events sent, the newest last. They are stored
-	// when the stream ends and not before: one that died with its process leaves
-	// none.
+	// RecentIDs are ids of the last events sent, the newest last. They are stored when
+	// the stream ends, so there are none after the process was killed.
 	RecentIDs []string
 }
 
-// gapOwner is the system scope of a tenant's gaps. They share one, so that a
-// thousand of them are one commit with one guard.
+// gapOwner is the system scope of a tenant's gaps. They share one, so that a thousand of
+// them can be written by one commit with one guard.
 const gapOwner = "gaps"
 
 // Tag of the gaps' scope (memory/FORMAT.md).
@@ -47,20 +46,19 @@ func gapRef(tenant string) kv.Ref {
 
 func (k gapKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagGap, k.agent[:]) }
 
-// TakeGap returns the gap of an agent and forgets it, so that it is taken once,
-// even if the process is killed right after. False means that there is none:
-// the last stream ended as it should, the gap was taken, or it is older than
-// Options.KeepGaps. Where nothing waits and a stream of the agent seems to be
-// open still, the new one takes over from it: what it has been given so far is
-// the gap, and what is marked for it counts again only when the new one has
-// ended. Either way the streams that are open are told (Link.GapTaken). So call
-// TakeGap once for each new stream, before that stream is marked for the first
-// time.
+// TakeGap returns the gap of an agent and deletes it, so that it is taken once, even if
+// the process is killed right after. False means that there is none: the last stream
+// ended in order, the gap was taken, or it is older than Options.KeepGaps.
 //
-// The end of ctx takes nothing back: the gap is the caller's all the same. A gap
-// that comes with an error counts as well, but may be taken once more after a
-// kill, because it could not be deleted in the store. A gap that can't be read is
-// gone; the error is an ErrDamaged then.
+// If there is no gap and a stream of the agent still seems to be open, the new stream
+// takes over from it: the gap is what the old stream has been sent, and later marks of
+// the old stream count again only when the new one has ended. In both cases the open
+// streams are told (Link.GapTaken). So call TakeGap once for each new stream, before its
+// first mark.
+//
+// If ctx ends, the gap is taken all the same. A gap that comes with an error is valid,
+// but could not be deleted in the store, so it may be taken again after a kill. If a gap
+// can't be read, it is lost, and the error is an ErrDamaged.
 func (d *Directory) TakeGap(ctx context.Context, tenant, id string) (Gap, bool, error) {
 	if id == "" {
 		return Gap{}, false, nil // it names nobody
@@ -75,37 +73,35 @@ func (d *Directory) TakeGap(ctx context.Context, tenant, id string) (Gap, bool, 
 	return g, true, err
 }
 
-// MarkGap says what the link has been given so far, in place of what was said
-// before; Ended is ignored. It is in memory at once. What the newest link that
-// was marked has been given is stored soon, if its places or its Since have
-// changed. What is over the limits is forgotten. A link without an id, and one
-// that was ended, are ignored.
+// MarkGap sets what the link has been sent so far; Ended is ignored. It takes effect in
+// memory at once. For the newest marked link it is stored soon after, if the sequences or
+// Since have changed. What exceeds the limits is dropped. Links without an id, and those
+// that were ended, are ignored.
 func (d *Directory) MarkGap(l *Link, g Gap) {
 	d.gaps.mark(l, func(m *marks) bool { return m.replace(g) })
 }
 
-// MarkSent adds one event to what the link has been given, as cheaply as it can
-// be done for every event. One without a place in its topic comes with an empty
-// topic, one without an id with an empty id. Sequences only rise.
+// MarkSent adds one event to what the link has been sent. It is cheap enough to be called
+// for every event. An event without a sequence has an empty topic, and one without an id
+// an empty id. Sequences only rise.
 func (d *Directory) MarkSent(l *Link, topic string, sequence uint64, eventID string) {
 	d.gaps.mark(l, func(m *marks) bool { return m.sent(topic, sequence, eventID) })
 }
 
-// MarkSince moves the Since of what the link has been given forward; an earlier
-// one changes nothing.
+// MarkSince raises Gap.Since of the link; an earlier time changes nothing.
 func (d *Directory) MarkSince(l *Link, since time.Time) {
 	d.gaps.mark(l, func(m *marks) bool { return m.raise(since) })
 }
 
-// EndGap says how the link ends: abnormally, and its gap waits to be taken, or
-// as it should, and there is none. Call it once, before Close or right after; a
-// link closed without it counts as ended with its last mark. A link that a newer
-// one has taken over from is ignored, and so is one that was never marked. When
-// EndGap returns nil it is stored, and survives a kill.
+// EndGap says how the link ends: abnormally, so that there is a gap to take, or in order,
+// so that there is none. Call it once, before Close or right after; a link that is closed
+// without it ends abnormally with its last mark. Links that a newer one has taken over
+// from, and those that were never marked, are ignored. When EndGap returns nil, the gap
+// is stored and survives a kill.
 //
-// Where an older link of the agent is still open, the agent is served by that one
-// from then on: what it has been given is stored instead. The gap of the one that
-// broke waits in memory then, for a stream that comes back.
+// If an older link of the agent is still open, that one continues to serve the agent, and
+// its marks are stored instead. The gap of the link that broke then stays in memory until
+// a new stream takes it.
 func (d *Directory) EndGap(ctx context.Context, l *Link, abnormal bool) error {
 	if err := d.gaps.finish(ctx, l, abnormal); err != nil {
 		return fmt.Errorf("agents: end gap: %w", err)

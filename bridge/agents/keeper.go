@@ -11,9 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
-// gapKeeper keeps the gaps of streams that are open, or were until just now, in
-// memory, and sees to it that they are stored. Only its own goroutine writes
-// them, so that what is stored never goes back in time.
+// gapKeeper has the gaps of open and recently closed streams in memory, and stores them.
+// Only its own goroutine writes them, so that an older gap never replaces a newer one.
 type gapKeeper struct {
 	engine kv.Engine
 	writer *kv.Writer
@@ -53,7 +52,7 @@ func newGapKeeper(engine kv.Engine, writer *kv.Writer, opts Options) *gapKeeper 
 	}
 }
 
-// mark changes what a link has been given.
+// mark changes the marks of a link.
 func (k *gapKeeper) mark(l *Link, change func(*marks) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,7 +85,7 @@ func (k *gapKeeper) touch(key gapKey, s *gapSlot) {
 	}
 }
 
-// finish ends what a link has been given and waits until that is stored.
+// finish ends the marks of a link and waits until they are stored.
 func (k *gapKeeper) finish(ctx context.Context, l *Link, abnormal bool) error {
 	k.mu.Lock()
 	s := k.slots[l.gap]
@@ -121,7 +120,7 @@ func (k *gapKeeper) storeAndUnlock(ctx context.Context, key gapKey, s *gapSlot) 
 	}
 }
 
-// leave notes that a link was closed. How it ended may still be said.
+// leave notes that a link was closed. EndGap may still follow.
 func (k *gapKeeper) leave(l *Link) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,9 +132,8 @@ func (k *gapKeeper) leave(l *Link) {
 // takeTime bounds the wait for the store when a gap is taken.
 const takeTime = 10 * time.Second
 
-// take returns the gap of an agent and deletes it. The taker may go away
-// meanwhile, and still has it then: nobody else would. A gap with an error was
-// taken, but it may be stored still.
+// take returns the gap of an agent and deletes it, also if the taker's ctx ends
+// meanwhile. A gap with an error was taken, but may still be stored.
 func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeTime)
 	defer cancel()
@@ -158,8 +156,8 @@ func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
 	return g, true, err
 }
 
-// takeStored takes a gap of which nothing is in memory: that of a process before
-// this one, or of a stream that ended a while ago.
+// takeStored takes a gap that is in the store only: that of an earlier process, or of a
+// stream that ended some time ago.
 func (k *gapKeeper) takeStored(ctx context.Context, key gapKey) (g Gap, found bool, err error) {
 	ref := gapRef(key.tenant)
 	if ref.Scope.Validate() != nil {
@@ -186,7 +184,7 @@ func (k *gapKeeper) takeStored(ctx context.Context, key gapKey) (g Gap, found bo
 	return g, found, errors.Join(err, unreadable)
 }
 
-// forget deletes the gap of an agent, whoever has it.
+// forget deletes the gap of an agent, in memory and in the store.
 func (k *gapKeeper) forget(ctx context.Context, tenant, id string) error {
 	key := newGapKey(tenant, id)
 	k.mu.Lock()
@@ -209,7 +207,7 @@ func (k *gapKeeper) close() {
 	close(k.done)
 }
 
-// notify puts a token where there is room for one and none yet.
+// notify puts a token into a channel with room for one, unless there is one.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -18,7 +18,7 @@ import (
 const DefaultKeepTools = 24 * time.Hour
 
 const (
-	// knownFlush is how late tools are stored: a killed process forgets no more.
+	// knownFlush is how late tools are stored: a killed process loses no more.
 	knownFlush = 200 * time.Millisecond
 	// knownBatch bounds the tools of one commit, and those that are looked at when
 	// old ones are deleted.
@@ -39,8 +39,8 @@ const (
 	fieldKnownTime
 )
 
-// knownTools remember which agent provided a tool, so that after a restart a tool
-// whose agent is not back yet is told from one that nobody has.
+// knownTools remember which agent provided a tool. After a restart they tell a tool whose
+// agent has not reconnected yet from a tool that does not exist.
 type knownTools struct {
 	engine kv.Engine
 	writer *kv.Writer
@@ -71,7 +71,7 @@ func newKnownTools(engine kv.Engine, writer *kv.Writer, o Options) *knownTools {
 
 func (k knownKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagKnown, k.name[:]) }
 
-// nobody provides a tool that is to be forgotten.
+// nobody is the provider of a tool that is to be deleted.
 const nobody = ""
 
 // provides notes an agent's tools. They are stored a little later.
@@ -166,7 +166,7 @@ func (k *knownTools) take() (tenant string, batch map[knownKey]string) {
 	return tenant, batch
 }
 
-// commit writes the tools whose provider is another one, or was noted long ago.
+// commit writes the tools whose stored provider is another one, or was noted long ago.
 func (k *knownTools) commit(tenant string, batch map[knownKey]string) error {
 	if !k.room(tenant, len(batch)) {
 		return nil

@@ -94,8 +94,7 @@ func (l *Link) overdueAt(missed int) time.Time {
 	return l.lastBeat.Add(time.Duration(missed) * l.heartbeat)
 }
 
-// Generation numbers the link among all of this directory; a later one is
-// higher.
+// Generation is the number of the link in this directory; later links have higher ones.
 func (l *Link) Generation() uint64 { return l.generation }
 
 // Registration returns the agent's registration as it was when the link was
@@ -122,8 +121,8 @@ func (l *Link) SetTopics(topics []string) {
 // Done is closed when the link is, by its owner or with the directory.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
-// GapTaken is closed when a newer stream of the agent goes on from what this one
-// was given: from then on that one answers for what was missed before.
+// GapTaken is closed when a newer stream of the agent has taken this one's gap (TakeGap).
+// From then on the newer stream delivers what was missed.
 func (l *Link) GapTaken() <-chan struct{} { return l.gapTaken }
 
 // GapTakenAt is when GapTaken was closed; zero as long as it is open.
@@ -136,7 +135,7 @@ func (l *Link) GapTakenAt() time.Time {
 	}
 }
 
-// Heartbeat says that the agent is alive.
+// Heartbeat notes a heartbeat of the agent.
 func (l *Link) Heartbeat() {
 	d := l.directory
 	d.mu.Lock()
@@ -159,16 +158,15 @@ func (l *Link) Leave() {
 	l.Close()
 }
 
-// Close ends the link: the calls that wait for it fail at once with a
-// *NotConnectedError, and it leaves the directory. Nothing that belongs to another link changes. Closing twice is
-// harmless.
+// Close ends the link: its pending calls fail at once with a *NotConnectedError, and it
+// leaves the directory. Other links don't change. Closing twice is harmless.
 func (l *Link) Close() {
 	if l.directory.detach(l) {
 		l.stop()
 	}
 }
 
-// stop ends what hangs on the link. Call it once.
+// stop ends the link's calls. Call it once.
 func (l *Link) stop() {
 	l.mu.Lock()
 	l.ended = true
@@ -216,7 +214,7 @@ func (d *Directory) detach(l *Link) bool {
 	return true
 }
 
-// seen notes a sign of life.
+// seen notes when the agent was last active.
 func (d *Directory) seen(l *Link) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limits of a gap: what is over them is forgotten, the oldest first.
+// Limits of a gap: what exceeds them is dropped, the oldest first.
 const (
 	// MaxGapTopics bounds the topics that a gap remembers.
 	MaxGapTopics = 512
@@ -20,8 +20,8 @@ const (
 	MaxGapIDBytes = 256
 )
 
-// marks is what a stream has been given so far. It grows to twice its limits
-// before it is cut, so that a mark costs the same however many there are.
+// marks says what a stream has been sent so far. It grows to twice its limits before it
+// is cut, so that the cost of a mark does not depend on their number.
 type marks struct {
 	since  time.Time
 	topics map[string]topicMark
@@ -31,8 +31,8 @@ type marks struct {
 
 type topicMark struct{ sequence, at uint64 }
 
-// sent notes one event; it tells whether that is worth storing. The id alone is
-// not: what was sent is told by its place in the topic.
+// sent notes one event, and tells whether the marks must be stored. They need not be for
+// an id alone, because the sequence says what was sent.
 func (m *marks) sent(topic string, sequence uint64, id string) bool {
 	m.remember(id)
 	return m.reached(topic, sequence)

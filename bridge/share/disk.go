@@ -8,27 +8,27 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// DefaultDiskEvery is the time between two measurements of what tenants store. Until
-// the next one a tenant may go beyond its share, by less than is kept for others.
+// DefaultDiskEvery is the time between two measurements of what tenants store. In
+// between a tenant can exceed its share, by less than is reserved for others.
 const DefaultDiskEvery = 10 * time.Second
 
 // Disk is a store whose tenants share its disk.
 type Disk struct {
 	Engine kv.Engine
-	// Tenants returns those that share it.
+	// Tenants returns the tenants that share the disk.
 	Tenants func() []string
-	// BlobBytes returns what an owner's blobs take, which the engine does not tell.
+	// BlobBytes returns the bytes of an owner's blobs, which the engine does not know.
 	BlobBytes func(ctx context.Context, scope kv.Scope) (int64, error)
-	// MaxBytes is what all tenants may store; 0 is as much as there is room for.
+	// MaxBytes is what all tenants together may store; 0: as much as the disk has room for.
 	MaxBytes int64
 	// Every is the time between two measurements. Default DefaultDiskEvery.
 	Every time.Duration
-	// Logger hears of measurements that fail.
+	// Logger receives measurements that fail.
 	Logger *slog.Logger
 }
 
-// Watch measures what tenants store, now and again, until stop is called. It does
-// nothing for a nil quota, without tenants, and where the engine can't tell sizes.
+// Watch measures from time to time what tenants store, until stop is called. It does
+// nothing without a quota, without tenants, or if the engine can't tell sizes.
 func (q *Quota) Watch(d Disk) (stop func() error) {
 	sizer, ok := d.Engine.(kv.Sizer)
 	if !ok || q == nil || d.Tenants == nil {

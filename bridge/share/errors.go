@@ -5,18 +5,18 @@ import (
 	"fmt"
 )
 
-// ErrExhausted: the share of a tenant or of an agent is used up, or everything
-// is taken. It comes as an *ExhaustedError.
+// ErrExhausted: a tenant or an agent has used up its share, or all units are taken. It
+// comes as an *ExhaustedError.
 var ErrExhausted = errors.New("share: exhausted")
 
-// ErrQuota: the same of a pool whose units nobody gives back by himself, such as
-// stored bytes. It is an ErrExhausted.
+// ErrQuota is an ErrExhausted of units that are not given back by waiting, such as
+// stored bytes.
 var ErrQuota = errors.New("share: quota exceeded")
 
-// Whose says what ended: everything there is, or somebody's share of it.
+// Whose says what is used up: all units, or the share of a tenant or an agent.
 type Whose string
 
-// Whose shares there are.
+// The values of Whose.
 const (
 	ByServer Whose = "server"
 	ByTenant Whose = "tenant"
@@ -77,7 +77,7 @@ func (e *ExhaustedError) Is(target error) bool {
 	return target == ErrExhausted || e.Quota && target == ErrQuota
 }
 
-// ErrLimit: there are as many of something as there may be, whoever wants more.
+// ErrLimit: a limit that is not divided into shares is reached.
 var ErrLimit = errors.New("share: limit is reached")
 
 // LimitError says which limit was reached. It is an ErrLimit.

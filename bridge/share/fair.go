@@ -1,7 +1,6 @@
 package share
 
-// fits tells whether an agent may have n units now, or else whose share is used
-// up.
+// fits tells whether an agent may take n units now, and if not, whose share is used up.
 func (p *Pool) fits(a *agent, n int64) (Whose, bool) {
 	t := a.tenant
 	free := p.opts.Total - p.sum.held
@@ -18,7 +17,7 @@ func (p *Pool) fits(a *agent, n int64) (Whose, bool) {
 	return "", true
 }
 
-// tenantRoom is how much more a tenant with use may take of what is free.
+// tenantRoom returns how many more of the free units a tenant may take.
 func (p *Pool) tenantRoom(use, free int64) int64 {
 	if p.opts.OneTenant {
 		return free
@@ -26,8 +25,8 @@ func (p *Pool) tenantRoom(use, free int64) int64 {
 	return roomOf(use, free)
 }
 
-// roomOf is how much more an owner with use may take of what is free: so much
-// that it holds at most 15 times what is left. Who holds nothing may take all.
+// roomOf returns how many more of the free units an owner may take: as many as leave at
+// least a fifteenth of what it holds. An owner that holds nothing may take all.
 func roomOf(use, free int64) int64 {
 	if use == 0 {
 		return free
@@ -35,8 +34,8 @@ func roomOf(use, free int64) int64 {
 	return ((kept-1)*free - use) / kept
 }
 
-// beyondPart tells whether a tenant would use more than its part while several
-// are there and what they may use together is used.
+// beyondPart tells whether a tenant would use more than its part of Options.Contended,
+// while other tenants are active and all of Contended is used.
 func (p *Pool) beyondPart(t *tenant, n int64) bool {
 	if p.opts.Contended == p.opts.Total || p.sum.held+n <= p.opts.Contended {
 		return false
@@ -45,8 +44,8 @@ func (p *Pool) beyondPart(t *tenant, n int64) bool {
 	return there > 1 && t.held+n > max(1, p.opts.Contended/there)
 }
 
-// mayQueue tells whether an agent may have one more waiter. There are so many for
-// all, and they are shared as the units are.
+// mayQueue tells whether an agent may have one more waiter. Places in the queue are
+// shared as the units are.
 func (p *Pool) mayQueue(a *agent) bool {
 	free := p.opts.Waiting - p.sum.waiting
 	room := p.tenantRoom(a.tenant.waiting, free)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Level returns the most that any owner may keep so that all together keep at most
-// total: those with less keep what they have, and leave what they don't use to the
-// others. Where all fit, it is the largest number.
+// Level returns the largest limit for each owner with which all together hold at most
+// total (max-min fair): owners below it keep what they have, and what they leave is
+// divided among the others. If all fit, it is the largest number.
 func Level(sizes []int64, total int64) int64 {
 	sorted := slices.Sorted(slices.Values(sizes))
 	left := max(total, 0)

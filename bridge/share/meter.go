@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Meter counts what one owner uses of a pool, and takes it of the pool in steps:
-// counting costs a few nanoseconds. All methods are safe for concurrent use; nil
-// counts nothing.
+// Meter counts what one owner uses of a pool, and takes units from the pool in steps, so
+// that counting takes a few nanoseconds. All methods are safe for concurrent use; a nil
+// Meter counts nothing.
 type Meter struct {
 	pool  *Pool
 	owner Owner
@@ -21,10 +21,9 @@ type Meter struct {
 	closed bool       // guarded by mu
 }
 
-// NewMeter returns a meter of an owner that uses nothing. It keeps so many steps that
-// are not used, so that use which goes up and down does not ask the pool each time;
-// without any it gives everything back when nothing is used. Close it. Without a pool
-// it is nil.
+// NewMeter returns a meter of an owner that uses nothing yet. It keeps up to keptSteps
+// unused steps, so that use that goes up and down does not ask the pool each time; with 0
+// it gives all units back when nothing is used. Close it. Without a pool it is nil.
 func NewMeter(pool *Pool, o Owner, step, keptSteps int64) *Meter {
 	if pool == nil {
 		return nil
@@ -32,7 +31,7 @@ func NewMeter(pool *Pool, o Owner, step, keptSteps int64) *Meter {
 	return &Meter{pool: pool, owner: o, step: step, kept: step * keptSteps}
 }
 
-// Add counts n units, unless the share of the owner is used up: an *ExhaustedError.
+// Add counts n units. It returns an *ExhaustedError if the owner's share is used up.
 func (m *Meter) Add(n int64) error {
 	if m == nil {
 		return nil
@@ -49,14 +48,14 @@ func (m *Meter) Add(n int64) error {
 	return nil
 }
 
-// Note counts n units that are used in any case.
+// Note counts n units even if the owner's share is used up.
 func (m *Meter) Note(n int64) {
 	if m != nil {
 		m.used.Add(n)
 	}
 }
 
-// Sub counts n units back.
+// Sub counts n units out.
 func (m *Meter) Sub(n int64) {
 	if m == nil {
 		return
@@ -67,13 +66,13 @@ func (m *Meter) Sub(n int64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_ = m.adjust() // less is always to be had
+	_ = m.adjust() // taking less never fails
 }
 
 // Used returns how many units are counted.
 func (m *Meter) Used() int64 { return m.used.Load() }
 
-// Close gives everything back to the pool. Counting goes on, and takes nothing.
+// Close gives all units back to the pool. Later counting takes none.
 func (m *Meter) Close() {
 	if m == nil {
 		return

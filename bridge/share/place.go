@@ -2,8 +2,8 @@ package share
 
 import "context"
 
-// Place is what an owner holds of a pool. Its methods are safe for concurrent
-// use. A nil place is fine.
+// Place is a number of units that an owner holds. Its methods are safe for concurrent
+// use; on a nil place they do nothing.
 type Place struct {
 	pool  *Pool
 	owner Owner
@@ -54,8 +54,8 @@ func (p *Place) Move(agent string) error {
 	return nil
 }
 
-// Resize makes the place one of n units, or returns an *ExhaustedError and changes
-// nothing. Less is always to be had.
+// Resize changes the number of units to n, or returns an *ExhaustedError and changes
+// nothing. A smaller number never fails.
 func (p *Place) Resize(n int64) error {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -86,8 +86,8 @@ func (p *Place) pause() {
 	}
 }
 
-// resume takes the units again, also beyond the share: who waited for another
-// agent has its answer, and would hold it while it waits once more.
+// resume takes the units again, even beyond the share: the call has the answer that it
+// waited for, and should not hold it while it waits again.
 func (p *Place) resume() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *Place) resume() {
 
 type placeKey struct{}
 
-// placed is a place that a call holds, and those it held before.
+// placed is a list of the places that a call holds, the latest first.
 type placed struct {
 	place  *Place
 	before *placed
@@ -115,9 +115,9 @@ func With(ctx context.Context, p *Place) context.Context {
 	return context.WithValue(ctx, placeKey{}, &placed{p, before})
 }
 
-// Pause gives back the places that the context came with, until resume is called:
-// for as long as a call waits for another agent, another call or another server. Call
-// resume once. Without places in the context nothing happens.
+// Pause gives back the places of the context (With) until resume is called. A call uses
+// it while it waits for another agent, another call or another server. Call resume once.
+// Without places in the context Pause does nothing.
 func Pause(ctx context.Context) (resume func()) {
 	held, _ := ctx.Value(placeKey{}).(*placed)
 	for p := held; p != nil; p = p.before {

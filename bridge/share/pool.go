@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// kept is the part of the free units that is kept for owners with less: one in so
-// many. With 16 an owner alone gets 15 of 16.
+// kept is the part of the units (one in 16) that is reserved for owners that hold less:
+// a single owner gets 15 of 16.
 const kept = 16
 
-// Owner is who takes something. Without an agent only the share of the tenant
-// counts.
+// Owner is who takes units. Without an agent only the tenant's share counts.
 type Owner struct{ Tenant, Agent string }
 
 // Options adjusts a Pool. Total is required.
@@ -19,27 +18,27 @@ type Options struct {
 	// Name says in the plural what the units are, such as "calls in flight". It
 	// stands in errors.
 	Name string
-	// Setting is what an operator changes to have more, such as "--max-calls".
-	// Default: errors name none.
+	// Setting is the setting that an operator raises for more units, such as
+	// "--max-calls". Default: errors name none.
 	Setting string
 	// Total is how many units there are.
 	Total int64
-	// Waiting is how many may wait for units in Take. They are shared as the units
+	// Waiting is how many callers may wait in Take; these places are shared as the units
 	// are. Default: nobody waits.
 	Waiting int64
 	// MaxWait is how long Take waits at most. Default: as long as its context lasts.
 	MaxWait time.Duration
 	// Contended is how many units all tenants together may use while several are
-	// there, each its part; units that others leave unused are anybody's. It keeps
-	// short work of one tenant from filling the processors when another one comes.
+	// active. It is divided among them, and units that some do not use go to others. It
+	// keeps the work of one tenant from filling the processors when another one comes.
 	// It needs Presence. Default: Total.
 	Contended int64
-	// Presence knows which tenants are there. Default: nothing is contended.
+	// Presence knows which tenants are active. Default: Contended has no effect.
 	Presence *Presence
-	// Quota says that nobody gives units back by himself, so that waiting for some
-	// does not help. It stands in errors.
+	// Quota says that waiting does not free units, as with stored bytes. It changes the
+	// error.
 	Quota bool
-	// OneTenant keeps nothing for other tenants: there are none.
+	// OneTenant says that there is one tenant only, so nothing is reserved for others.
 	OneTenant bool
 }
 
@@ -51,25 +50,25 @@ type Pool struct {
 	mu      sync.Mutex // guards the fields below, and all owners and places
 	sum     usage
 	tenants map[string]*tenant
-	// ring are the tenants with agents that wait, in the order of their turns.
+	// ring holds the tenants with waiting agents, in the order of their turns.
 	ring []*tenant
-	// spare and spareTenants were forgotten, and are used again.
+	// spare and spareTenants are entries that can be used again.
 	spare        []*agent
 	spareTenants []*tenant
 }
 
-// usage is how much is held, and how much is waited for.
+// usage is how many units are held, and how many callers wait.
 type usage struct{ held, waiting int64 }
 
-// tenant is what a pool knows of a tenant.
+// tenant is the state of a tenant in a pool.
 type tenant struct {
 	usage
 	name   string
 	agents map[string]*agent
-	ring   []*agent // those that wait, in the order of their turns
+	ring   []*agent // those with waiting callers, in the order of their turns
 }
 
-// agent is what a pool knows of an agent.
+// agent is the state of an agent in a pool.
 type agent struct {
 	usage
 	tenant *tenant
@@ -77,10 +76,10 @@ type agent struct {
 	queue  []*waiter
 }
 
-// maxSpare bounds the memory that is kept for agents and tenants to come.
+// maxSpare bounds the unused entries that are kept.
 const maxSpare = 64
 
-// New returns a pool of which nothing is taken.
+// New returns a pool with all units free.
 func New(o Options) *Pool {
 	if o.Contended <= 0 || o.Contended > o.Total || o.Presence == nil {
 		o.Contended = o.Total
@@ -101,8 +100,8 @@ func (p *Pool) TryTake(o Owner, n int64) (*Place, error) {
 	return p.hold(a, n), nil
 }
 
-// Take takes n units, and waits for them if it must. Errors: an *ExhaustedError
-// when as many wait as may, or after Options.MaxWait, and the error of ctx.
+// Take takes n units, and waits for them if necessary. Errors: an *ExhaustedError if the
+// queue is full or after Options.MaxWait, and the error of ctx.
 func (p *Pool) Take(ctx context.Context, o Owner, n int64) (*Place, error) {
 	p.opts.Presence.saw(o.Tenant)
 	place, w, err := p.takeOrQueue(o, n)
@@ -129,8 +128,8 @@ func (p *Pool) HeldBy(tenant string) int64 {
 	return 0
 }
 
-// agent returns what is known of an agent. The caller holds something for it, or
-// forgets it.
+// agent returns the state of an agent, which it makes if necessary. The caller must take
+// units or wait for it, or call forget.
 func (p *Pool) agent(o Owner) *agent {
 	t := p.tenant(o.Tenant)
 	a := t.agents[o.Agent]
@@ -162,8 +161,8 @@ func (p *Pool) tenant(name string) *tenant {
 	return t
 }
 
-// forget drops an agent that holds nothing and waits for nothing, and its tenant
-// with the last one.
+// forget drops an agent that holds no units and has no waiting callers, and its tenant
+// with the tenant's last agent.
 func (p *Pool) forget(a *agent) {
 	if a.held > 0 || len(a.queue) > 0 {
 		return
@@ -195,7 +194,7 @@ func (p *Pool) add(a *agent, n int64) {
 	a.held += n
 }
 
-// giveBack takes units away from an agent and lets others have them.
+// giveBack frees units of an agent and serves those who wait.
 func (p *Pool) giveBack(a *agent, n int64) {
 	p.add(a, -n)
 	p.forget(a)

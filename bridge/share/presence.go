@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// linger is how long a tenant that does nothing counts as one that is there. It
-	// bridges the pauses between the calls of one that makes them one by one.
+	// linger is how long a tenant counts as active after it took something. It bridges
+	// the pauses between calls that are made one after another.
 	linger = time.Second
-	// recount is how often the tenants that are there are counted.
+	// recount is the time between two counts of the active tenants.
 	recount = linger / 10
 )
 
-// Presence knows which tenants are there: those that took something within the
-// last second. Pools and rates that belong together have the same one. All methods
-// are safe for concurrent use; nil knows of one tenant only.
+// Presence knows which tenants are active: those that took something within the last
+// second (linger). Pools and rates of one server share it. All methods are safe for
+// concurrent use; a nil Presence counts one tenant.
 type Presence struct {
 	seen    sync.Map // of the tenants' names: *atomic.Int64, when, in ns since epoch
 	epoch   time.Time
@@ -24,7 +24,7 @@ type Presence struct {
 	there   atomic.Int64
 }
 
-// NewPresence returns a presence of nobody.
+// NewPresence returns a presence without active tenants.
 func NewPresence() *Presence {
 	p := &Presence{epoch: time.Now()}
 	p.counted.Store(-int64(recount))
@@ -47,7 +47,7 @@ func (p *Presence) saw(tenant string) {
 	p.counted.Store(now - int64(recount)) // the next one counts
 }
 
-// count returns how many tenants are there.
+// count returns the number of active tenants.
 func (p *Presence) count() int64 {
 	if p == nil {
 		return 1

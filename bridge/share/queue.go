@@ -15,11 +15,11 @@ type waiter struct {
 	place *Place
 }
 
-// patience is how long a waiter is kept back by Options.Contended while its agent
-// holds nothing: long calls of one agent do not keep out the others of its tenant.
+// patience is how long Options.Contended may delay a waiter whose agent holds nothing.
+// It keeps long calls of one agent from blocking the other agents of its tenant.
 const patience = time.Second
 
-// takeOrQueue takes units or joins those who wait.
+// takeOrQueue takes units, or adds a waiter to the queue.
 func (p *Pool) takeOrQueue(o Owner, n int64) (*Place, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *Pool) await(ctx context.Context, w *waiter) (*Place, error) {
 	}
 }
 
-// insist serves a waiter that has waited long enough, if its agent holds nothing.
+// insist serves a waiter after patience, if its agent holds nothing.
 func (p *Pool) insist(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *Pool) addWaiting(a *agent, n int64) {
 	a.waiting += n
 }
 
-// part takes a waiter out of its queue, from where it stands.
+// part removes a waiter from its queue.
 func (p *Pool) part(a *agent, at int) {
 	a.queue = slices.Delete(a.queue, at, at+1)
 	p.addWaiting(a, -1)
@@ -121,8 +121,8 @@ func (p *Pool) part(a *agent, at int) {
 	}
 }
 
-// giveUp takes a waiter out for a cause, which is the share itself if there is
-// none, or keeps what the waiter was given meanwhile.
+// giveUp removes a waiter from the queue and returns the cause, or an *ExhaustedError
+// without one. If the waiter was served meanwhile, it keeps its place.
 func (p *Pool) giveUp(w *waiter, cause error) (*Place, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,8 +147,8 @@ func (p *Pool) serveAll() {
 	}
 }
 
-// serveOne serves the first waiter that may have what it waits for, and moves its
-// tenant and its agent to the end.
+// serveOne serves the first waiter whose units are free, and moves its tenant and its
+// agent to the end.
 func (p *Pool) serveOne() bool {
 tenants:
 	for i, t := range p.ring {

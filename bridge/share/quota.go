@@ -2,20 +2,20 @@ package share
 
 import "sync/atomic"
 
-// Quota knows which tenants have more than their share of something that is measured
-// now and then. All methods are safe for concurrent use; nil knows of none.
+// Quota knows which tenants are over their share of something that is measured from time
+// to time. All methods are safe for concurrent use; with a nil Quota nobody is.
 type Quota struct {
 	name, setting string
 	over          atomic.Pointer[map[string]*ExhaustedError]
 }
 
-// NewQuota returns a quota of what name says in the plural, which an operator extends
-// by a setting.
+// NewQuota returns a quota. name says in the plural what is measured, and setting is what
+// an operator raises for more.
 func NewQuota(name, setting string) *Quota { return &Quota{name: name, setting: setting} }
 
-// Measured sets what each tenant has of total. While more than 15 of 16 parts are
-// used, those with more than an equal share, and what others leave of theirs, are
-// over it; a tenant that is there alone may have it all.
+// Measured sets how much of total each tenant uses. While more than 15/16 of total is
+// used, tenants above the max-min fair share (Level) are over their share. alone says that
+// there is one tenant only, which may use all of total.
 func (q *Quota) Measured(sizes map[string]int64, total int64, alone bool) {
 	all := make([]int64, 0, len(sizes))
 	for _, size := range sizes {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Rate divides so many units a second among the tenants that are there. One alone
-// may have as many as it likes. All methods are safe for concurrent use; nil lets
-// everything pass.
+// Rate divides a number of units a second among the active tenants. A single tenant is
+// not limited. All methods are safe for concurrent use; a nil Rate limits nobody.
 type Rate struct {
 	name      string
 	perSecond int64
@@ -19,26 +18,28 @@ type Rate struct {
 	tenants map[string]*account
 }
 
-// account is what a tenant has to spend; what is below zero is waited for.
+// account is the balance of a tenant. A tenant below zero waits.
 type account struct {
 	balance float64
 	at      time.Time // of the balance
 }
 
 const (
-	// saved is for how long an account saves what is not spent.
+	// saved bounds a balance: what a tenant gets in that time.
 	saved = 100 * time.Millisecond
-	// maxAccounts is from how many on those that have everything saved are dropped.
+	// maxAccounts is the number of accounts beyond which full ones are dropped.
 	maxAccounts = 1024
 )
 
-// NewRate returns a rate of what name says in the plural. Presence must not be nil.
+// NewRate returns a rate; name says in the plural what its units are. Presence must not
+// be nil.
 func NewRate(name string, perSecond int64, presence *Presence) *Rate {
 	return &Rate{name: name, perSecond: perSecond, presence: presence, tenants: make(map[string]*account)}
 }
 
-// Pay takes n units for a tenant, and waits while it has spent more than its part.
-// Who waits holds no places of Pause. The units count even if ctx ends meanwhile.
+// Pay takes n units for a tenant, and waits while the tenant has spent more than its
+// part. While it waits it gives back the places of the context (Pause). The units count
+// even if ctx ends meanwhile.
 func (r *Rate) Pay(ctx context.Context, tenant string, n int64) error {
 	wait := r.Spend(tenant, n)
 	if wait <= 0 {
@@ -55,8 +56,8 @@ func (r *Rate) Pay(ctx context.Context, tenant string, n int64) error {
 	}
 }
 
-// Spend takes n units for a tenant and returns how long it has to wait before it
-// goes on; zero or less: not at all.
+// Spend takes n units for a tenant and returns how long the tenant has to wait; zero or
+// less: not at all.
 func (r *Rate) Spend(tenant string, n int64) time.Duration {
 	if r == nil {
 		return 0
@@ -83,7 +84,7 @@ func (r *Rate) Spend(tenant string, n int64) time.Duration {
 	return time.Duration(-a.balance / part * float64(time.Second))
 }
 
-// dropFull forgets tenants that spend nothing, when there are many.
+// dropFull drops the accounts of tenants that spend nothing, when there are many.
 func (r *Rate) dropFull(now time.Time) {
 	if len(r.tenants) < maxAccounts {
 		return

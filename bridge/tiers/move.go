@@ -13,14 +13,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// maxMoveBytes bounds the texts of one move, so that it fits one commit with its
-// part of the index. What is left over goes with the next one.
+// maxMoveBytes bounds the texts of one move, so that the move and its part of the index
+// fit one commit. The rest goes with the next move.
 const maxMoveBytes = 1 << 20
 
-// due tells whether a tier of so many tasks is at least nine tenths full.
+// due tells whether a tier is at least nine tenths full.
 func due(n, capacity int) bool { return n*10 >= capacity*9 }
 
-// share is how many of n tasks leave a tier that is.
+// share is how many of n tasks leave a tier that is due.
 func share(n int) int { return max(1, n/5) }
 
 // summarize moves the least important tasks of L2 to L3, the oldest first among
@@ -48,7 +48,7 @@ func (t *Tiers) summarize(ctx context.Context, p sessionKey, tally session.Tally
 	})
 }
 
-// archive moves the tasks that are in L3 for longest to L4.
+// archive moves the tasks that have been in L3 the longest to L4.
 func (t *Tiers) archive(ctx context.Context, p sessionKey, tally session.Tally) (again bool, err error) {
 	if !due(tally.Third, t.opts.L3) {
 		return false, nil
@@ -68,7 +68,7 @@ func (t *Tiers) archive(ctx context.Context, p sessionKey, tally session.Tally) 
 	return true, t.move(ctx, p, moves, tally, func(now *session.Tally) { now.Third = len(members) - len(moves) })
 }
 
-// chosen are those of a tier that leave it. Pinned ones stay.
+// chosen returns the records that leave a tier. Pinned ones stay.
 func chosen(members []record.Record) []record.Record {
 	n := share(len(members))
 	free := slices.DeleteFunc(members, func(r record.Record) bool { return r.Pinned })
@@ -85,8 +85,8 @@ func sortByMoved(members []record.Record) {
 	slices.SortStableFunc(members, func(a, b record.Record) int { return cmp.Compare(order[a.ID], order[b.ID]) })
 }
 
-// moves prepares the moves of records to a tier. Those that enter L3 get numbers
-// behind one.
+// moves prepares the moves of records to a tier. Records that enter L3 get consecutive
+// numbers (Summary.Moved) after the last one.
 func (t *Tiers) moves(ctx context.Context, p sessionKey, records []record.Record, tier int, moved uint64) ([]*memory.Staging, error) {
 	var all []*memory.Staging
 	size := 0
@@ -116,7 +116,7 @@ func (t *Tiers) moves(ctx context.Context, p sessionKey, records []record.Record
 	return all, nil
 }
 
-// move commits moves, if the tally is still what they were chosen by.
+// move commits moves, if the tally has not changed since they were chosen.
 func (t *Tiers) move(ctx context.Context, p sessionKey, moves []*memory.Staging, from session.Tally, change func(*session.Tally)) error {
 	return t.commit(ctx, p, moves, func(ctx context.Context, tx *kv.Tx) error {
 		return t.log.StageTally(ctx, tx, p.scope, p.session, func(now *session.Tally) error {
@@ -129,7 +129,7 @@ func (t *Tiers) move(ctx context.Context, p sessionKey, moves []*memory.Staging,
 	})
 }
 
-// recount corrects the tally of a tier that holds less than was thought.
+// recount corrects the tally of a tier that holds less than the tally says.
 func (t *Tiers) recount(ctx context.Context, p sessionKey, from session.Tally, change func(*session.Tally)) error {
 	return t.move(ctx, p, nil, from, change)
 }
@@ -159,7 +159,7 @@ func members(ctx context.Context, list func(context.Context, kv.Scope, memory.Li
 	}
 }
 
-// quoted is a text as filters write it.
+// quoted returns a text as a filter quotes it.
 func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

@@ -15,20 +15,19 @@ import (
 
 // Limits of a promotion.
 const (
-	// maxAttempts bounds how often a move is tried whose premises changed
+	// maxAttempts bounds how often a move is tried again because the session changed
 	// meanwhile.
 	maxAttempts = 16
-	// lookAhead is how many tasks are read at once that nothing was decided about
-	// yet: one, unless promotions failed.
+	// lookAhead is how many undecided tasks are read at once. There is one, unless
+	// earlier promotions failed.
 	lookAhead = 64
 )
 
-// errMoved: what a move was made from has changed.
+// errMoved: the tasks or records that a move was made from have changed.
 var errMoved = errors.New("tiers: the session changed meanwhile")
 
-// Promote moves up what is due in a session. It does nothing when nothing is due, so
-// it may be called at any time. An error says what could not be moved; it stays
-// where it was.
+// Promote moves up what is due in a session. It may be called at any time. An error says
+// what could not be moved and stays where it was.
 func (t *Tiers) Promote(ctx context.Context, scope kv.Scope, sessionID string) error {
 	if sessionID == "" {
 		sessionID = session.DefaultSession
@@ -77,13 +76,14 @@ func (t *Tiers) repeat(ctx context.Context, p sessionKey, step func(context.Cont
 	}
 }
 
-// changed tells whether a move is to be tried again because somebody else was
-// faster.
+// changed tells whether a move is to be tried again because the session or its memory
+// has changed.
 func changed(err error) bool {
 	return errors.Is(err, errMoved) || errors.Is(err, memory.ErrVersionConflict) || errors.Is(err, memory.ErrNotFound)
 }
 
-// hopeless tells whether a task will never fit where it should go.
+// hopeless tells whether a task can never be moved: its record is invalid or too large,
+// or its id or key is taken.
 func hopeless(err error) bool {
 	return errors.Is(err, memory.ErrInvalid) || errors.Is(err, memory.ErrExists) || errors.Is(err, kv.ErrLimit)
 }
@@ -110,7 +110,7 @@ func (t *Tiers) raise(ctx context.Context, p sessionKey, tally session.Tally) (a
 	return true, err
 }
 
-// pass says that nothing is to be decided any more about the tasks up to one.
+// pass notes that all tasks up to one are decided.
 func (t *Tiers) pass(ctx context.Context, p sessionKey, from, through uint64) error {
 	return t.commit(ctx, p, nil, func(ctx context.Context, tx *kv.Tx) error {
 		return t.decided(ctx, tx, p, from, through, 0)
@@ -146,7 +146,7 @@ func (t *Tiers) remember(ctx context.Context, p sessionKey, from uint64, task se
 	})
 }
 
-// unchanged is errMoved when the task has got its result meanwhile.
+// unchanged returns errMoved if the task got its result meanwhile.
 func (t *Tiers) unchanged(ctx context.Context, tx *kv.Tx, p sessionKey, task session.Task) error {
 	now, err := t.log.StagedTask(ctx, tx, p.scope, p.session, task.Number)
 	if err == nil && !bytes.Equal(now.Content(), task.Content()) {
@@ -155,7 +155,7 @@ func (t *Tiers) unchanged(ctx context.Context, tx *kv.Tx, p sessionKey, task ses
 	return err
 }
 
-// fill brings the result of a task that came late into its record.
+// fill adds the late result of a task to its record.
 func (t *Tiers) fill(ctx context.Context, p sessionKey, tally session.Tally) (again bool, err error) {
 	if len(tally.Filled) == 0 {
 		return false, nil
@@ -200,8 +200,8 @@ func (t *Tiers) filled(ctx context.Context, p sessionKey, task session.Task) ([]
 	return []*memory.Staging{update}, err
 }
 
-// kept is the text that a record gets: the next one, unless somebody changed what
-// it was.
+// kept returns the text that a record gets: next, unless somebody changed the text that
+// the record had.
 func kept(r record.Record, was, next string) string {
 	if r.Text != was {
 		return r.Text
@@ -242,7 +242,7 @@ func (t *Tiers) commit(ctx context.Context, p sessionKey, changes []*memory.Stag
 		req.Refs = append(req.Refs, change.Refs()...)
 		req.Blind = append(req.Blind, change.Blind()...)
 	}
-	// All are of one scope, so the first one's care for its index is enough.
+	// All are of one scope, so the Do of the first one rebuilds its index if necessary.
 	if err := changes[0].Do(ctx, func() error { return t.writer.Do(ctx, req) }); err != nil {
 		return err
 	}

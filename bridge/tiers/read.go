@@ -13,8 +13,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// L1 returns the last n tasks of a session, oldest first; at most as many as L1
-// holds, which n below one means.
+// L1 returns the last n tasks of a session, oldest first. An n below one, or above the
+// capacity of L1, means that capacity.
 func (t *Tiers) L1(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Task, error) {
 	if n < 1 || n > t.opts.L1 {
 		n = t.opts.L1
@@ -42,10 +42,10 @@ func (t *Tiers) Task(ctx context.Context, scope kv.Scope, sessionID, id string) 
 type Found struct {
 	// Task is the task, as the log keeps it.
 	Task session.Task
-	// Tiers are those that have it, the lowest first: 1 while it is among the last of
-	// its session, and the tier of its record of memory.
+	// Tiers are the tiers that have it, the lowest first: 1 while it is among the last
+	// of its session, and the tier of its memory record.
 	Tiers []int
-	// RecordID is that record; empty without one.
+	// RecordID is the id of that record; empty without one.
 	RecordID string
 }
 
@@ -54,7 +54,7 @@ type Found struct {
 func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (Found, error) {
 	task, err := t.log.Task(ctx, scope, id)
 	if ref, ok := cutRef(id); ok && err != nil {
-		// The whole may be an id, too, or too long for one.
+		// The whole ref may be an id as well, or be too long for one.
 		task, err = t.log.Task(ctx, scope, ref)
 	}
 	if err != nil {
@@ -104,8 +104,8 @@ func (t *Tiers) L3(ctx context.Context, scope kv.Scope, sessionID string, n int)
 	return first(members, n), err
 }
 
-// L4 finds what an agent has in long-term memory: tasks and all else, of all
-// sessions or, when one is named, of that one.
+// L4 finds records of all kinds in an agent's long-term memory, of all sessions or of
+// one.
 func (t *Tiers) L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Answer, error) {
 	q := question.Question{Text: query, Limit: n}
 	if sessionID != "" {

@@ -13,7 +13,7 @@ import (
 // Kind is the kind of the records that are tasks.
 const Kind = "task"
 
-// summaryRunes is how many characters a summary has of parameters and of results.
+// summaryRunes is how many characters of the parameters and of the results a summary has.
 const summaryRunes = 200
 
 // Key is the key of the record of a task.
@@ -53,7 +53,7 @@ func Summarize(t session.Task) Summary {
 	return s
 }
 
-// SummaryOf reads the summary out of a record; false when there is none any more.
+// SummaryOf reads the summary out of a record; false when it has none.
 func SummaryOf(r record.Record) (Summary, bool) {
 	var s Summary
 	err := json.Unmarshal(r.Metadata, &s)
@@ -63,7 +63,7 @@ func SummaryOf(r record.Record) (Summary, bool) {
 // text is the summary in one line.
 func (s Summary) text() string { return line(s.Action, s.Parameters, s.Result) }
 
-// parameters are a task's as one line of JSON.
+// parameters returns a task's parameters as one line of JSON.
 func parameters(t session.Task) string {
 	if len(t.Parameters) == 0 {
 		return "{}"
@@ -79,8 +79,8 @@ func line(action, parameters, result string) string {
 	return strings.TrimRight(action+": "+parameters+" -> "+result, " ")
 }
 
-// recordText is what the record of a task says in a tier: a summary in L3, all of it
-// elsewhere.
+// recordText returns the text of a task's record in a tier: a summary in L3, the whole
+// task elsewhere.
 func recordText(t session.Task, tier int) string {
 	if tier == tierSummary {
 		return Summarize(t).text()
@@ -100,8 +100,8 @@ func recordOf(t session.Task) (record.Record, error) {
 	}, nil
 }
 
-// withFields lays fields of a summary over the metadata of a record, which may have
-// others by now.
+// withFields overwrites the fields of a summary in the metadata of a record, and keeps
+// its other fields.
 func withFields(metadata json.RawMessage, fields map[string]any) (json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
 	if len(metadata) > 0 {

@@ -21,7 +21,7 @@ const (
 	DefaultL3 = 500
 )
 
-// promoteTime bounds the promotion after a task, which its adder waits for.
+// promoteTime bounds the promotion after a task, which the caller waits for.
 const promoteTime = 10 * time.Second
 
 // The tiers of records.
@@ -35,15 +35,15 @@ const (
 type Options struct {
 	// L1, L2 and L3 are the capacities of the tiers, for each session. Defaults
 	// DefaultL1, DefaultL2 and DefaultL3. L2 and L3 begin to move tasks on when they
-	// are nine tenths full. A tier holds more for as long as the next one can't take
-	// any.
+	// are nine tenths full. A tier exceeds its capacity while moves to the next tier
+	// fail.
 	L1, L2, L3 int
-	// Logger hears of promotions that failed. Default silent.
+	// Logger receives promotions that failed. Default silent.
 	Logger *slog.Logger
 }
 
-// Tiers are the tiers of all agents. They hold no truth of their own: all of it is
-// in the log and in the records. All methods are safe for concurrent use.
+// Tiers are the tiers of all agents. They keep no state of their own: the log and the
+// records hold all of it. All methods are safe for concurrent use.
 type Tiers struct {
 	log    *session.Log
 	store  *memory.Store
@@ -98,9 +98,9 @@ func (t *Tiers) Add(ctx context.Context, scope kv.Scope, task session.Task) (ses
 	return added, nil
 }
 
-// Added does what is to be done after a task was added otherwise: it promotes, also
-// when ctx has ended, for at most ten seconds. What fails is logged, for the task is
-// there all the same, and the next one makes up for it.
+// Added promotes after a task was added in another way than by Add, for at most ten
+// seconds even if ctx has ended. A failure is logged: the task is added all the same, and
+// the promotion after the next task repeats it.
 func (t *Tiers) Added(ctx context.Context, scope kv.Scope, sessionID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promoteTime)
 	defer cancel()
@@ -109,7 +109,7 @@ func (t *Tiers) Added(ctx context.Context, scope kv.Scope, sessionID string) {
 	}
 }
 
-// enter waits for the turn at a session, and returns what ends it.
+// enter waits for the turn of a session, and returns the function that ends it.
 func (t *Tiers) enter(ctx context.Context, p sessionKey) (leave func(), err error) {
 	t.mu.Lock()
 	own := t.turns[p]

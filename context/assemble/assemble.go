@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
@@ -27,7 +28,8 @@ import (
 
 // Limits and defaults of a request.
 const (
-	// DefaultMaxTokens is the budget of a request that names none.
+	// DefaultMaxTokens is the budget of a request that names none, for a model whose window
+	// nobody knows.
 	DefaultMaxTokens = 8192
 	// DefaultToolResultTokens bounds what a prompt shows of one result. What is
 	// over it can be read by the reference that stands in its place.
@@ -100,7 +102,8 @@ type Request struct {
 	// System is the system prompt; empty adds nothing.
 	System string
 	// MaxTokens is the budget of the whole prompt; zero is the session's, without
-	// that what the preset leaves to a prompt, and without that DefaultMaxTokens.
+	// that what the preset leaves to a prompt, without that the model's window
+	// without its reserve, and DefaultMaxTokens for a model whose window is not known.
 	MaxTokens int
 	// MaxBytes bounds the text of all messages, however few tokens it has and
 	// whatever the format adds; zero is no bound.
@@ -237,6 +240,7 @@ type Assembler struct {
 	clock      func() time.Time
 	known      *known
 	past       *past.Store
+	finder     *rehydrate.Finder
 	memo       *history.Memo
 	readBytes  int
 	// large and huge have a token for each prompt that holds much text.
@@ -248,7 +252,7 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		clock: time.Now, reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		finder: rehydrate.NewFinder(), clock: time.Now, reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served

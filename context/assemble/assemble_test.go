@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -65,11 +66,22 @@ func TestOverflowNamesTheLargestPart(t *testing.T) {
 
 func TestDefaultBudget(t *testing.T) {
 	var h entries
-	h.say(text(session.User, strings.Repeat("word ", assemble.DefaultMaxTokens+1)))
-	_, err := assemble.New(h, MustCounter(t), nil).Assemble(t.Context(), assemble.Request{Scope: scope})
-	var overflow *assemble.OverflowError
-	if !errors.As(err, &overflow) || overflow.MaxTokens != assemble.DefaultMaxTokens {
-		t.Errorf("got %v", err)
+	h.say(text(session.User, strings.Repeat("word ", 130_000)))
+	for _, test := range []struct {
+		model  string
+		output int
+		want   int
+	}{
+		{"unheard-of", 0, assemble.DefaultMaxTokens},
+		{"unheard-of", 192, assemble.DefaultMaxTokens - 192},
+		{"gpt-4o", 0, 128_000 - 16_384},
+		{"gpt-4o", 1000, 127_000},
+	} {
+		_, err := assemble.New(h, MustCounter(t), nil).Assemble(t.Context(), assemble.Request{Scope: scope, Model: test.model, Settings: &settings.Prompt{OutputTokens: test.output}})
+		var overflow *assemble.OverflowError
+		if !errors.As(err, &overflow) || overflow.MaxTokens != test.want {
+			t.Errorf("%s, %d for the answer: got %v", test.model, test.output, err)
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ type known struct {
 	briefs *cache.LRU[[sha256.Size]byte, step.Step]
 	// ends are what the ends of sessions' logs said.
 	ends *cache.LRU[sessionKey, recent]
+	// asks are how often sessions asked for what had been folded away.
+	asks *cache.LRU[sessionKey, asked]
 	// parts are what presets see of groups, units what those of messages do.
 	parts *cache.LRU[partKey, history.Part]
 	units *cache.LRU[partKey, fadedUnit]
@@ -90,6 +92,7 @@ func newKnown(models *tokens.Models) *known {
 		trails:   cache.NewLRU[sessionKey, *trail](maxTrails),
 		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
 		ends:     cache.NewLRU[sessionKey, recent](maxSessions),
+		asks:     cache.NewLRU[sessionKey, asked](maxSessions),
 		parts:    cache.NewLRU[partKey, history.Part](maxParts),
 		units:    cache.NewLRU[partKey, fadedUnit](maxParts),
 	}
@@ -251,4 +254,17 @@ func (p lastPrompt) tokens() int {
 		return 0
 	}
 	return p.places[len(p.places)-1].tokens
+}
+
+// asked returns how often a session asked for what had been folded away.
+func (k *known) asked(scope kv.Scope, session string) (asked, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.asks.Get(sessionKey{scope, session})
+}
+
+func (k *known) ask(scope kv.Scope, session string, a asked) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asks.Put(sessionKey{scope, session}, a, 1)
 }

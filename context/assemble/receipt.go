@@ -56,6 +56,12 @@ type Receipt struct {
 	Sections []Section
 	// Tools are what each tool takes, in the order of the prompt.
 	Tools []ToolCost
+	// Calls is how many calls of tools the session has made, Faults how many of them asked
+	// again for what had been folded away. Both are counted from the first prompt on that
+	// is known.
+	Calls, Faults int64
+	// NewCalls and NewFaults are those that came since the prompt before.
+	NewCalls, NewFaults int64
 	// Sequences say how far what the prompt is made of was read.
 	Sequences []gather.Sequence
 }
@@ -106,10 +112,13 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
 	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
+	asks := t.asks(ctx, s)
+	r.Calls, r.Faults, r.NewCalls, r.NewFaults = asks.Calls, asks.Faults, asks.newCalls, asks.newFaults
 	p.Receipt = r
-	t.record(ctx, s, d, &p, now.marks)
+	t.record(ctx, s, d, &p, asks, now.marks)
 	if !t.r.DryRun {
 		t.gathered.Rendered()
+		t.a.known.ask(t.r.Scope, sessionOf(t.r.SessionID), asks)
 		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))
 		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{
 			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.tokens,

@@ -28,6 +28,8 @@ type origin struct {
 type sentExtra struct {
 	Policy string          `json:"policy"`
 	Layout settings.Layout `json:"layout"`
+	// Asked is how often the session asked for what had been folded away, up to there.
+	Asked asked `json:"asked"`
 	// Planned are the marks that the body was written with, Shown those of the answer.
 	Planned []provider.Mark `json:"planned,omitempty"`
 	Shown   []provider.Mark `json:"shown,omitempty"`
@@ -35,11 +37,11 @@ type sentExtra struct {
 
 // record keeps what the prompt was made of. A prompt is sent although its record can't be
 // written; it can't be made again then.
-func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, planned []provider.Mark) {
+func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked asked, planned []provider.Mark) {
 	if t.a.past == nil || t.r.DryRun {
 		return
 	}
-	extra, err := json.Marshal(sentExtra{Policy: t.name, Layout: t.table.Name, Planned: planned, Shown: p.Marks})
+	extra, err := json.Marshal(sentExtra{Policy: t.name, Layout: t.table.Name, Asked: asked, Planned: planned, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}

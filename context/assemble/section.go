@@ -84,12 +84,11 @@ func (b *builder) addFrame(messages []layout.Message) error {
 // ending takes what belongs into the last message off the history, and returns the rest
 // of the history and the messages that the prompt ends with.
 func ending(f *layout.Frame, items []item, split bool) ([]item, []layout.Message) {
-	if f.JoinsSteps() && onlySteps(items) {
-		steps := make([]session.Message, len(items))
-		for i := range items {
-			steps[i] = items[i].message
+	if f.JoinsSteps() {
+		items = joinSteps(items)
+		if n := len(items); n > 0 && items[n-1].label == partSteps {
+			return items[:n-1], f.WithSteps(items[n-1].message.Content)
 		}
-		return nil, f.WithSteps(steps)
 	}
 	if n := len(items); n > 0 && f.TakesQuery() && items[n-1].asks() {
 		return items[:n-1], f.Last(&items[n-1].message, split)
@@ -97,14 +96,19 @@ func ending(f *layout.Frame, items []item, split bool) ([]item, []layout.Message
 	return items, f.Last(nil, split)
 }
 
-// onlySteps tells whether a history is nothing but steps that a preset shows as text.
-func onlySteps(items []item) bool {
-	for i := range items {
-		if items[i].label != partSteps {
-			return false
+// joinSteps makes one message of neighbours that are steps as text.
+func joinSteps(items []item) []item {
+	var out []item
+	for _, it := range items {
+		last := len(out) - 1
+		if last < 0 || it.label != partSteps || out[last].label != partSteps {
+			out = append(out, it)
+			continue
 		}
+		out[last].message.Content += "\n\n" + it.message.Content
+		out[last].tokens = 0 // both together are counted anew
 	}
-	return len(items) > 0
+	return out
 }
 
 // asks tells whether an item is a message in which the user asks for something.

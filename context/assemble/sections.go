@@ -27,6 +27,9 @@ func (t *task) prepare(ctx context.Context) error {
 	if err := t.gather(ctx, recent); err != nil {
 		return err
 	}
+	if err := t.takeUp(ctx); err != nil {
+		return err
+	}
 	t.skillTools = t.skillsTools()
 	t.r.Tools = t.offered()
 	t.textTools()
@@ -78,6 +81,7 @@ func (t *task) injections() []inject.Injection {
 		all = append(all, inject.FewShot(t.prompt.FewShot, t.table.ExamplesAsText, t.prompt.Cap(settings.FewShots)))
 	}
 	all = append(all, t.gathered.Injections...)
+	all = append(all, t.taken()...)
 	return append(all, t.callers()...)
 }
 

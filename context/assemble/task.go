@@ -61,6 +61,8 @@ type task struct {
 	// moment is what the prompt is read from; live says that it is no snapshot.
 	moment moment
 	live   bool
+	// back is what comes back of folded results.
+	back inject.Injection
 	// through is the place of the last entry of the log.
 	through uint64
 	// folded is what was folded so that the log could be read on.
@@ -108,15 +110,34 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 		t.name = c.Preset
 		t.preset = a.preset(c.Preset).With(c.Keys) // the name was checked
 	}
-	t.r.MaxTokens = cmp.Or(r.MaxTokens, c.MaxTokens, t.preset.Budget.Prompt(), DefaultMaxTokens)
-	if r.MaxTokens == 0 && c.MaxTokens == 0 {
-		t.window = t.preset.Budget.Window()
-	}
 	t.settle(c.Prompt)
-	if t.r.MaxTokens -= t.prompt.OutputTokens; t.r.MaxTokens <= 0 {
-		return nil, invalid.Field(ErrInvalid, "max_output_tokens", "leaves nothing of the budget to the prompt")
+	if err := t.budget(cmp.Or(r.MaxTokens, c.MaxTokens)); err != nil {
+		return nil, err
 	}
 	return t, t.open(c)
+}
+
+// budget says how many tokens the prompt may take. given is what the call or the session
+// says, 0 for nothing: then it is what the preset leaves to a prompt, or what the window
+// of the model does, or the default.
+func (t *task) budget(given int) error {
+	reserve := t.prompt.OutputTokens
+	model := t.a.counter.Model(t.r.Model)
+	switch {
+	case given > 0:
+		t.r.MaxTokens = given - reserve
+	case t.preset.Budget.Prompt() > 0:
+		t.r.MaxTokens = t.preset.Budget.Window() - cmp.Or(reserve, t.preset.Budget.Response)
+		t.window = t.preset.Budget.Window() - reserve
+	case model.Window > 0:
+		t.r.MaxTokens = model.Window - cmp.Or(reserve, model.Reserve)
+	default:
+		t.r.MaxTokens = DefaultMaxTokens - reserve
+	}
+	if t.r.MaxTokens <= 0 {
+		return invalid.Field(ErrInvalid, "max_output_tokens", "is %d, which leaves nothing of the budget to the prompt", reserve)
+	}
+	return nil
 }
 
 // settle says what the prompt is made of: as the call says, else the session or server,

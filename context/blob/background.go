@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxDue bounds the owners that wait for a collection out of turn; one more
-	// waits for the next of all.
+	// maxDue bounds the owners that wait for an early collection; any more wait for the
+	// next collection of all owners.
 	maxDue = 256
 	// collectPause is the least time between two collections of one owner's
 	// garbage in the background.
@@ -50,9 +50,8 @@ func (s *Store) collectEvery(ctx context.Context) {
 	}
 }
 
-// Nudge asks for a collection of the owner's garbage in the background, soon,
-// unless there was one just now. It does not wait. Without a background it does
-// nothing.
+// Nudge requests an early collection of the owner's garbage in the background, unless one
+// ended within collectPause. It does not wait. Without background work it does nothing.
 func (s *Store) Nudge(scope kv.Scope) {
 	if s.opts.Sessions == nil || s.opts.CollectEvery < 0 || !s.mayCollect(scope) {
 		return
@@ -90,10 +89,9 @@ func (s *Store) noteCollected(scope kv.Scope) {
 	s.latest[scope] = s.now()
 }
 
-// CollectAll collects the garbage of all owners, and once a day their orphans. It
-// leaves out the tenants whose garbage another process collects.
-// One whose garbage can't be collected does not stop the others; the last such
-// error is returned.
+// CollectAll collects the garbage of all owners, and once a day their orphans. It leaves
+// out the tenants whose garbage another process collects. After an error it goes on with
+// the next owner; it returns the last error.
 func (s *Store) CollectAll(ctx context.Context) error {
 	opts := &CollectOptions{Orphans: s.orphansDue()}
 	var failed error

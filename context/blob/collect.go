@@ -16,8 +16,8 @@ import (
 const (
 	// MaxCollected bounds the entries that one call of Collect deletes.
 	MaxCollected = 1024
-	// maxDeleted bounds those of one commit, for which whoever stores a blob of the
-	// owner waits while it looks for references once more.
+	// maxDeleted bounds the entries of one commit. Calls that store a blob of the owner
+	// wait for it, because it looks for references again.
 	maxDeleted = 16
 	// maxSeen bounds the entries that one scan reads.
 	maxSeen = 1024
@@ -27,8 +27,8 @@ const (
 type CollectOptions struct {
 	// DryRun tells what would be deleted and deletes nothing. Default false.
 	DryRun bool
-	// Orphans also deletes chunks that belong to no blob and are a day old.
-	// Default false.
+	// Orphans also deletes chunks that no blob has and that are a day old. Default
+	// false.
 	Orphans bool
 	// RequestID makes the call safe to repeat: the same options again give the
 	// first answer, others are kv.ErrRequestReused. Without it a repeated call
@@ -36,11 +36,11 @@ type CollectOptions struct {
 	RequestID string
 }
 
-// Collect deletes the owner's blobs that have expired and that nobody needs. It
-// works in small commits, each complete in itself, so that it may end at any
-// point and begin again. Each of them looks for references once more, and is refused
-// and repeated if one came meanwhile; nobody but who stores a blob waits for it. Of a
-// tenant whose mentions are still being back-filled it collects nothing.
+// Collect deletes the owner's expired blobs that nothing refers to. It works in small
+// commits, each complete in itself, so that it can be stopped at any point and started
+// again. Each commit looks for references again, and is refused and repeated if one was
+// added meanwhile. Only calls that store blobs of the owner wait for it. While mentions
+// of a tenant are being back-filled, nothing of that tenant is collected.
 func (s *Store) Collect(ctx context.Context, scope kv.Scope, opts *CollectOptions) (Collected, error) {
 	if err := scope.Validate(); err != nil {
 		return Collected{}, err
@@ -69,7 +69,7 @@ func (s *Store) Collect(ctx context.Context, scope kv.Scope, opts *CollectOption
 	return c.done, c.keepAnswer(ctx, digest)
 }
 
-// collection is one Collect under way.
+// collection is one run of Collect.
 type collection struct {
 	store    *Store
 	scope    kv.Scope
@@ -99,7 +99,7 @@ func (c *collection) run(ctx context.Context) error {
 	return c.sweepOrphans(ctx)
 }
 
-// candidate is an entry that nothing keeps, as far as a look has found.
+// candidate is an entry for which the first look found no reason to keep it.
 type candidate struct {
 	Entry
 	// closed are the sessions that would need it if they were open.
@@ -141,8 +141,8 @@ func (c *collection) candidates(ctx context.Context, look *references, after str
 	return free, last, nil
 }
 
-// reason is the counter of why an entry stays, whoever refers to it, or nil. It fills
-// in what depends on the time.
+// reason returns the counter of the reason to keep an entry, references aside; nil
+// without one. It fills in the fields that depend on the time.
 func (c *collection) reason(ctx context.Context, from kv.Getter, e *Entry, kept *Kept) (*int64, error) {
 	*e = e.seen(c.scope.Owner, c.store.now())
 	switch {
@@ -162,8 +162,8 @@ func (c *collection) reason(ctx context.Context, from kv.Getter, e *Entry, kept 
 	return nil, err
 }
 
-// maxRest bounds the rest after a commit of a collection, which is as long as the
-// commit took: a collection takes half of what there is.
+// maxRest bounds the pause after a commit of a collection. The pause is as long as the
+// commit took, so that a collection uses half of the time.
 const maxRest = 20 * time.Millisecond
 
 // collect deletes entries that nothing keeps.
@@ -192,7 +192,7 @@ func (c *collection) collect(ctx context.Context, look *references, free []candi
 	return nil
 }
 
-// rest leaves the writer and the processors to others for a while.
+// rest waits, so that others can use the writer and the processors.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(min(d, maxRest))
 	defer timer.Stop()
@@ -204,7 +204,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// delete deletes a batch, in one commit, as far as it may still be deleted.
+// delete deletes, in one commit, the entries of a batch that may still be deleted.
 func (c *collection) delete(ctx context.Context, look *references, batch []candidate) error {
 	var planned plan
 	var kept Kept
@@ -233,8 +233,8 @@ func (c *collection) delete(ctx context.Context, look *references, batch []candi
 	return nil
 }
 
-// stillFree returns the entries of a batch that are there as they were and that
-// nobody has begun to need since a look. It has tx refused if somebody begins to.
+// stillFree returns the entries of a batch that have not changed and that nothing has
+// referred to since the look. It makes tx fail if a reference is added before the commit.
 func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, look *references, batch []candidate, kept *Kept) ([]Entry, error) {
 	references, err := c.references(ctx, watching{tx})
 	if err != nil {
@@ -277,14 +277,14 @@ func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, look *references,
 	return free, nil
 }
 
-// plan is what a commit deletes.
+// plan lists what a commit deletes.
 type plan struct {
 	entries []Entry
 	refs    []string // those that go with their last entry
 	bytes   int64
 }
 
-// plan finds out which blobs go with the entries: those to which no other leads.
+// plan finds the blobs to delete with the entries: those without another entry.
 func (c *collection) plan(ctx context.Context, from kv.Getter, entries []Entry) (plan, error) {
 	p := plan{entries: entries}
 	going := make(map[string]bool)
@@ -308,7 +308,7 @@ func (c *collection) plan(ctx context.Context, from kv.Getter, entries []Entry) 
 	return p, nil
 }
 
-// shared tells whether an entry leads to a blob that is not among those going.
+// shared tells whether a blob has an entry that is not being deleted.
 func (c *collection) shared(ctx context.Context, from kv.Getter, ref string, going map[string]bool) (bool, error) {
 	prefix := refPrefix(c.scope, refHash(ref))
 	for pair, err := range from.Scan(ctx, kv.Blobs, kv.Prefix(prefix)) {
@@ -322,7 +322,7 @@ func (c *collection) shared(ctx context.Context, from kv.Getter, ref string, goi
 	return false, nil
 }
 
-// stage deletes what is planned and leaves word of it.
+// stage deletes what is planned and notes the names that were collected.
 func (c *collection) stage(ctx context.Context, tx *kv.Tx, p plan) error {
 	if len(p.entries) == 0 {
 		return nil

@@ -13,14 +13,14 @@ import (
 type Collected struct {
 	// Entries is how many paths were deleted.
 	Entries int64
-	// Refs are the blobs that went with their last path, and Bytes what they
-	// held.
+	// Refs are the blobs that were deleted with their last path, and Bytes their
+	// size.
 	Refs  []string
 	Bytes int64
-	// Kept is what stayed.
+	// Kept counts what was not deleted.
 	Kept Kept
-	// Orphans is how many chunks of no blob were deleted, OrphanBytes what they
-	// took in the store.
+	// Orphans is the number of deleted chunks that no blob had, OrphanBytes their bytes
+	// in the store.
 	Orphans, OrphanBytes int64
 	// More says that there may be more to delete: MaxCollected were.
 	More bool
@@ -28,10 +28,10 @@ type Collected struct {
 
 // Kept counts the entries that stay, each by the first reason that holds.
 type Kept struct {
-	// Archived, LongTerm and Important ones are never deleted; NotExpired ones not
-	// yet.
+	// Archived, LongTerm and Important entries are never deleted; NotExpired ones may be
+	// later.
 	Archived, LongTerm, Important, NotExpired int64
-	// InUse are about to be referred to by a call that runs, or just ran.
+	// InUse are held by a lease of a call that is running or has just ended.
 	InUse int64
 	// Referenced are named by a session that has not ended, or by a memory
 	// record.
@@ -53,7 +53,7 @@ func (k *Kept) add(more Kept) {
 	k.Referenced += more.Referenced
 }
 
-// fieldCollectedTime is the only field of what is left of a collected name.
+// fieldCollectedTime is the only field of the note about a collected name.
 const fieldCollectedTime = 1
 
 func encodeCollected(at time.Time) []byte { return wire.AppendTime([]byte{}, fieldCollectedTime, at) }

@@ -11,6 +11,6 @@
 // no mention of package mention, no lease of a call that runs (Use). Its names then
 // give a *CollectedError. What exceeds an owner's quota is a *QuotaError.
 //
-// Caveats: the chunks of an upload that is given up count for nobody and are deleted
-// when they are a day old. Every chunk is checked against its hash before it is read.
+// Caveats: the chunks of an aborted upload count for no owner and are deleted when they
+// are a day old. Every chunk that is read is checked against its hash.
 package blob

@@ -9,7 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// Archived says how a blob lies in the archive.
+// Archived describes a blob in the archive.
 type Archived struct {
 	// Category is reports, datasets, config or general; empty outside the
 	// archive.
@@ -29,7 +29,7 @@ type Entry struct {
 	Aliases []string
 	// Ref is the blob's hash in hex.
 	Ref string
-	// Owner is whose it is: the owner of its scope.
+	// Owner is the owner of its scope.
 	Owner string
 	// StepID is the step that made it, or empty.
 	StepID string
@@ -39,10 +39,10 @@ type Entry struct {
 	TaskID string
 	// Kind is text, json, log, image, audio or binary.
 	Kind string
-	// MediaType is the content's format, such as "image/png", or empty when it
-	// was not told apart.
+	// MediaType is the content's format, such as "image/png", or empty if it is not
+	// known.
 	MediaType string
-	// Category is what sort of call made it; it decides how long the blob stays.
+	// Category is the sort of call that made it; it decides how long the blob is kept.
 	Category string
 	// Size is the number of bytes.
 	Size int64
@@ -50,15 +50,15 @@ type Entry struct {
 	Time time.Time
 	// TTL is how long it stays, in whole milliseconds; zero: for ever.
 	TTL time.Duration
-	// Tier is how much it is worth keeping, PromoteTime when it was raised.
+	// Tier says for how long it is worth keeping, PromoteTime when that was raised.
 	Tier        Tier
 	PromoteTime time.Time
-	// Important keeps it although it has expired.
+	// Important keeps it after it has expired.
 	Important bool
-	// Archive says how it lies in the archive.
+	// Archive describes it in the archive.
 	Archive Archived
-	// Expired says that its time was over when this entry was read. That deletes
-	// nothing: garbage collection does, once nobody refers to it.
+	// Expired says that its TTL was over when this entry was read. Garbage collection
+	// deletes it once nothing refers to it.
 	Expired bool
 }
 

@@ -129,7 +129,9 @@ func isErrorWord(text string) bool {
 	return false
 }
 
+// hasWord tells whether a text begins with a word. The second letter, which decides
+// most of the time, is looked at first.
 func hasWord(text, word string) bool {
-	return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) &&
+	return len(text) >= len(word) && text[1]|0x20 == word[1] && strings.EqualFold(text[:len(word)], word) &&
 		(len(text) == len(word) || !is(text[len(word)], isWord))
 }

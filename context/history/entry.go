@@ -116,6 +116,9 @@ type Call struct {
 	Args string
 }
 
+// CallText is a call as the line of a fold has it, if it is not cut there.
+func CallText(c Call) string { return inline(strings.TrimSpace(c.text())) }
+
 // text is the call as one text.
 func (c Call) text() string { return c.Name + " " + c.Args }
 

@@ -21,8 +21,11 @@ var (
 )
 
 // Check returns an *invalid.Error that names the first field that breaks a rule, below
-// the path that path is, or nil.
+// the path that path is, or nil. No settings break none.
 func (p *Prompt) Check(path string) error {
+	if p == nil {
+		return nil
+	}
 	c := checker{path: path}
 	c.choices(p)
 	c.tools(p.Tools)

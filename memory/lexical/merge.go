@@ -22,7 +22,7 @@ const (
 	// stay as they are: they are few, and rewriting them saves little.
 	maxMergeBytes = 48 << 20
 	// deletedShare: a segment is written anew when its deleted documents are so many
-	// times fewer than its living ones, or more.
+	// times fewer than its live ones, or more.
 	deletedShare = 4
 	// mergeCommitBytes is how much of a merge one commit writes, so that the
 	// scope is never held for long.
@@ -61,8 +61,8 @@ func deletedChunks(segments []segment.Info) (all []uint32) {
 func mostlyDeleted(l segment.List, deleted segment.DeletedSet) []segment.Info {
 	for i, s := range l.Segments {
 		all := deleted.Count(s.First, s.Last)
-		living := uint64(s.Documents()) - all
-		if unpurged := all - min(all, s.Purged); unpurged > 0 && unpurged*deletedShare >= living {
+		live := uint64(s.Documents()) - all
+		if unpurged := all - min(all, s.Purged); unpurged > 0 && unpurged*deletedShare >= live {
 			return l.Segments[i : i+1]
 		}
 	}

@@ -114,7 +114,7 @@ func (m *scopeCache) readNew(ctx context.Context, view kv.Reader, h scopeHead) (
 	newest := m.builder.Newest
 	deleted := segment.DeletedSet{}
 	if h.Stats.Deleted != newest.Deletions {
-		// Where no document lives none can have been deleted.
+		// Where no document is live none can have been deleted.
 		chunks := append(newest.LiveChunks(), segment.DeletedChunks(newest.Last+1, h.Stats.Last)...)
 		if deleted, err = h.readDeleted(ctx, view, slices.Compact(chunks)); err != nil {
 			return n, err
@@ -184,12 +184,12 @@ func (m *scopeCache) earlier(ctx context.Context, view kv.Reader, h scopeHead) (
 func (h scopeHead) readRows(ctx context.Context, from kv.Getter, first, last uint32, deleted segment.DeletedSet) ([]frame.NumberedRow, error) {
 	var keys [][]byte
 	var blocks []uint32
-	living := 0
+	live := 0
 	for block := first / segment.RowsPerBlock; block <= last/segment.RowsPerBlock; block++ {
 		start, end := max(first, block*segment.RowsPerBlock), min(last, block*segment.RowsPerBlock+(segment.RowsPerBlock-1))
 		if n := int(end-start) + 1 - int(deleted.Count(start, end)); n > 0 {
 			keys, blocks = append(keys, h.ColumnsKey(block)), append(blocks, block)
-			living += n
+			live += n
 		}
 	}
 	if len(keys) == 0 {
@@ -199,7 +199,7 @@ func (h scopeHead) readRows(ctx context.Context, from kv.Getter, first, last uin
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]frame.NumberedRow, 0, living+h.Stats.Tail())
+	rows := make([]frame.NumberedRow, 0, live+h.Stats.Tail())
 	for i, value := range values {
 		start := blocks[i] * segment.RowsPerBlock
 		all, err := segment.DecodeRows(value, start)

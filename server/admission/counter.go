@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// MaxItems bounds all items of a message: those of repeated fields that are no
-	// numbers, entries of maps, and values of JSON. An item takes one to three
-	// hundred bytes while the request is under way.
+	// MaxItems bounds all items of a message: items of repeated fields (numbers do not
+	// count), entries of maps, and values of JSON. An item takes 100 to 300 bytes of
+	// memory while the request is handled.
 	MaxItems = 1 << 17
 	// MaxDepth bounds how deep JSON in protobuf's own types is nested.
 	MaxDepth = 100
-	// maxSlots is the most repeated fields that one message has.
+	// maxSlots is at least the number of repeated fields of any message.
 	maxSlots = 8
 )
 
-// Excess says what a message holds too much of.
+// Excess says which field of a message holds too many items.
 type Excess struct {
 	// Field is the path of the field, such as `records[3].tags`; empty for the
 	// message as a whole.
@@ -46,8 +46,8 @@ func NewCounter(table Table, messages ...protoreflect.MessageDescriptor) *Counte
 	return c
 }
 
-// Check returns the first excess of an encoded message, and false when there is
-// none, or nothing to count in messages of the type.
+// Check returns the first excess of an encoded message; false when there is none.
+// Messages of a type without a countable field are never in excess.
 func (c *Counter) Check(d protoreflect.MessageDescriptor, raw []byte) (Excess, bool) {
 	p := c.plans[d]
 	if p == nil {
@@ -63,18 +63,18 @@ func (c *Counter) Check(d protoreflect.MessageDescriptor, raw []byte) (Excess, b
 // walk is one pass over a message.
 type walk struct {
 	items int // in the whole message
-	// values are those of the JSON value under way, limit is how many it may have,
-	// and depth how deep the walk is in it.
+	// values counts the values of the JSON value that is being walked, limit is how
+	// many it may have, and depth how deep the walk is in it.
 	values, limit, depth int
 
-	// problem and path are set when the walk stops; whole says that they are of
+	// problem and path are set when the walk stops; whole says that they are about
 	// the message as a whole.
 	problem, path string
 	whole         bool
 }
 
-// message walks over one message and tells whether to go on. What can't be read
-// ends the walk of it: the decoder will say so.
+// message walks over one message and tells whether to go on. Bytes that can't be read
+// end the walk of this message; the decoder reports them.
 func (w *walk) message(p *plan, raw []byte) bool {
 	var counts [maxSlots]int
 	messages := 0
@@ -106,7 +106,7 @@ func (w *walk) message(p *plan, raw []byte) bool {
 		switch {
 		case f == nil:
 		case f.slot < 0:
-			// More than one for each field are merged into one, as no client sends them.
+			// The decoder merges several into one. No client sends that.
 			if messages++; messages > p.messages && !w.item() {
 				return false
 			}
@@ -134,7 +134,7 @@ func sizeOf(raw []byte) (size uint64, n int) {
 	return protowire.ConsumeVarint(raw)
 }
 
-// count adds items to a repeated field, and to the message as many as weigh.
+// count adds items to a repeated field, and unless weight is 0 one item to the message.
 func (w *walk) count(f *field, counted *int, items, weight int) bool {
 	if *counted += items; *counted > f.limit {
 		return w.stop(f.name, "has more than "+strconv.Itoa(f.limit)+" items")
@@ -180,7 +180,7 @@ func (w *walk) enter(f *field, value []byte, index int) bool {
 	return false
 }
 
-// numbers is how many numbers a packed field has.
+// numbers returns how many numbers a packed field holds.
 func numbers(kind protowire.Type, packed []byte) int {
 	switch kind {
 	case protowire.Fixed32Type:
@@ -203,8 +203,8 @@ func (w *walk) stop(field, problem string) bool {
 	return false
 }
 
-// within puts the field that the walk leaves in front of the path, but for what
-// lies inside a JSON value.
+// within prepends the field that the walk leaves to the path. Inside a JSON value the
+// path does not grow.
 func (w *walk) within(f *field, index int) {
 	if w.whole || w.limit != 0 && !f.json {
 		return

@@ -4,6 +4,6 @@
 //
 // A Table states how many items each repeated field and map may have, and how
 // many values each field of JSON. A Counter walks over the encoded message and
-// returns the first excess; it decodes nothing and allocates nothing. What can't
-// be read it leaves to the decoder.
+// returns the first excess; it decodes nothing and allocates nothing. Bytes that can't
+// be read are left to the decoder, which reports them.
 package admission

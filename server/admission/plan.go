@@ -29,35 +29,35 @@ func isJSON(d protoreflect.MessageDescriptor) bool {
 	return slices.Contains([]protoreflect.FullName{jsonStruct, jsonValue, jsonList}, d.FullName())
 }
 
-// plan is what the walk needs to know of a message.
+// plan is what the walk needs to know about a type of message.
 type plan struct {
-	// fields are those that are counted or looked into, by number; nil for others.
+	// fields are those whose items or content are counted, by number; nil for others.
 	// No message of a service has large numbers.
 	fields []*field
-	// messages is how many fields hold one message each.
+	// messages is the number of fields that hold a single message.
 	messages int
-	// slots is how many counters the message needs.
+	// slots is the number of counters that the message needs.
 	slots int
 }
 
-// field is what the walk needs to know of a field.
+// field is what the walk needs to know about a field.
 type field struct {
 	name string
-	// slot is the place of its counter; -1 for a field that is not repeated.
+	// slot is the index of its counter; -1 for a field that is not repeated.
 	slot int
 	// limit bounds its items, or the values of its JSON.
 	limit int
-	// json says that a JSON value begins here.
+	// json tells whether a JSON value begins in this field.
 	json bool
-	// member says that it holds the members of a JSON object or list.
+	// member tells whether it holds the members of a JSON object or list.
 	member bool
-	// kind is the wire type of its numbers; BytesType for all that is no number.
+	// kind is the wire type of its numbers; BytesType if they are no numbers.
 	kind protowire.Type
-	// inner is what its messages hold; nil where nothing inside is counted.
+	// inner is the plan of its messages; nil where nothing inside is counted.
 	inner *plan
 }
 
-// at returns what is known of a field; nil when nothing need be.
+// at returns the entry of a field; nil for a field that is not counted.
 func (p *plan) at(number uint64) *field {
 	if number < uint64(len(p.fields)) {
 		return p.fields[number]

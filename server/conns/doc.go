@@ -1,10 +1,10 @@
-// Package conns decides who keeps a connection when there are many. Whoever reaches
-// a server can open connections, with or without a credential, so a slot must not
-// be held by who does nothing with it.
+// Package conns bounds the open connections of a server and decides which one is closed
+// when there are too many. Anybody who reaches the server can open connections without a
+// credential, so an unused connection must not keep its slot.
 //
-// A connection is a stranger's until a call on it was authenticated. One that stays
-// silent for long is closed, and when all slots are taken the oldest makes room for
-// the next: of the address that has the most connections, so that one machine does
-// not drive out all others. No address but this machine's own may take the last
-// slots. Connections with an authenticated call are never closed here.
+// A connection belongs to a stranger until a call on it is authenticated. A stranger's
+// connection that stays silent too long is closed. When all slots are taken, the oldest
+// stranger's connection of the address with the most connections is closed for a new
+// one, so that one machine does not displace all others. Other machines can't take the
+// last slots (reservedShare). Connections with an authenticated call are never closed.
 package conns

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// looks is how often within the time that a stranger may be silent the pool looks
-// for such.
+// looks is how often the pool looks for silent strangers within the time that one may
+// be silent.
 const looks = 4
 
 // listener accepts connections into a pool.
@@ -19,8 +19,8 @@ type listener struct {
 	done chan struct{}
 }
 
-// Listener accepts connections of inner into the pool. Closing it ends what the
-// pool does in the background.
+// Listener accepts connections of inner into the pool. Closing it ends the pool's
+// background work.
 func (p *Pool) Listener(inner net.Listener) net.Listener {
 	l := &listener{Listener: inner, pool: p, done: make(chan struct{})}
 	go l.sweep()
@@ -33,8 +33,8 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// Accept waits for a connection and for a slot. One of a machine that has all it may
-// have is closed.
+// Accept waits for a connection and for a slot. A connection of a machine that has used
+// up its share is closed.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		raw, err := l.Listener.Accept()
@@ -86,7 +86,7 @@ func (l *listener) sweep() {
 	}
 }
 
-// machineOf is the other machine that an address is of; zero for this one.
+// machineOf returns the machine of an address; zero if it is this one.
 func machineOf(address net.Addr) netip.Addr {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// reservedShare is the part of all slots that no single other machine gets: one
-// eighth.
+// reservedShare is the part of all slots (one in 8) that no single other machine can
+// take.
 const reservedShare = 8
 
 // Pool bounds the open connections. It is safe for concurrent use.
@@ -21,15 +21,15 @@ type Pool struct {
 	mu   sync.Mutex // guards all below, and the fields of connections that say so
 	open int
 	from map[netip.Addr]int // connections of each other machine
-	// strangers are the connections without an authenticated call, those first that
-	// were silent longest.
+	// strangers are the connections without an authenticated call, the one that was
+	// silent longest first.
 	strangers *list.List
 	// freed is closed when a connection has ended, and replaced.
 	freed chan struct{}
 }
 
-// NewPool bounds open connections to max, and closes those of strangers that are
-// silent for so long.
+// NewPool returns a pool of max connections. It closes those of strangers that were
+// silent for the given time.
 func NewPool(maxOpen int, silent time.Duration) *Pool {
 	return &Pool{
 		max: maxOpen, silent: silent, from: make(map[netip.Addr]int), strangers: list.New(), freed: make(chan struct{}),
@@ -44,7 +44,7 @@ type Conn struct {
 	known   atomic.Bool
 	// The pool's mu guards these.
 	stranger *list.Element // nil once it is known or closed
-	seen     time.Time     // when it was opened, or last heard of
+	seen     time.Time     // when it was opened, or last used
 	held     int           // streams of strangers that are open
 	closed   bool
 }
@@ -58,7 +58,7 @@ type remote struct {
 // RemoteAddr is what Of takes.
 func (c *Conn) RemoteAddr() net.Addr { return remote{c.Conn.RemoteAddr(), c} }
 
-// Of returns the connection that an address is of; nil when it is of none.
+// Of returns the connection with an address; nil if there is none.
 func Of(address net.Addr) *Conn {
 	if r, ok := address.(remote); ok {
 		return r.conn
@@ -66,8 +66,8 @@ func Of(address net.Addr) *Conn {
 	return nil
 }
 
-// Known says that a call on the connection was authenticated. A nil connection is
-// nobody's.
+// Known is called when a call on the connection was authenticated. On a nil connection
+// it does nothing.
 func (c *Conn) Known() {
 	if c == nil || c.known.Load() {
 		return
@@ -78,9 +78,9 @@ func (c *Conn) Known() {
 	c.pool.forget(c)
 }
 
-// Hold counts a stream that a stranger opens, and refuses more than limit of them
-// at a time. While it has one, silence does not close the connection. Release must
-// follow when it returns true. A nil connection takes all.
+// Hold counts a stream of a stranger; it returns false if limit of them are open. A
+// connection with an open stream is not closed for silence. Call Release if it returns
+// true. A nil connection has no limit.
 func (c *Conn) Hold(limit int) bool {
 	if c == nil {
 		return true
@@ -95,7 +95,7 @@ func (c *Conn) Hold(limit int) bool {
 	return true
 }
 
-// Release ends what Hold began.
+// Release counts a stream out that Hold has counted.
 func (c *Conn) Release() {
 	if c == nil {
 		return
@@ -106,7 +106,7 @@ func (c *Conn) Release() {
 	c.heard()
 }
 
-// heard puts a stranger behind the others.
+// heard notes that a stranger was not silent.
 func (c *Conn) heard() {
 	c.seen = time.Now()
 	if c.stranger != nil {
@@ -114,7 +114,7 @@ func (c *Conn) heard() {
 	}
 }
 
-// Close gives the slot free.
+// Close closes the connection and frees its slot.
 func (c *Conn) Close() error {
 	c.pool.mu.Lock()
 	c.pool.remove(c)
@@ -122,8 +122,8 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// add takes a connection in if there is room; victim is one that has lost its slot
-// to it, and must be closed.
+// add takes a slot for a connection, if there is one. If victim is set, its slot was
+// taken, and the caller closes it.
 func (p *Pool) add(c *Conn) (added bool, victim *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,13 +145,13 @@ func (p *Pool) add(c *Conn) (added bool, victim *Conn) {
 	return true, victim
 }
 
-// overShare tells whether another machine has all that it may have.
+// overShare tells whether another machine has used up its share.
 func (p *Pool) overShare(address netip.Addr) bool {
 	return address.IsValid() && p.from[address] >= max(p.max-p.max/reservedShare, 1)
 }
 
-// most is how many connections the machine with the most of them has, of those that
-// have a stranger's.
+// most returns the number of connections of the machine that has the most, among those
+// with a stranger's connection.
 func (p *Pool) most() int {
 	most := 0
 	for e := p.strangers.Front(); e != nil; e = e.Next() {
@@ -160,8 +160,8 @@ func (p *Pool) most() int {
 	return most
 }
 
-// oldest returns the stranger's connection that was silent longest among some; one
-// with open streams only when there is no other. Nil when there is none.
+// oldest returns, among some connections, the stranger's that was silent longest. It
+// prefers those without open streams. Nil when there is none.
 func (p *Pool) oldest(among func(*Conn) bool) *Conn {
 	var held *Conn
 	for e := p.strangers.Front(); e != nil; e = e.Next() {
@@ -186,7 +186,7 @@ func (p *Pool) enter(c *Conn) {
 	c.stranger = p.strangers.PushBack(c)
 }
 
-// remove gives a slot free, once.
+// remove frees a slot, once.
 func (p *Pool) remove(c *Conn) {
 	if c.closed {
 		return
@@ -203,7 +203,7 @@ func (p *Pool) remove(c *Conn) {
 	p.freed = make(chan struct{})
 }
 
-// forget takes a connection off the strangers.
+// forget removes a connection from the strangers.
 func (p *Pool) forget(c *Conn) {
 	if c.stranger != nil {
 		p.strangers.Remove(c.stranger)

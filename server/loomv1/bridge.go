@@ -19,13 +19,13 @@ import (
 // statusOK answers heartbeats and pings.
 const statusOK = "ok"
 
-// What a stream is told that begins wrongly. Clients know these texts.
+// Errors of a stream with a wrong first message. Clients know these texts.
 var (
 	errNoFirstMessage = status.Error(codes.InvalidArgument, "no first message")
 	errNoAck          = status.Error(codes.InvalidArgument, "first stream message must be Ack carrying agent_id")
 )
 
-// bridgeService is where agents register, listen, publish and call tools.
+// bridgeService lets agents register, open their stream, and call tools.
 type bridgeService struct {
 	loomv1pb.UnimplementedBridgeServer
 	toolCaller
@@ -36,8 +36,8 @@ func newBridgeService(d Deps) *bridgeService {
 	return &bridgeService{toolCaller: toolCaller{d}, unserved: newUnserved(d.Options.Unserved)}
 }
 
-// RegisterAgent replaces what is known of an agent. A stream of it that is open
-// keeps what it was opened with.
+// RegisterAgent replaces the registration of an agent. Its open streams keep the
+// registration that they were opened with.
 func (s *bridgeService) RegisterAgent(ctx context.Context, r *loomv1pb.AgentRegisterRequest) (*loomv1pb.AgentRegisterResponse, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {
@@ -54,9 +54,9 @@ func (s *bridgeService) RegisterAgent(ctx context.Context, r *loomv1pb.AgentRegi
 	return &loomv1pb.AgentRegisterResponse{Success: true}, nil
 }
 
-// register enters an agent into the directory, or returns why that was refused.
-// Topics that no stream could be subscribed to are refused as well: without a word
-// about it the agent would wait for their events for ever.
+// register enters an agent into the directory, or returns why that is refused. It also
+// refuses topics that a stream could not subscribe to, for which the agent would
+// otherwise wait for ever.
 func (d Deps) register(ctx context.Context, tenant, id string, r agents.Registration) (refused string) {
 	distinct := make(map[string]bool, len(r.Topics))
 	for _, topic := range r.Topics {
@@ -76,8 +76,8 @@ func (d Deps) register(ctx context.Context, tenant, id string, r agents.Registra
 	return d.plain(ctx, "register the agent", err)
 }
 
-// tellTaken logs the tools of a registration that calls do not reach: these clients
-// could not be told.
+// tellTaken logs the tools of a registration whose names are taken, so that calls do not
+// reach them. The protocol has no way to tell the client.
 func (d Deps) tellTaken(ctx context.Context, tenant, id string, asked agents.Registration, registered agents.Agent) {
 	has := make(map[string]bool, len(registered.Tools))
 	for _, t := range registered.Tools {
@@ -101,16 +101,15 @@ func (s *bridgeService) ForwardToolCall(ctx context.Context, call *loomv1pb.Tool
 	return s.serve(ctx, call)
 }
 
-// Heartbeat says that the server is there. It names no agent, so it says nothing
-// of one.
+// Heartbeat says that the server is there. The request names no agent, so it does not keep
+// one active.
 func (s *bridgeService) Heartbeat(_ context.Context, r *loomv1pb.HeartbeatRequest) (*loomv1pb.HeartbeatResponse, error) {
 	return &loomv1pb.HeartbeatResponse{TimestampMs: r.GetTimestampMs(), Status: statusOK}, nil
 }
 
 // EventStream is one agent's connection: it publishes and answers tool calls,
 // and gets events and tool calls. It ends with OK only after the agent has
-// closed its side; whatever else ends it is UNAVAILABLE, upon which loom-py
-// connects again.
+// closed its side, and else with UNAVAILABLE, after which loom-py connects again.
 func (s *bridgeService) EventStream(stream eventStream) error {
 	ctx := stream.Context()
 	tenant, err := s.Tenant(ctx)
@@ -151,8 +150,7 @@ func (s *bridgeService) handshake(stream eventStream) (string, error) {
 	return ack.Ack.GetMessageId(), nil
 }
 
-// first waits for the first message, as long as a stream may stand still, or for
-// the server to stop.
+// first waits for the first message, at most StallTimeout, or until the server stops.
 func (s *bridgeService) first(stream eventStream) (*loomv1pb.ClientEvent, error) {
 	type message struct {
 		event *loomv1pb.ClientEvent

@@ -17,15 +17,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// Sentences in place of errors that speak of the server's own affairs. The log
-// has the error itself.
+// Texts that stand for internal errors of the server. The log has the error itself.
 const (
 	publicFault    = "the server met a fault of its own; its log has the cause"
 	publicFull     = "the server's data directory has no room"
 	publicStopping = "the server is stopping"
 )
 
-// publicText is what an error of the domain may be called outside the server.
+// publicText is the text of a domain error that a client may see.
 func publicText(err error) string {
 	switch {
 	case errors.Is(err, kv.ErrFull):
@@ -36,9 +35,9 @@ func publicText(err error) string {
 	return publicFault
 }
 
-// plain is what an error of the directory or the bus may be called outside the
-// server: what was wrong with the request, or else a sentence in its place, and the
-// log has the error. Clients look for the name of a field.
+// plain is the text of an error of the directory or the bus that a client may see: what
+// is wrong with the request, with the name of the field, which clients look for. Other
+// errors are logged, and replaced by a general text.
 func (d Deps) plain(ctx context.Context, operation string, err error) string {
 	if bad, ok := errors.AsType[*invalid.Error](err); ok {
 		return bad.Field + " " + clip(bad.Problem)
@@ -56,9 +55,9 @@ func (d Deps) plain(ctx context.Context, operation string, err error) string {
 	return publicText(err)
 }
 
-// fault ends a call that failed for a reason of the server's own, and logs it.
-// The operation completes "Failed to ...". A call whose context has ended is told
-// so instead.
+// fault logs an error of the server and returns the status of the call that it ends.
+// operation completes the text "Failed to …". If the context of the call has ended, the
+// status says that instead.
 func (d Deps) fault(ctx context.Context, operation string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

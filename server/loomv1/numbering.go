@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// maxNumbered bounds the topics that are counted: more than publish to mailboxes
-// at one time.
+// maxNumbered bounds the topics that are counted. It is more than the mailboxes that are
+// published to at a time.
 const maxNumbered = 4096
 
-// numbering counts what is published on topics that are not stored. The zero value
-// is ready; all methods are safe for concurrent use.
+// numbering counts the events of topics that are not stored. The zero value is ready for
+// use; all methods are safe for concurrent use.
 type numbering struct {
 	mu sync.Mutex // guards the fields below
-	// floor is the highest number that a forgotten topic reached: numbers only
-	// rise.
+	// floor is the highest number of the topics that were dropped, so that numbers of a
+	// topic that comes back still rise.
 	floor  int64
 	counts map[[sha256.Size]byte]int64
 }

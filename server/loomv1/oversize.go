@@ -8,8 +8,8 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
-// MaxItems bounds the items of each repeated field and map of the requests of this
-// API: far above what agents send, and what the core took without a bound.
+// MaxItems bounds the items of each repeated field and map of a request: far more than
+// agents send.
 const MaxItems = 1 << 14
 
 // Fields of a ClientEvent that may be large, and of what they hold.
@@ -19,18 +19,17 @@ const (
 	fieldToolResultID = 1
 )
 
-// fieldOversize of a Publish says that there was one, and why it was not decoded.
-// No proto will ever have the number; an agent that writes it itself is told what
-// it wrote.
+// fieldOversize of a Publish says why it was not decoded. No proto uses the number. An
+// agent that sets the field itself gets its text back as the error.
 const fieldOversize = protowire.MaxValidNumber - 1
 
-// maxCallIDBytes bounds the id of a call that is answered: ours are shorter.
+// maxCallIDBytes bounds the id of a call in an answer: ids of the directory are shorter.
 const maxCallIDBytes = 1 << 10
 
-// Oversized returns what an agent's stream takes in the place of a message that is
-// not to be decoded, so that it need not end: a publish that is refused, or a tool
-// result that is an error. Nil: the message is neither. The problem completes the
-// sentence "event …".
+// Oversized returns what replaces a message of an agent's stream that is too large to be
+// decoded, so that the stream can go on: a publish that will be refused, or a tool result
+// that is an error. Nil: the message is neither. problem completes the sentence
+// "event …".
 func Oversized(raw []byte, problem string) *loomv1pb.ClientEvent {
 	var message *loomv1pb.ClientEvent
 	for len(raw) > 0 {
@@ -49,8 +48,8 @@ func Oversized(raw []byte, problem string) *loomv1pb.ClientEvent {
 	return message
 }
 
-// nextField takes the first field off a message; number 0 says that it is none. The
-// value is nil unless it is bytes.
+// nextField cuts the first field off a message; number 0 means that there is none. The
+// value is nil unless the field holds bytes.
 func nextField(raw []byte) (number protowire.Number, value, rest []byte) {
 	number, kind, n := protowire.ConsumeTag(raw)
 	if n < 0 {
@@ -73,7 +72,7 @@ func oversizedPublish(problem string) *loomv1pb.ClientEvent {
 	return &loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Publish{Publish: publish}}
 }
 
-// oversizeOf is why a publish was not decoded; nil if it was.
+// oversizeOf returns why a publish was not decoded; nil if it was.
 func oversizeOf(p *loomv1pb.Publish) *refusal {
 	number, text, _ := nextField(p.ProtoReflect().GetUnknown())
 	if number != fieldOversize {
@@ -94,7 +93,7 @@ func oversizedResult(raw []byte, problem string) *loomv1pb.ClientEvent {
 	return &loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_ToolResult{ToolResult: result}}
 }
 
-// resultTooLarge stands for a result that can't be passed on.
+// resultTooLarge replaces a result that is too large to be passed on.
 func resultTooLarge(size, limit int) *loomv1pb.ToolResult {
 	return resultRefused(TooLarge(size, limit))
 }

@@ -14,7 +14,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
-// Codes of what is refused on a stream.
+// Error codes of refused messages of a stream.
 const (
 	codeInvalidArgument   = "INVALID_ARGUMENT"
 	codeResourceExhausted = "RESOURCE_EXHAUSTED"
@@ -22,11 +22,11 @@ const (
 	codeInternal          = "INTERNAL"
 )
 
-// refusal says why an event was not taken.
+// refusal says why an event was not published.
 type refusal struct{ code, message string }
 
-// maxRefusalBytes bounds what is said of an event that was refused: its topic
-// may be as long as a message.
+// maxRefusalBytes bounds the text about a refused event: its topic may be as long as a
+// message.
 const maxRefusalBytes = 1 << 10
 
 // prepared is a published event ready for the bus, or why it is refused.
@@ -35,14 +35,14 @@ func (d Deps) prepared(topic string, e *loomv1pb.Event) (events.Event, *refusal)
 		return events.Event{}, &refusal{codeInvalidArgument, "event is required"}
 	}
 	ready := eventOf(topic, e, d.Options.Now())
-	// No pattern that matches the topic is longer by more than its star.
+	// A pattern that matches the topic is at most as long as the topic and a star.
 	if size, limit := proto.Size(deliveryOf(topic+"*", ready, "")), d.Options.MaxSendBytes; size > limit {
 		return events.Event{}, tooLarge(size, limit)
 	}
 	return ready, nil
 }
 
-// notTaken is why the bus did not take an event.
+// notTaken says why the bus refused an event.
 func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 	large, isLarge := errors.AsType[*store.SizeError](err)
 	switch {

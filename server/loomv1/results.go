@@ -22,7 +22,7 @@ const (
 	codeExecutionError   = "EXECUTION_ERROR"
 )
 
-// How the texts of errors begin. loom-py and its users look for some of them.
+// Beginnings of error texts. loom-py and its users look for some of them.
 const (
 	prefixInvalid   = "Invalid arguments: "
 	prefixNotFound  = "Tool not found: "
@@ -35,8 +35,7 @@ const (
 const textTimeout = "Timeout"
 
 func errorResult(toolStatus loomv1pb.ToolStatus, code, message string) *loomv1pb.ToolResult {
-	// A file's name on disk can be any bytes; a message that is not UTF-8 would
-	// break the call.
+	// A file name on disk may not be UTF-8, and protobuf refuses such a text.
 	message = text.Valid(message)
 	return &loomv1pb.ToolResult{Status: toolStatus, Error: &loomv1pb.ToolError{Code: code, Message: message}}
 }
@@ -89,7 +88,7 @@ func prefixed(prefix, message string) string {
 	return prefix + message
 }
 
-// refused is the result of a call that the server did not run.
+// refused is the result of a call that the server refused to run.
 func (c toolCaller) refused(ctx context.Context, call *loomv1pb.ToolCall, err error) *loomv1pb.ToolResult {
 	bad, isArguments := errors.AsType[*tools.ArgumentsError](err)
 	switch {
@@ -121,7 +120,7 @@ func (c toolCaller) relayFailed(ctx context.Context, call *loomv1pb.ToolCall, er
 	return c.broken(ctx, call, err)
 }
 
-// broken is the result of a call that was cut off or met a fault of the server.
+// broken is the result of a call that was cancelled or failed within the server.
 func (c toolCaller) broken(ctx context.Context, call *loomv1pb.ToolCall, err error) *loomv1pb.ToolResult {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -16,14 +16,14 @@ import (
 // textNoAgent says that a request names no agent.
 const textNoAgent = "agent_id cannot be empty"
 
-// agentRuntimeService keeps directory entries and states of agents.
+// agentRuntimeService serves the directory entries and states of agents.
 type agentRuntimeService struct {
 	loomv1pb.UnimplementedAgentRuntimeServer
 	Deps
 }
 
-// CreateAgent puts an agent into the directory. The tools of one that has
-// registered stay.
+// CreateAgent puts an agent into the directory. If the agent has registered, it keeps its
+// tools.
 func (s *agentRuntimeService) CreateAgent(ctx context.Context, config *loomv1pb.AgentConfig) (*loomv1pb.CreateAgentResponse, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {
@@ -58,8 +58,8 @@ func (s *agentRuntimeService) DeleteAgent(ctx context.Context, req *loomv1pb.Del
 	return &loomv1pb.DeleteAgentResponse{Success: found}, nil
 }
 
-// GetAgentState reads what an agent keeps. One that has kept nothing yet has an
-// empty state; one that nobody knows is NOT_FOUND.
+// GetAgentState reads the state of an agent. It is empty if the agent has stored none;
+// for an unknown agent the status is NOT_FOUND.
 func (s *agentRuntimeService) GetAgentState(ctx context.Context, req *loomv1pb.GetAgentStateRequest) (*loomv1pb.AgentState, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *agentRuntimeService) GetAgentState(ctx context.Context, req *loomv1pb.G
 	return sized(s.Deps, state)
 }
 
-// UpdateAgentState replaces what an agent keeps.
+// UpdateAgentState replaces the state of an agent.
 func (s *agentRuntimeService) UpdateAgentState(ctx context.Context, state *loomv1pb.AgentState) (*loomv1pb.UpdateAgentStateResponse, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *agentRuntimeService) UpdateAgentState(ctx context.Context, state *loomv
 	if state.GetAgentId() == "" {
 		return nil, status.Error(codes.InvalidArgument, textNoAgent)
 	}
-	// What is stored must fit the answer to SendEvent, or it could not be read.
+	// The state must fit the answer to SendEvent, or it could not be read again.
 	answer := &loomv1pb.AgentResponse{AgentId: state.GetAgentId(), UpdatedState: state}
 	if size, limit := proto.Size(answer), s.Options.MaxSendBytes; size > limit {
 		return nil, status.Errorf(codes.ResourceExhausted, "state of %d bytes exceeds the limit of %d", size, limit)
@@ -111,8 +111,7 @@ func (s *agentRuntimeService) SendEvent(ctx context.Context, req *loomv1pb.SendE
 	if req.GetEvent() == nil {
 		return nil, status.Error(codes.InvalidArgument, "Event is required")
 	}
-	// The state comes first: what can't be read must not be found out when the
-	// event is on its way.
+	// Read the state first: if that fails, the event must not be sent.
 	state, _, err := s.stateOf(ctx, tenant, req.GetAgentId())
 	if err != nil {
 		return nil, err
@@ -162,7 +161,7 @@ func (s *agentRuntimeService) stateOf(ctx context.Context, tenant, id string) (s
 	}, true, nil
 }
 
-// stateFault ends a call that failed at an agent's state.
+// stateFault is the status of a call that could not read or write an agent's state.
 func (s *agentRuntimeService) stateFault(ctx context.Context, operation string, err error) error {
 	switch {
 	case errors.Is(err, agents.ErrInvalid):

@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// maxTopicBytes bounds what an agent can subscribe: far more than any topic
-	// that can be stored.
+	// maxTopicBytes bounds the topic of a subscription: far more than a stored topic may
+	// have.
 	maxTopicBytes = 4 << 10
-	// publishTime is how long publishes that were read may still take once the stream
-	// has ended from another cause than the agent's closing of its side.
+	// publishTime bounds the publishes that were read before a stream broke. When the
+	// agent closes its side, they are not bounded.
 	publishTime = time.Second
 )
 
-// streamLimits bound what waits for a stream: many seconds' worth of what one agent
-// publishes, and twice the largest message. A thousand streams that listen to busy
-// topics must come to an end when their agents leave.
+// streamLimits bound what is queued for a stream: what one agent publishes in many
+// seconds, and twice the largest message. They are low enough for a thousand streams on
+// busy topics to end soon after their agents have left.
 func streamLimits() stream.Limits {
 	return stream.Limits{Publishes: 8192, PublishBytes: 8 << 20, Batch: 256, Replies: 512, LastRounds: 512}
 }
 
-// The statuses of streams that end because the server stops, and of those that nobody
-// is there to read about.
+// The statuses of streams that end because the server stops, and because the agent takes
+// nothing.
 var (
 	errStopping = status.Error(codes.Unavailable, publicStopping)
 	errCut      = unavailable("the stream was cut off")
@@ -59,8 +59,8 @@ type agentStream struct {
 	stall      *time.Timer // runs during a send
 }
 
-// open enters the agent's stream in the directory and subscribes to what it
-// registered. An agent that never registered gets a stream without topics.
+// open opens the agent's stream in the directory and subscribes to the topics that it
+// registered. Without a registration the stream has no topics.
 func (s *bridgeService) open(ctx context.Context, transport eventStream, tenant, id string) (*agentStream, error) {
 	link, err := s.Agents.Open(tenant, id, agents.OpenOptions{})
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *bridgeService) open(ctx context.Context, transport eventStream, tenant,
 	return a, nil
 }
 
-// subscribe begins to listen to what the agent registered, and takes up the gap that
-// an earlier stream of it left.
+// subscribe subscribes to the topics that the agent registered, and takes the gap of its
+// earlier stream.
 func (a *agentStream) subscribe(ctx context.Context, progress *stream.Progress) (*events.Subscription, error) {
 	topics := a.topics(ctx)
 	selections := make([]events.Selection, len(topics))
@@ -115,9 +115,9 @@ func (a *agentStream) subscribe(ctx context.Context, progress *stream.Progress) 
 	return subscription, nil
 }
 
-// topics are those that the agent registered, each once. What the bus would
-// refuse is left out: the native API registers other topics than this one, and one
-// topic must not cost the agent its stream.
+// topics returns the topics that the agent registered, each once. It leaves out those that
+// the bus would refuse, because one such topic must not end the stream: agents that
+// register through the native API have patterns of another form.
 func (a *agentStream) topics(ctx context.Context) []string {
 	registered := a.link.Registration().Topics
 	topics := make([]string, 0, len(registered))
@@ -166,8 +166,8 @@ func newStall(timeout time.Duration, cancel context.CancelCauseFunc, err error) 
 	return timer
 }
 
-// Receive hands on what the agent sends. It leaves alone what it does not know, and
-// acks: deliveries are not acknowledged.
+// Receive passes on what the agent sends. It ignores unknown messages, and acks, because
+// deliveries are not acknowledged.
 func (a *agentStream) Receive(ctx context.Context) error {
 	message, err := a.transport.Recv()
 	switch {
@@ -192,8 +192,8 @@ func (a *agentStream) Receive(ctx context.Context) error {
 
 type publication = stream.Publication[*loomv1pb.ServerEvent]
 
-// publicationOf is what an agent published, for the bus, or refused. What is stored
-// unsynced survives a kill, so that it can be replayed.
+// publicationOf converts a publish for the bus, or refuses it. It is stored without a
+// sync, which survives a kill of the process, so that it can be replayed.
 func (a *agentStream) publicationOf(p *loomv1pb.Publish) publication {
 	out := publication{Size: proto.Size(p), Options: events.EmitOptions{Legacy: true, Lazy: true}}
 	refused := oversizeOf(p)
@@ -206,7 +206,7 @@ func (a *agentStream) publicationOf(p *loomv1pb.Publish) publication {
 	return out
 }
 
-// Answer tells the agent of an event that the bus did not take.
+// Answer tells the agent that the bus refused an event.
 func (a *agentStream) Answer(ctx context.Context, p *publication, result events.EmitResult) (*loomv1pb.ServerEvent, bool) {
 	if result.Err == nil {
 		return nil, false
@@ -215,8 +215,8 @@ func (a *agentStream) Answer(ctx context.Context, p *publication, result events.
 	return errorOf(refused.code, refused.message), true
 }
 
-// SendAnswer sends one message. One that is too large is left out: it would cost the
-// agent its stream, again and again.
+// SendAnswer sends one message, unless it is too large: such a message would end the
+// agent's stream each time.
 func (a *agentStream) SendAnswer(ctx context.Context, message *loomv1pb.ServerEvent) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -239,8 +239,8 @@ func (a *agentStream) SendEvent(ctx context.Context, d events.Delivery) error {
 	return a.SendAnswer(ctx, deliveryOf(d.Pattern.String(), d.Event, a.id))
 }
 
-// SendCall asks the agent to run a tool. A call that no client could take fails at
-// once.
+// SendCall asks the agent to run a tool. A call that is too large for every client fails
+// at once.
 func (a *agentStream) SendCall(ctx context.Context, call agents.PushedCall) error {
 	message := toolCallOf(call)
 	if size, limit := proto.Size(message), a.Options.MaxSendBytes; size > limit {

@@ -31,7 +31,7 @@ const (
 	maxTimeoutMillis = math.MaxInt64 / int64(time.Millisecond)
 	// callerHeader is where loom-py names the agent that calls.
 	callerHeader = "x-agent-id"
-	// namelessCaller is the agent that calls of no agent are made for.
+	// namelessCaller is the agent for whom calls without a caller are made.
 	namelessCaller = "loom"
 )
 
@@ -63,9 +63,8 @@ func (s *toolService) Call(ctx context.Context, call *loomv1pb.ToolCall) (*loomv
 // toolCaller runs tool calls, wherever the tool is.
 type toolCaller struct{ Deps }
 
-// list returns the tools of the server and of a tenant's connected agents, by
-// name. It ends early when nobody waits for the list any more, or it gets too large to
-// send.
+// list returns the tools of the server and of a tenant's connected agents, by name. It
+// fails early when ctx has ended, or when the list gets too large to send.
 func (c toolCaller) list(ctx context.Context, tenant string) (list []*loomv1pb.ToolDescriptor, err error) {
 	size := 0
 	for o := range c.Tools.All(tenant) {
@@ -103,13 +102,12 @@ func (c toolCaller) serve(ctx context.Context, call *loomv1pb.ToolCall) (*loomv1
 	if err != nil {
 		return nil, err
 	}
-	// Only an id that fills a message by itself makes the result too large now.
+	// After that, only an id as large as a message makes the result too large.
 	return sized(c.Deps, c.forward(ctx, tenant, call))
 }
 
-// forward runs a tool of the server, or else the agent's that registered it, and
-// always answers within the call's timeout. A result that is too large to send
-// becomes an error.
+// forward runs a tool of the server, or else that of the agent that registered it. It
+// answers within the call's timeout. A result that is too large to send becomes an error.
 func (c toolCaller) forward(ctx context.Context, tenant string, call *loomv1pb.ToolCall) *loomv1pb.ToolResult {
 	ctx, cancel := context.WithTimeout(ctx, timeoutOf(call))
 	defer cancel()
@@ -129,9 +127,9 @@ func timeoutOf(call *loomv1pb.ToolCall) time.Duration {
 	return time.Duration(min(call.GetTimeoutMs(), maxTimeoutMillis)) * time.Millisecond
 }
 
-// run finds the tool and runs it. A tool of the server wins over an agent's of
-// the same name. A name that only stands for a tool of the server is the agent's
-// first: the server's own list does not have it.
+// run finds the tool and runs it. A tool of the server precedes an agent's tool of the
+// same name. An agent's tool precedes an alias of a server's tool, because the list of
+// tools has no aliases.
 func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolCall) *loomv1pb.ToolResult {
 	if err := checkJSON(call.GetArguments()); err != nil {
 		return invalidArguments(err.Error())
@@ -152,7 +150,7 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 	return notFound(explained(call.GetName()))
 }
 
-// checkJSON returns what is wrong with text that is no JSON. No text is fine.
+// checkJSON returns an error for text that is no JSON; empty text is valid.
 func checkJSON(text string) error {
 	if text == "" {
 		return nil
@@ -180,8 +178,8 @@ func (c toolCaller) runOwn(ctx context.Context, tenant string, call *loomv1pb.To
 	return &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus_TOOL_OK, Output: string(answer.Output)}
 }
 
-// callerScope is the agent that calls, if it says which and a scope can have the
-// name.
+// callerScope is the scope of the calling agent, or of namelessCaller if the call names
+// none or an invalid one.
 func callerScope(tenant string, call *loomv1pb.ToolCall) kv.Scope {
 	scope := kv.AgentScope(tenant, call.GetHeaders()[callerHeader])
 	if scope.Validate() != nil {
@@ -190,8 +188,8 @@ func callerScope(tenant string, call *loomv1pb.ToolCall) kv.Scope {
 	return scope
 }
 
-// relay gives the call to the agent that registered the tool. The timeout goes to
-// the agent as the caller wrote it.
+// relay passes the call to the agent that registered the tool, with the timeout as the
+// caller wrote it.
 func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (agents.ToolResult, error) {
 	return c.Agents.Call(ctx, tenant, agents.ToolCall{
 		Name:          call.GetName(),
@@ -205,8 +203,7 @@ func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.Too
 	})
 }
 
-// relayTimeoutOf is 0 where the caller wrote no limit, so that the agent sees none
-// either.
+// relayTimeoutOf is 0 if the caller wrote no timeout, so that the agent gets none.
 func relayTimeoutOf(call *loomv1pb.ToolCall) time.Duration {
 	if call.GetTimeoutMs() <= 0 {
 		return 0
@@ -226,7 +223,7 @@ func outputText(r agents.ToolResult) string {
 	return r.Output
 }
 
-// relayed is an agent's answer, as it gave it.
+// relayed is the result with an agent's answer, unchanged.
 func relayed(r agents.ToolResult) *loomv1pb.ToolResult {
 	result := &loomv1pb.ToolResult{Status: loomv1pb.ToolStatus(r.Status), Output: outputText(r)}
 	if r.HasError || r.ErrorCode != "" || r.ErrorMessage != "" || len(r.Details) > 0 {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// codeUnserved is of what was asked for and is not served.
+// codeUnserved is the error code of features that this server does not have.
 const codeUnserved = "UNIMPLEMENTED"
 
-// maxTold bounds the agents that are remembered as told; more are not told.
+// maxTold bounds the agents that were told. Further agents are not told.
 const maxTold = 4096
 
-// unservedTools are names that loom-py knows and this server does not have, by
-// what serves them.
+// unservedTools are tools that loom-py knows and this server does not have, by the
+// feature that has them.
 var unservedTools = map[string]string{
 	"web:search":   "web tools",
 	"web:fetch":    "web tools",
@@ -21,8 +21,8 @@ var unservedTools = map[string]string{
 	"shell:run":    "shell tools",
 }
 
-// explained is what to say of a tool that there is not: its name and, where loom-py
-// itself offers such a tool to models, why it is missing.
+// explained is the text about a missing tool: its name and, if loom-py offers such a tool
+// to models, why it is missing.
 func explained(tool string) string {
 	if kind, known := unservedTools[tool]; known {
 		return tool + " (loom-bridge-server does not serve " + kind + " yet)"
@@ -30,8 +30,8 @@ func explained(tool string) string {
 	return tool
 }
 
-// unserved tells each agent once what somebody asked for and does not get: whoever
-// starts the server by `loom run` sees nothing of its log, but what agents log.
+// unserved tells each agent once which requested features this server does not have.
+// Users of `loom run` don't see the server's log, but they see what agents log.
 type unserved struct {
 	text string // empty when there is nothing to tell
 
@@ -43,7 +43,7 @@ func newUnserved(what []string) *unserved {
 	return &unserved{text: strings.Join(what, "; "), told: map[string]bool{}}
 }
 
-// tell returns what an agent is still to be told, or nothing.
+// tell returns what an agent has not been told yet; empty for nothing.
 func (u *unserved) tell(tenant, agent string) string {
 	if u.text == "" {
 		return ""

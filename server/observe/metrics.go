@@ -33,6 +33,8 @@ type Metrics struct {
 	foldBatches *prometheus.CounterVec
 	foldRefs    prometheus.Counter
 	foldSaved   prometheus.Counter
+	calls       prometheus.Counter
+	faults      prometheus.Counter
 }
 
 // NewMetrics makes the figures and registers them.
@@ -59,11 +61,17 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 		foldRefs: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "loom_bridge_folded_entries_total", Help: "Steps and messages that were folded.",
 		}),
+		calls: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "loom_bridge_context_calls_total", Help: "Calls of tools that prompts were made behind.",
+		}),
+		faults: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "loom_bridge_context_faults_total", Help: "Calls among them that asked again for what had been folded away.",
+		}),
 		foldSaved: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "loom_bridge_folded_tokens_total", Help: "Tokens that prompts take less after each batch of folds.",
 		}),
 	}
-	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.foldBatches, m.foldRefs, m.foldSaved)
+	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.foldBatches, m.foldRefs, m.foldSaved, m.calls, m.faults)
 	return m
 }
 
@@ -72,6 +80,15 @@ const (
 	firstPromptBucket = 256
 	promptBuckets     = 13
 )
+
+// Asked adds calls that were made since the prompt before, and how many of them asked for
+// what had been folded away.
+func (m *Metrics) Asked(calls, faults int64) {
+	if m != nil {
+		m.calls.Add(float64(calls))
+		m.faults.Add(float64(faults))
+	}
+}
 
 // Folded adds a batch that was stored; nil is none.
 func (m *Metrics) Folded(b *assemble.Batch) {

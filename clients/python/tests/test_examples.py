@@ -62,6 +62,10 @@ def tree(root: Path) -> dict[str, bytes]:
 
 def test_every_example_is_tested_here() -> None:
     assert MAIN == [
+        "chat_anthropic.py",
+        "chat_gemini.py",
+        "chat_openai.py",
+        "chat_responses.py",
         "explore_repo.py",
         "graph_store.py",
         "long_run.py",
@@ -70,6 +74,18 @@ def test_every_example_is_tested_here() -> None:
         "task_loop.py",
         "two_agents.py",
     ]
+
+
+CHATS = [name for name in MAIN if name.startswith("chat_")]
+
+
+@pytest.mark.parametrize("name", CHATS)
+async def test_chats(name: str, srv: testing.Server) -> None:
+    environment = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "GEMINI_API_KEY": ""}
+    code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR=srv.address, **environment)
+    assert code == 0, output
+    assert output == "It says: The harbour is closed until Monday.\n"
+    assert len((EXAMPLES / name).read_text().splitlines()) <= 50
 
 
 def test_the_quickstart_is_short() -> None:

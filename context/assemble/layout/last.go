@@ -1,8 +1,6 @@
 package layout
 
 import (
-	"strings"
-
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -13,7 +11,8 @@ func (f *Frame) TakesQuery() bool {
 	return f.table.TakesQuery && (f.table.Goal != GoalTask || f.goal == "")
 }
 
-// JoinsSteps tells whether steps that are text belong into the last message.
+// JoinsSteps tells whether neighbours that are steps as text are one message, the last
+// ones with the goal.
 func (f *Frame) JoinsSteps() bool { return f.table.JoinsSteps }
 
 // Last is the last message, or none where there is nothing to say. query is the newest
@@ -118,24 +117,14 @@ func (f *Frame) before(asked Message, section string) []Message {
 	return []Message{asked}
 }
 
-// WithSteps is the last message where the history is nothing but steps that are text.
-func (f *Frame) WithSteps(steps []session.Message) []Message {
-	pieces := make([]Piece, 0, len(steps)+len(f.body)+len(f.end))
-	for i := range steps {
-		p := Piece{settings.History, steps[i].Content}
-		if i > 0 {
-			p.Text = blank + p.Text
-		}
-		pieces = append(pieces, p)
-	}
+// WithSteps is the last message where the history ends with steps that are text.
+func (f *Frame) WithSteps(steps string) []Message {
+	pieces := []Piece{{settings.History, steps}}
 	for i, p := range f.rest() {
-		if i == 0 && len(pieces) > 0 {
+		if i == 0 {
 			p.Text = blank + p.Text
 		}
 		pieces = append(pieces, p)
-	}
-	if strings.TrimSpace(textOf(pieces)) == "" {
-		return nil
 	}
 	return []Message{joined(session.User, pieces, inject.Dynamic)}
 }

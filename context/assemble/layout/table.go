@@ -25,8 +25,8 @@ type Table struct {
 	Varies bool
 	// ExamplesAsText puts the examples into the system message.
 	ExamplesAsText bool
-	// JoinsSteps makes one message of the goal and steps that are text, where the
-	// history is nothing else.
+	// JoinsSteps makes one message of neighbours that are steps as text, and puts the goal
+	// behind the last ones.
 	JoinsSteps bool
 }
 

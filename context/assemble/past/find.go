@@ -86,3 +86,14 @@ func (s *Store) Previous(ctx context.Context, scope kv.Scope, sessionID string, 
 	what := fmt.Sprintf("the prompt before prompt %d", p.Number)
 	return s.find(ctx, scope, sessionID, what, func(other *Prompt) bool { return other.Number < p.Number })
 }
+
+// LastExtra returns the Extra of the session's last prompt, nil where there is none.
+func (s *Store) LastExtra(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error) {
+	for p, err := range s.records(ctx, scope, sessionID) {
+		if err != nil {
+			return nil, err
+		}
+		return p.Extra, nil
+	}
+	return nil, nil
+}

@@ -40,13 +40,21 @@ type Want struct {
 // Finder finds what a prompt takes up of its folds. Its methods are safe for concurrent
 // use.
 type Finder struct {
-	// read has, by the text of a fold, the reference of the line that a name came with.
-	read *cache.Cache[string, map[string]string]
+	// known has, by the text of a fold, what was read in it.
+	known *cache.Cache[string, contents]
+}
+
+// contents are what the lines of a fold hold.
+type contents struct {
+	// names has the reference of the line that a name came with, calls the calls as they
+	// were made.
+	names map[string]string
+	calls map[string]bool
 }
 
 // NewFinder returns a finder that has read nothing.
 func NewFinder() *Finder {
-	return &Finder{cache.New[string, map[string]string](maxCachedBytes)}
+	return &Finder{cache.New[string, contents](maxCachedBytes)}
 }
 
 // Wants returns the folded results whose names the new texts take up, in the order in
@@ -94,33 +102,32 @@ func named(texts []string) []string {
 // ref is the reference of the first folded result that named something, or empty.
 func (f *Finder) ref(folds []history.Fold, name string) string {
 	for i := range folds {
-		if ref := f.names(folds[i].Text)[name]; ref != "" {
+		if ref := f.read(folds[i].Text).names[name]; ref != "" {
 			return ref
 		}
 	}
 	return ""
 }
 
-// names are the names that the results in a fold held, each with the reference of the
-// first.
-func (f *Finder) names(fold string) map[string]string {
-	if names, ok := f.read.Get(fold); ok {
-		return names
+// read reads a fold, once.
+func (f *Finder) read(fold string) contents {
+	if known, ok := f.known.Get(fold); ok {
+		return known
 	}
 	const perName = 100 // bytes, about, of a name in a map
-	names := readNames(fold)
-	f.read.Put(fold, names, len(fold)+perName*len(names))
-	return names
+	found := readFold(fold)
+	f.known.Put(fold, found, 2*len(fold)+perName*(len(found.names)+len(found.calls)))
+	return found
 }
 
-// readNames reads the lines of a fold: a reference, a call, an arrow and what the result
+// readFold reads the lines of a fold: a reference, a call, an arrow and what the result
 // held, and quoted lines behind it.
-func readNames(fold string) map[string]string {
-	names := make(map[string]string)
+func readFold(fold string) contents {
+	found := contents{make(map[string]string), make(map[string]bool)}
 	ref := ""
 	for line := range strings.Lines(fold) {
 		if quoted, ok := strings.CutPrefix(line, history.QuoteMark); ok {
-			addNames(names, quoted, ref)
+			addNames(found.names, quoted, ref)
 			continue
 		}
 		first, rest, _ := strings.Cut(line, " ")
@@ -128,11 +135,12 @@ func readNames(fold string) map[string]string {
 			continue
 		}
 		ref = first
+		addCall(found.calls, rest)
 		if _, result, ok := strings.Cut(rest, history.ResultMark); ok {
-			addNames(names, result, ref)
+			addNames(found.names, result, ref)
 		}
 	}
-	return names
+	return found
 }
 
 // isRef tells whether a word is what begins the line of a step or a message.

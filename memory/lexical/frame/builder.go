@@ -51,8 +51,8 @@ func NewBuilder() *Builder {
 func (b *Builder) Extend(last uint32, rows []NumberedRow, deleted []uint32, deletions uint64) *Frame {
 	known := b.Newest
 	added := last - known.Last
-	living := uint32(known.Documents) - uint32(len(deleted)) + uint32(len(rows))
-	if known.Last == 0 || known.Slots()+added-living > living+b.MaxUnusedSlots {
+	live := uint32(known.Documents) - uint32(len(deleted)) + uint32(len(rows))
+	if known.Last == 0 || known.Slots()+added-live > live+b.MaxUnusedSlots {
 		if rest := b.liveRows(deleted); len(rest) > 0 {
 			rows = append(rest, rows...)
 		}
@@ -186,7 +186,7 @@ func (b *Builder) sessionNumber(f *Frame, digest uint64) uint32 {
 }
 
 // link puts a document among its neighbours. It stands behind the one whose
-// place it takes, while that lives, and otherwise is looked for from the end.
+// place it takes, while that is live, and otherwise is looked for from the end.
 func (b *Builder) link(f *Frame, o, taken uint32) {
 	number := f.Session[o]
 	before := b.lastOfSession[number]
@@ -279,7 +279,7 @@ func (b *Builder) unlink(f *Frame, o uint32) {
 	f.Prev[o], f.Next[o] = 0, 0
 }
 
-// count takes a document into the counts of the living, or out with -1.
+// count adds a document to the counts of live ones, or with -1 takes it out.
 func (b *Builder) count(f *Frame, o uint32, by int) {
 	number := f.Session[o]
 	before := f.SessionSize[number]

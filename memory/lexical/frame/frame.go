@@ -37,7 +37,7 @@ type Frame struct {
 	Place        []uint32 // its place in the order of arrival, an ordinal
 
 	Deleted bitset.Set
-	// Prev and next are the living neighbours in the session, by place; 0 for
+	// Prev and next are the live neighbours in the session, by place; 0 for
 	// none. Documents without a session have none.
 	Prev, Next []uint32
 	// Superseder is the live document that replaces this one; 0 for none.
@@ -50,7 +50,7 @@ type Frame struct {
 	// Authors are folded names; authors[0] is empty.
 	Authors []string
 
-	// Documents, bodyWords and headerWords count the living.
+	// Documents, bodyWords and headerWords count what is live.
 	Documents, BodyWords, HeaderWords uint64
 	// LiveSessions is how many sessions have a live document, documents without a
 	// session counting as one each; alone is how many of them those are.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// liveRows returns the rows of the living, without those that were deleted.
+// liveRows returns the rows of live documents.
 func (b *Builder) liveRows(deleted []uint32) []NumberedRow {
 	f := b.Newest
 	rows := make([]NumberedRow, 0, int(f.Documents)-len(deleted))

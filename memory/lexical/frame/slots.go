@@ -33,7 +33,7 @@ func (f *Frame) Slots() uint32 { return f.Last - f.slotMap.last + f.slotMap.coun
 // whole tells whether every ordinal has a slot, which is the ordinal then.
 func (f *Frame) whole() bool { return f.slotMap.last == f.slotMap.count() }
 
-// IsLive tells whether the document with that ordinal lives.
+// IsLive tells whether the document with that ordinal is live.
 func (f *Frame) IsLive(ordinal uint32) bool {
 	slot := f.Slot(ordinal)
 	return slot != 0 && !f.Deleted.Has(slot)
@@ -54,13 +54,13 @@ func (f *Frame) ToSlots(postings []segment.Posting) []segment.Posting {
 	if f.whole() && f.Deleted.Empty() {
 		return postings
 	}
-	living := postings[:0]
+	live := postings[:0]
 	for _, p := range postings {
 		if slot := f.Slot(p.Ordinal); slot != 0 && !f.Deleted.Has(slot) {
-			living = append(living, segment.Posting{Ordinal: slot, Value: p.Value})
+			live = append(live, segment.Posting{Ordinal: slot, Value: p.Value})
 		}
 	}
-	return living
+	return live
 }
 
 // NewlyDeleted returns the ordinals of the frame's live documents that are in a

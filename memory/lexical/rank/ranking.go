@@ -169,6 +169,11 @@ func (r *ranking) addWords() error {
 // counted is in how many documents, windows and sessions a word stands.
 type counted struct{ turns, windows, sessions int }
 
+// fewDocuments is how many documents there must be for half of what a word counts that
+// stands in none of them: that few records do not have it says little of whether they
+// answer the query.
+const fewDocuments = 20
+
 // addWord adds the word's share to every signal of every document.
 func (r *ranking) addWord(i int, word QueryWord) error {
 	n, err := r.count(i)
@@ -179,6 +184,9 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 	asked := 0.0
 	if word.Weight == 0 && !r.isName[i] {
 		asked = idf(t.documents, n.turns)
+		if n.turns == 0 {
+			asked *= float64(t.documents) / float64(t.documents+fewDocuments)
+		}
 	}
 	r.asked[i] = asked
 	r.mass += asked

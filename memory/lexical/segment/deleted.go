@@ -123,7 +123,7 @@ func DeletedChunks(first, last uint32) (chunks []uint32) {
 	return chunks
 }
 
-// AnyLive tells whether one of so many documents before an ordinal lives.
+// AnyLive tells whether one of so many documents before an ordinal is live.
 func (d DeletedSet) AnyLive(before uint32, documents int) bool {
 	first := max(1, before-uint32(documents))
 	return d.Count(first, before-1) < uint64(before-first)

@@ -14,7 +14,7 @@ type Statistics struct {
 	Deleted uint64
 	// Purged is how many of those no longer stand in segments or the tail.
 	Purged uint64
-	// BodyWords and HeaderWords are the lengths of the living together.
+	// BodyWords and HeaderWords are the lengths of live documents together.
 	BodyWords, HeaderWords uint64
 	// Sessions is how many sessions have a live document, and InSessions how
 	// many live documents have a session.

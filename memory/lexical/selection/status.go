@@ -11,8 +11,8 @@ import (
 // statusSets is what selecting derives from a frame, once: which documents stand
 // behind which of the doors that options open.
 type statusSets struct {
-	// living holds the live documents of each tier, from 1.
-	living [frame.LongTerm + 1]bitset.Set
+	// live holds the live documents of each tier, from 1.
+	live [frame.LongTerm + 1]bitset.Set
 	// These are nil when no document is such.
 	superseded, archived, quarantined bitset.Set
 	// expiring are the documents that will not stay, and earliest the first
@@ -27,8 +27,8 @@ type statusSets struct {
 
 func deriveStatusSets(f *frame.Frame) *statusSets {
 	g := &statusSets{earliest: math.MaxInt64}
-	for tier := range g.living {
-		g.living[tier] = bitset.New(f.Slots())
+	for tier := range g.live {
+		g.live[tier] = bitset.New(f.Slots())
 	}
 	put := func(set *bitset.Set, o uint32) {
 		if *set == nil {
@@ -41,7 +41,7 @@ func deriveStatusSets(f *frame.Frame) *statusSets {
 		if f.Deleted.Contains(o) {
 			continue
 		}
-		g.living[f.TierOf(o)].Add(o)
+		g.live[f.TierOf(o)].Add(o)
 		if f.IsSuperseded(o) {
 			put(&g.superseded, o)
 		}
@@ -64,10 +64,10 @@ func deriveStatusSets(f *frame.Frame) *statusSets {
 // open returns the documents that the options let through, expired ones
 // included.
 func (g *statusSets) open(o Options) bitset.Set {
-	set := make(bitset.Set, len(g.living[0]))
+	set := make(bitset.Set, len(g.live[0]))
 	for tier := 1; tier <= frame.LongTerm; tier++ {
 		if o.Tiers&TierBit(tier) != 0 {
-			set.Or(g.living[tier])
+			set.Or(g.live[tier])
 		}
 	}
 	if !o.Superseded {

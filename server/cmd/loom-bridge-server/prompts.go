@@ -57,14 +57,14 @@ func (c *Config) promptSettings() []setting {
 	tokens := func(to *int) field { return number(to, "tokens", 0, settings.MaxCapTokens) }
 	shown := func(to *int, unit string, most int) field { return number(to, unit, 0, most) }
 	return []setting{
-		{"prompt-layout", optional(choice(&p.Layout, namesOf(settings.Layouts())...)), nil, "order of the sections; none: the preset's own, or three_phase"},
-		{keySystemFile, anyText(&p.SystemFile, "file"), nil, "text file of the system prompt for calls that give none; its last line break is left out"},
+		{"prompt-layout", optional(choice(&p.Layout, namesOf(settings.Layouts())...)), nil, "order of the sections; none: the preset's, or three_phase"},
+		{keySystemFile, anyText(&p.SystemFile, "file"), nil, "text file of the system prompt for calls that give none"},
 		{"tool-rendering", optional(choice(&p.Rendering, string(settings.AsParameter), string(settings.AsText))), nil, "how tools are offered; none: the preset's own, or parameter"},
 		{keyToolLevels, numbers(&p.ToolLevels, "level,..."), nil, "levels of the server's tools that stand in prompts, of 1, 2 and 3; none: 1"},
 		{keyToolNames, list(&p.ToolNames, "name,..."), nil, "tools besides, such as fs:* and those of agents"},
 		{keyToolLevel, named(&p.LevelOf, "name=level", checkLevelOf), nil, "level of a tool of the server, such as fs:delete=2"},
 		{"runtime-position", optional(choice(&p.Position, string(settings.Append), string(settings.Prepend))), nil, "where runtime sections stand beside the newest user message; none: append"},
-		{keyExclude, list(&p.ExcludeSections, "section,..."), nil, "sections to leave out, of " + strings.Join(optionalSections(), ", ")},
+		{keyExclude, list(&p.ExcludeSections, "section,..."), nil, "sections to leave out, see below"},
 		{keyLayers, list(&p.MemoryLayers, "L1|L1,L2"), nil, "tiers of memory whose tasks stand in prompts; none: L1"},
 		{"user-memories", shown(&p.UserMemories, "memories", settings.MaxShown), 0, "most of what is known of the user; 0: 3"},
 		{"knowledge-items", shown(&p.Knowledge, "pieces", settings.MaxShown), 0, "most of knowledge; 0: 3"},
@@ -73,7 +73,7 @@ func (c *Config) promptSettings() []setting {
 		{"events-shown", shown(&p.Events, "events", settings.MaxEvents), 0, "most of them; 0: 20"},
 		{"min-events", shown(&p.MinEvents, "events", settings.MaxEvents), 0, "fewest of them for any to stand there; 0: 2"},
 		{"errors-shown", shown(&p.MaxErrors, "calls", settings.MaxErrors), 0, "most of the last 10 failed calls; 0: 5"},
-		{"section-tokens", named(&p.SectionTokens, "section=tokens", checkCap), nil, "caps of sections, 0 for none; by default " + defaultCaps()},
+		{"section-tokens", named(&p.SectionTokens, "section=tokens", checkCap), nil, "caps of sections, see below; 0: none"},
 		{"injection-total-tokens", tokens(&p.TotalTokens), 0, "cap of all that is no message of the history; 0: 12000"},
 		{"output-reserve", tokens(&p.OutputTokens), 0, "of a prompt's budget, left to the answer; 0: the preset's own, or none"},
 		{"variation", yes(&p.Variation), true, "vary the form of runtime sections"},
@@ -93,20 +93,29 @@ func namesOf[T ~string](values []T) []string {
 	return names
 }
 
-// optionalSections are those that prompts may leave out.
-func optionalSections() []string {
-	return slices.DeleteFunc(settings.Sections(), func(name string) bool { return !settings.Optional(name) })
-}
-
-// defaultCaps are the caps of sections that have one, as --section-tokens takes them.
-func defaultCaps() string {
-	caps := map[string]int{}
+// sectionsNote lists the sections below their settings, a few on each line.
+func sectionsNote() string {
+	const perLine = 6
+	none, capped, optional := settings.Prompt{}, []string{}, []string{}
 	for _, name := range settings.Sections() {
-		if tokens := (settings.Prompt{}).Cap(name); tokens > 0 {
-			caps[name] = tokens
+		if tokens := none.Cap(name); tokens > 0 {
+			capped = append(capped, fmt.Sprintf("%s=%d", name, tokens))
+		}
+		if settings.Optional(name) {
+			optional = append(optional, name)
 		}
 	}
-	return printNamed(caps)
+	var b strings.Builder
+	for _, l := range []struct {
+		head  string
+		items []string
+	}{{"Caps of sections by default", capped}, {"Sections that can be left out", optional}} {
+		fmt.Fprintf(&b, "\n  %s:\n", l.head)
+		for part := range slices.Chunk(l.items, perLine) {
+			b.WriteString("    " + strings.Join(part, ", ") + "\n")
+		}
+	}
+	return b.String()
 }
 
 // level is from 0 to the highest level of variation.

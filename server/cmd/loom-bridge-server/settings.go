@@ -125,7 +125,7 @@ func (c *Config) memorySettings() []setting {
 			"of the texts: " + strings.Join(languages(), ", "),
 		},
 		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
-		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside, such as http://127.0.0.1:8090/find, that prompts ask by POST of {query, limit}; none: records of the kind knowledge"},
+		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside that prompts ask by POST of {query, limit}; none: the kind knowledge"},
 		{"memory-l1-tasks", number(&c.Tiers.L1, "tasks", 1, maxTierTasks), tiers.DefaultL1, "recent tasks of a session"},
 		{"memory-l2-tasks", number(&c.Tiers.L2, "tasks", 1, maxTierTasks), tiers.DefaultL2, "important tasks of a session at hand"},
 		{"memory-l3-tasks", number(&c.Tiers.L3, "tasks", 1, maxTierTasks), tiers.DefaultL3, "summaries of tasks before the oldest become long-term memory"},

@@ -117,10 +117,11 @@ func promptEffects() []effect {
 }
 
 func layoutEffects() []effect {
-	goal := func(r *loombridgev1.AssembleRequest) { r.Goal = "act" }
 	return []effect{
 		{
-			setting: "prompt-layout", args: []string{"--prompt-layout", "react"}, see: shows(nil, goal, has("\nGoal: act")), with: "false", without: "false",
+			setting: "prompt-layout", args: []string{"--prompt-layout", "react"}, 
+			see:  func(s *stand) func() string { return once(s.made(nil, nil).GetReceipt().GetLayout().String()) },
+			with: loombridgev1.PromptLayout_PROMPT_LAYOUT_REACT.String(), without: loombridgev1.PromptLayout_PROMPT_LAYOUT_THREE_PHASE.String(),
 		},
 		{
 			setting: "prompt-system-file", args: []string{"--prompt-system-file", "$DIR/system.txt"}, files: map[string]string{"system.txt": "Be brief.\n"},
@@ -249,7 +250,7 @@ func formEffects() []effect {
 	return []effect{
 		{setting: "variation", args: []string{"--variation=false"}, see: after(plans, shows(nil, act, has("% complete"))), with: "false", without: "true"},
 		{setting: "variation-level", args: []string{"--variation-level", "0.8"}, see: after(plans, shows(nil, ofTurn("18"), has("Status:"))), with: "false", without: "true"},
-		{setting: "variation-adaptive", args: []string{"--variation-adaptive"}, see: after(repeated, after(plans, shows(nil, ofTurn("18"), has("Progress:")))), with: "true", without: "false"},
+		{setting: "variation-adaptive", args: []string{"--variation-adaptive"}, see: after(repeated, after(plans, shows(nil, ofTurn("18"), has("Status:")))), with: "false", without: "true"},
 		{setting: "stable-ttl", args: []string{"--stable-ttl", "1h"}, see: hours, with: "true", without: "false"},
 		{setting: "session-ttl", args: []string{"--session-ttl", "1ns"}, both: []string{"--keep-on-write"}, see: changes, with: "false", without: "true"},
 		{setting: "keep-on-write", args: []string{"--keep-on-write"}, see: changes, with: "true", without: "false"},
@@ -277,7 +278,7 @@ func TestPromptSettingsThatStopAServer(t *testing.T) {
 func TestHelpOfCaps(t *testing.T) {
 	var b strings.Builder
 	c := NewConfig()
-	printGroup(&b, group{settings: c.promptSettings()})
+	printGroup(&b, group{name: "prompts", settings: c.promptSettings()})
 	for _, part := range []string{"system=2000", "tools=3000", "skills=1000", "few_shot=500", "user_memory=500", "knowledge=800", "playbook=300", "plan=300", "errors=300", "goal=200"} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("no %s in\n%s", part, b.String())

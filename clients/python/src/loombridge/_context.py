@@ -73,7 +73,8 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             model: the model the prompt is for; it chooses the token counter and the
                 prices. Default: as configured, else `gpt-4o`.
             max_tokens: the budget of the whole prompt, tools included. Default: as
-                configured, else 8192.
+                configured, else what the window of the model leaves
+                beside the answer.
             system: the system prompt; it stands first. Default: as configured.
             format: `neutral` fills `messages` and `tools`; each other one the method of its
                 name, whose dict is ready for the provider.

@@ -134,6 +134,18 @@ class Message(_brief.Brief):
         role: Role = "assistant" if plain.get("role") == "model" else "user"
         return cls(role=role, blocks=plain.get("parts") or [])
 
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls that the message asks for, also those in a provider's blocks.
+
+        Gemini's need no id: those without one are called `{name}-{n}`, the n-th call of
+        the tool in the message, and the server pairs results by that.
+        """
+        if self.tool_calls or not isinstance(self.blocks, list):
+            return self.tool_calls
+        named: dict[str, int] = {}
+        found = [_call_in(block, named) for block in cast("list[object]", self.blocks)]
+        return tuple(call for call in found if call is not None)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Prompt(_brief.Brief):
@@ -327,6 +339,30 @@ def _plain(value: object) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_plain(inner) for inner in cast("Sequence[object]", value)]
     return value
+
+
+def _call_in(block: object, named: dict[str, int]) -> ToolCall | None:
+    """Return the call that a block of any provider's is; named counts those without id."""
+    if not isinstance(block, dict):
+        return None
+    b = cast("dict[str, Any]", block)
+    match b.get("type"):
+        case "tool_use":
+            return ToolCall(b["id"], b["name"], json.dumps(b.get("input") or {}))
+        case "function_call":
+            return ToolCall(b["call_id"], b["name"], b.get("arguments") or "")
+        case "custom_tool_call":
+            return ToolCall(b["call_id"], b["name"], b.get("input") or "")
+        case None:
+            call: Any = b.get("functionCall") or b.get("function_call")
+            if call is None:
+                return None
+            name: str = call["name"]
+            named[name] = named.get(name, 0) + 1
+            identity = call.get("id") or f"{name}-{named[name]}"
+            return ToolCall(identity, name, json.dumps(call.get("args") or {}))
+        case _:
+            return None
 
 
 def _openai_call(call: Mapping[str, Any]) -> ToolCall:

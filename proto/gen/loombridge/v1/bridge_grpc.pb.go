@@ -30,22 +30,24 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// BridgeService is the daily work of an agent: remember, recall, act, tell.
+// BridgeService has the calls that an agent makes all the time: save and query memory,
+// run tools, publish events, and the stream that connects it.
 type BridgeServiceClient interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
-	// write. It is found by the very next query.
+	// write. The next query finds it.
 	MemorySave(ctx context.Context, in *MemorySaveRequest, opts ...grpc.CallOption) (*MemorySaveResponse, error)
-	// MemoryQuery finds records by their words, and by vectors where there are some.
+	// MemoryQuery finds records by their words, and by their vectors if they have
+	// any.
 	MemoryQuery(ctx context.Context, in *MemoryQueryRequest, opts ...grpc.CallOption) (*MemoryQueryResponse, error)
 	// Tool runs one tool and records the call as a step of the session.
 	Tool(ctx context.Context, in *ToolRequest, opts ...grpc.CallOption) (*ToolResponse, error)
-	// Emit publishes one event. A durable one is acknowledged when it is synced.
+	// Emit publishes one event. A durable event is acknowledged after it is synced.
 	Emit(ctx context.Context, in *EmitRequest, opts ...grpc.CallOption) (*EmitResponse, error)
-	// Attach connects an agent for as long as it lives: the agent registers with
-	// the first message, then publishes, subscribes, runs the tools it provides
-	// and sends heartbeats on the one stream. The server never ends it with OK
-	// unless the agent did so first: SHUTTING_DOWN and SLOW_CONSUMER mean to
-	// attach again, with the last sequence seen of each topic.
+	// Attach connects an agent until it ends. The agent registers with the first
+	// message; then it publishes, subscribes, runs the tools that it provides and
+	// sends heartbeats on this one stream. The server ends the stream with OK only
+	// after the agent has closed its side. After SHUTTING_DOWN or SLOW_CONSUMER,
+	// attach again with the last sequence seen of each topic.
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachRequest, AttachResponse], error)
 }
 
@@ -114,22 +116,24 @@ type BridgeService_AttachClient = grpc.BidiStreamingClient[AttachRequest, Attach
 // All implementations must embed UnimplementedBridgeServiceServer
 // for forward compatibility.
 //
-// BridgeService is the daily work of an agent: remember, recall, act, tell.
+// BridgeService has the calls that an agent makes all the time: save and query memory,
+// run tools, publish events, and the stream that connects it.
 type BridgeServiceServer interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
-	// write. It is found by the very next query.
+	// write. The next query finds it.
 	MemorySave(context.Context, *MemorySaveRequest) (*MemorySaveResponse, error)
-	// MemoryQuery finds records by their words, and by vectors where there are some.
+	// MemoryQuery finds records by their words, and by their vectors if they have
+	// any.
 	MemoryQuery(context.Context, *MemoryQueryRequest) (*MemoryQueryResponse, error)
 	// Tool runs one tool and records the call as a step of the session.
 	Tool(context.Context, *ToolRequest) (*ToolResponse, error)
-	// Emit publishes one event. A durable one is acknowledged when it is synced.
+	// Emit publishes one event. A durable event is acknowledged after it is synced.
 	Emit(context.Context, *EmitRequest) (*EmitResponse, error)
-	// Attach connects an agent for as long as it lives: the agent registers with
-	// the first message, then publishes, subscribes, runs the tools it provides
-	// and sends heartbeats on the one stream. The server never ends it with OK
-	// unless the agent did so first: SHUTTING_DOWN and SLOW_CONSUMER mean to
-	// attach again, with the last sequence seen of each topic.
+	// Attach connects an agent until it ends. The agent registers with the first
+	// message; then it publishes, subscribes, runs the tools that it provides and
+	// sends heartbeats on this one stream. The server ends the stream with OK only
+	// after the agent has closed its side. After SHUTTING_DOWN or SLOW_CONSUMER,
+	// attach again with the last sequence seen of each topic.
 	Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error
 	mustEmbedUnimplementedBridgeServiceServer()
 }

@@ -2174,9 +2174,12 @@ type AssembleRequest struct {
 	// model is the model the prompt is for; it chooses the token counter. An
 	// unknown one gets an estimate. Default `gpt-4o`. At most 128 bytes.
 	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
-	// max_tokens is the budget of the whole prompt, tools included. Default: 8192,
-	// of which the presets `design` and `reduction` leave 3492 to the response unless
-	// the prompt takes more whatever they fold.
+	// max_tokens is the budget of the whole prompt, tools included. Default: the model's
+	// window without what the table of models keeps of it for the answer, a quarter where
+	// it says nothing; or 8192 for a model whose window is not known. The
+	// presets have their own: `design` and `reduction` leave 3492 of 8192 to the response
+	// unless the prompt takes more whatever they fold, `task_context` has 4000, and
+	// `three_phase` 150,000.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// system is the system prompt; it stands first. At most 1 MiB.
 	System string `protobuf:"bytes,6,opt,name=system,proto3" json:"system,omitempty"`

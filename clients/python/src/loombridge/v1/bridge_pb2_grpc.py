@@ -29,7 +29,8 @@ if _version_not_supported:
 
 
 class BridgeServiceStub(object):
-    """BridgeService is the daily work of an agent: remember, recall, act, tell.
+    """BridgeService has the calls that an agent makes all the time: save and query memory,
+    run tools, publish events, and the stream that connects it.
     """
 
     def __init__(self, channel):
@@ -66,19 +67,21 @@ class BridgeServiceStub(object):
 
 
 class BridgeServiceServicer(object):
-    """BridgeService is the daily work of an agent: remember, recall, act, tell.
+    """BridgeService has the calls that an agent makes all the time: save and query memory,
+    run tools, publish events, and the stream that connects it.
     """
 
     def MemorySave(self, request, context):
         """MemorySave saves one record and its index entries in one atomic, synced
-        write. It is found by the very next query.
+        write. The next query finds it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def MemoryQuery(self, request, context):
-        """MemoryQuery finds records by their words, and by vectors where there are some.
+        """MemoryQuery finds records by their words, and by their vectors if they have
+        any.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,18 +95,18 @@ class BridgeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Emit(self, request, context):
-        """Emit publishes one event. A durable one is acknowledged when it is synced.
+        """Emit publishes one event. A durable event is acknowledged after it is synced.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Attach(self, request_iterator, context):
-        """Attach connects an agent for as long as it lives: the agent registers with
-        the first message, then publishes, subscribes, runs the tools it provides
-        and sends heartbeats on the one stream. The server never ends it with OK
-        unless the agent did so first: SHUTTING_DOWN and SLOW_CONSUMER mean to
-        attach again, with the last sequence seen of each topic.
+        """Attach connects an agent until it ends. The agent registers with the first
+        message; then it publishes, subscribes, runs the tools that it provides and
+        sends heartbeats on this one stream. The server ends the stream with OK only
+        after the agent has closed its side. After SHUTTING_DOWN or SLOW_CONSUMER,
+        attach again with the last sequence seen of each topic.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,7 +149,8 @@ def add_BridgeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class BridgeService(object):
-    """BridgeService is the daily work of an agent: remember, recall, act, tell.
+    """BridgeService has the calls that an agent makes all the time: save and query memory,
+    run tools, publish events, and the stream that connects it.
     """
 
     @staticmethod

@@ -1,0 +1,89 @@
+"""What a message asks for, whoever wrote it."""
+
+import pytest
+
+import loombridge
+from loombridge import Message, ToolCall
+
+
+@pytest.mark.parametrize(
+    ("message", "calls"),
+    [
+        (Message("assistant", "hm"), ()),
+        (Message("assistant", tool_calls=(ToolCall("1", "n", "{}"),)), (ToolCall("1", "n", "{}"),)),
+        (
+            Message.from_anthropic(
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "x", "signature": "s"},
+                        {"type": "tool_use", "id": "1", "name": "n", "input": {"a": 1}},
+                    ],
+                }
+            ),
+            (ToolCall("1", "n", '{"a": 1}'),),
+        ),
+        (
+            Message.from_openai_responses(
+                [
+                    {"type": "reasoning", "id": "r"},
+                    {"type": "function_call", "call_id": "1", "name": "n", "arguments": "{}"},
+                    {"type": "custom_tool_call", "call_id": "2", "name": "n", "input": "ls"},
+                ]
+            ),
+            (ToolCall("1", "n", "{}"), ToolCall("2", "n", "ls")),
+        ),
+        (
+            Message.from_gemini(
+                {
+                    "role": "model",
+                    "parts": [
+                        {"text": "x"},
+                        {"functionCall": {"name": "n", "args": {}}},
+                        {"functionCall": {"name": "m", "id": "7"}},
+                        {"function_call": {"name": "n", "args": {"a": 1}}},
+                    ],
+                }
+            ),
+            (
+                ToolCall("n-1", "n", "{}"),
+                ToolCall("7", "m", "{}"),
+                ToolCall("n-2", "n", '{"a": 1}'),
+            ),
+        ),
+    ],
+)
+def test_calls(message: Message, calls: tuple[ToolCall, ...]) -> None:
+    assert message.calls() == calls
+    assert message.role == "assistant"
+
+
+def test_what_is_no_message() -> None:
+    with pytest.raises(TypeError, match="role"):
+        Message.from_anthropic({"content": "x"})
+    with pytest.raises(TypeError, match="content"):
+        Message.from_gemini("x")
+    assert Message.from_anthropic({"role": "user", "content": "x"}) == Message("user", "x")
+    assert Message.from_gemini({"role": "user", "parts": [{"text": "x"}]}).role == "user"
+
+
+async def test_a_form_that_was_not_asked_for(live: loombridge.Client) -> None:
+    prompt = await live.context.assemble(format="anthropic", tools=False, goal="x")
+    assert prompt.anthropic()["messages"]
+    for form in (prompt.openai, prompt.openai_responses, prompt.gemini):
+        with pytest.raises(ValueError, match="assemble with format="):
+            form()
+
+
+async def test_results_of_calls_without_ids(live: loombridge.Client) -> None:
+    asked = Message.from_gemini(
+        {"role": "model", "parts": [{"functionCall": {"name": "fs_list_dir", "args": {}}}] * 2}
+    )
+    await live.context.append({"role": "user", "content": "Look"}, asked)
+    for call in asked.calls():
+        await live.tool(call.name, {}, call_id=call.id)
+    prompt = await live.context.assemble(format="gemini", model="gemini-2.5-pro", tools=False)
+    contents = prompt.gemini()["contents"]
+    assert [len(content["parts"]) for content in contents] == [1, 2, 2]
+    assert contents[1]["parts"] == asked.blocks
+    assert all("functionResponse" in part for part in contents[2]["parts"])
