@@ -119,7 +119,7 @@ func promptEffects() []effect {
 func layoutEffects() []effect {
 	return []effect{
 		{
-			setting: "prompt-layout", args: []string{"--prompt-layout", "react"}, 
+			setting: "prompt-layout", args: []string{"--prompt-layout", "react"},
 			see:  func(s *stand) func() string { return once(s.made(nil, nil).GetReceipt().GetLayout().String()) },
 			with: loombridgev1.PromptLayout_PROMPT_LAYOUT_REACT.String(), without: loombridgev1.PromptLayout_PROMPT_LAYOUT_THREE_PHASE.String(),
 		},
