@@ -20,9 +20,6 @@ type Stats struct {
 	Sessions int64
 	// Versions is how many earlier versions of the records are kept.
 	Versions int64
-	// Dead is how many documents the index still has of what records were before
-	// they changed, or were deleted. Merging takes them out.
-	Dead int64
 	// Tail is how many documents are not packed yet.
 	Tail int
 	// Segments is how many packed pieces the index has.
@@ -74,7 +71,6 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 		Words:         int64(counts.BodyWords + counts.HeaderWords),
 		Sessions:      int64(counts.Sessions),
 		Versions:      versions,
-		Dead:          int64(counts.Unpurged()),
 		Tail:          counts.Tail(),
 		Segments:      segments,
 		Spaces:        spaces,

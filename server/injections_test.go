@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -378,6 +379,61 @@ func TestPastErrors(t *testing.T) {
 	if got := lastText(MustPrompt(t, s, &loombridgev1.AssembleRequest{Goal: "G", Settings: plain()})); strings.Count(got, "- code:grep:") != 5 || !strings.Contains(got, "in 2\n") || !strings.Contains(got, "in 6\n") {
 		t.Errorf("of seven it shows %q", got)
 	}
+	for n := 7; n < 12; n++ {
+		fail(n)
+	}
+	for most, want := range map[int32]int{1: 1, 9: 9, 10: 10, 0: 5} {
+		settings := plain()
+		settings.Sources = &loombridgev1.SourceSettings{Errors: most}
+		if got := lastText(MustPrompt(t, s, &loombridgev1.AssembleRequest{Goal: "G", Settings: settings})); strings.Count(got, "- code:grep:") != want || !strings.Contains(got, "in 11\n") {
+			t.Errorf("of twelve at most %d are %q", most, got)
+		}
+	}
+	_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, Settings: &loombridgev1.PromptSettings{
+		Sources: &loombridgev1.SourceSettings{Errors: 11},
+	}})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+}
+
+// In profile react_8k, which is that of the presets reduction and design, system prompt
+// and tools share 1,500 tokens; in the other each has its own. Over them the receipt warns,
+// and nothing is cut.
+func TestProfileOfCaps(t *testing.T) {
+	// K34
+	s := servertest.Start(t, nil)
+	ask := func(words int, profile string, h *loombridgev1.HistorySettings) *loombridgev1.AssembleResponse {
+		p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: agent, System: strings.TrimSpace(strings.Repeat("word ", words)), History: h,
+			Settings: &loombridgev1.PromptSettings{Limits: &loombridgev1.InjectionLimits{Profile: profile}, Tools: &loombridgev1.ToolSelection{None: true}},
+			Tools:    []*loombridgev1.ToolDefinition{{Name: "look", Description: "Looks."}},
+		})
+		must(t, err)
+		return p
+	}
+	for sum, over := range map[int32]bool{1499: false, 1500: false, 1501: true} {
+		for _, test := range []struct {
+			profile string
+			history *loombridgev1.HistorySettings
+			warns   bool
+		}{
+			{"react_8k", nil, over},
+			{"", &loombridgev1.HistorySettings{Preset: "reduction"}, over},
+			{"three_phase", &loombridgev1.HistorySettings{Preset: "reduction"}, false},
+			{"", nil, false},
+		} {
+			base := ask(1, test.profile, test.history)
+			frame := sectionOf(base, "system").GetTokens() - 1 + sectionOf(base, "tools").GetTokens() // what is no word
+			p := ask(int(sum-frame), test.profile, test.history)
+			warned := sectionOf(p, "system").GetReason()+sectionOf(p, "tools").GetReason() != ""
+			if warned != test.warns || sectionOf(p, "system").GetOutcome() != loombridgev1.SectionOutcome_SECTION_OUTCOME_SHOWN {
+				t.Errorf("%d tokens in %q, %v: %v, %v", sum, test.profile, test.history, sectionOf(p, "system"), sectionOf(p, "tools"))
+			}
+		}
+	}
+	_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, Settings: &loombridgev1.PromptSettings{
+		Limits: &loombridgev1.InjectionLimits{Profile: "large"},
+	}})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }
 
 // Time stamps leave what is cached, and are listed at the end.
@@ -427,5 +483,111 @@ func TestSectionsKeepTheirPlace(t *testing.T) {
 	got := lastText(p)
 	if strings.Count(got, "</facts>") != 1 || strings.Contains(got, "<user_memory>") || !strings.HasSuffix(got, "Current Goal: Win") {
 		t.Errorf("the last message is %q", got)
+	}
+}
+
+// The best playbook that was approved stands with what is known, and is counted; one
+// that was not approved does not, and neither does one that nobody used for a month.
+func TestPlaybooksInPrompts(t *testing.T) {
+	// I14, M18, P44, P45
+	s := servertest.Start(t, nil)
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{
+		AgentId: agent, Text: "Book a flight: look for seats before you book one.", Key: "book", Kind: "playbook",
+		MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"name": "book a flight", "description": "Look for seats before you book a flight.",
+ "status": "draft", "tool_sequence": [{"tool": "seats:list"}, {"tool": "seats:book"}], "quality_metrics": {"success_rate": 0.9, "avg_turns": 6}}`},
+	})
+	ask := func() string {
+		p := MustPrompt(t, s, &loombridgev1.AssembleRequest{Goal: "Book a flight to Rome", Settings: plain()})
+		for _, m := range p.GetMessages() {
+			if strings.Contains(m.GetContent(), "<playbook_hint") {
+				return m.GetContent()
+			}
+		}
+		return ""
+	}
+	if got := ask(); got != "" {
+		t.Errorf("a draft is shown: %q", got)
+	}
+	MustUpdate(t, s, "book", &loombridgev1.RecordDraft{
+		MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"status": "approved"}`},
+	}, "metadata.status")
+	s.Clock.Advance(10 * time.Minute) // what was found before is kept that long at most
+	got := ask()
+	for _, part := range []string{"<playbook_hint confidence=\"", "\nLook for seats before you book a flight.\nTools: seats:list → seats:book\nAverage 6 steps, success 90%\n", "</playbook_hint>"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("the hint is %q, without %q", got, part)
+		}
+	}
+	// Its use is counted, and a month after it was used last it is too old.
+	MustBecome(t, "counted", func() bool {
+		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{
+			AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "book"}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		})
+		must(t, err)
+		return strings.Contains(got.GetRecord().GetMetadataJson(), `"usage_count":1`)
+	})
+	s.Clock.Advance(30*24*time.Hour + time.Minute)
+	if got := ask(); got != "" {
+		t.Errorf("over 30 days after its use it is still shown: %q", got)
+	}
+}
+
+// With every part over its cap, and callers that add more, all that is no message of the
+// history has at most 12,000 tokens.
+func TestWorstCaseOfCaps(t *testing.T) {
+	// I20, Q13, K39
+	s := servertest.Start(t, nil)
+	prose := func(lines int) string {
+		var b strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&b, "Line %d of a text about flights to Rome, in src/part_%d.go.\n", i, i)
+		}
+		return b.String()
+	}
+	long := prose(600) // over 10,000 tokens
+	for _, kind := range []string{"knowledge", "fact", "note"} {
+		for range 3 {
+			MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, UserId: "eve", Kind: kind, Text: prose(200)})
+		}
+	}
+	for range 6 {
+		_, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{AgentId: agent, ToolName: "code:grep", ErrorMessage: prose(20)})
+		must(t, err)
+	}
+	settings := plain()
+	settings.UserId = "eve"
+	settings.ToolRendering, settings.Tools = loombridgev1.ToolRendering_TOOL_RENDERING_TEXT, &loombridgev1.ToolSelection{None: true}
+	settings.Skills = []*loombridgev1.Skill{{Name: "a", Text: long, Active: true}}
+	for i := range 10 {
+		settings.FewShot = append(settings.FewShot, &loombridgev1.Example{Input: prose(3), Output: prose(3)})
+		settings.Injections = append(settings.Injections, injection(fmt.Sprint("own", i), []loombridgev1.InjectionPhase{systemPhase, contextPhase, runtimePhase}[i%3], 0, 0, long))
+	}
+	plan := &loombridgev1.Plan{}
+	for range 64 {
+		plan.Items = append(plan.Items, &loombridgev1.PlanItem{Text: strings.TrimSpace(prose(1))})
+	}
+	MustUpdateWorking(t, s, &loombridgev1.UpdateWorkingRequest{Plan: plan})
+	var tools []*loombridgev1.ToolDefinition
+	for i := range 60 {
+		tools = append(tools, &loombridgev1.ToolDefinition{Name: fmt.Sprint("tool", i), Description: prose(2)})
+	}
+	p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+		AgentId: agent, Model: "gpt-4o", MaxTokens: 100_000, System: prose(90), Goal: "Flights to Rome", Settings: settings, Tools: tools,
+	})
+	must(t, err)
+	shown := int32(0)
+	for _, section := range p.GetReceipt().GetSections() {
+		if section.GetName() != "history" {
+			shown += section.GetTokens()
+		}
+	}
+	const frames = 4 * 30 // what messages take beside their texts, of at most thirty
+	if shown > 12_000+frames || shown < 11_500 {
+		t.Errorf("%d tokens are no history: %v", shown, p.GetReceipt().GetSections())
+	}
+	for _, name := range []string{"system", "tools", "skills", "few_shot", "user_memory", "knowledge", "notes", "plan", "errors", "goal"} {
+		if section := sectionOf(p, name); section.GetTokens() == 0 || section.GetMaxTokens() > 0 && section.GetTokens() > section.GetMaxTokens()+frames {
+			t.Errorf("%s: %v", name, section)
+		}
 	}
 }

@@ -223,6 +223,54 @@ func TestDiffPrompts(t *testing.T) {
 	}
 }
 
+// The receipt says where a prompt first differs from the one before, as DiffPrompts does.
+func TestReceiptsTellTheDifference(t *testing.T) {
+	s := servertest.Start(t, nil)
+	c := &talk{tb: t, server: s, session: "s"}
+	var sent sentPrompts
+	for n := range 60 {
+		if n%4 == 0 {
+			c.say(userSays(fmt.Sprintf("Wish %d", n)))
+		} else {
+			c.answer(c.ask("I look.", "bash", fmt.Sprintf(`{"command":"cat %d"}`, n)), strings.Repeat(fmt.Sprintf("line of %d\n", n), 90))
+		}
+		for range 1 + n%2 {
+			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+				AgentId: agent, SessionId: "s", Goal: fmt.Sprintf("goal %d", n/7), System: fmt.Sprintf("You are careful %d.", n/13), MaxTokens: 6000,
+				Format: loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC, WithoutTools: n/20 == 1,
+			})
+			must(t, err)
+			sent.answers = append(sent.answers, got)
+		}
+	}
+	if first := sent.answers[0].GetReceipt(); first.GetDifference() != nil {
+		t.Errorf("the first prompt differs by %v", first.GetDifference())
+	}
+	sections := make(map[string]int)
+	for i, p := range sent.answers[1:] {
+		got, err := s.Context.DiffPrompts(t.Context(), &loombridgev1.DiffPromptsRequest{
+			AgentId: agent, SessionId: "s", FromPromptId: sent.answers[i].GetReceipt().GetPromptId(), ToPromptId: p.GetReceipt().GetPromptId(),
+		})
+		must(t, err)
+		section := p.GetReceipt().GetDifference().GetSection()
+		if same := section == "" && got.GetDifference() == nil; !same && !proto.Equal(got.GetDifference(), p.GetReceipt().GetDifference()) {
+			t.Errorf("prompt %d: the receipt says %v, DiffPrompts %v", i+1, p.GetReceipt().GetDifference(), got.GetDifference())
+		}
+		sections[section]++
+	}
+	if sections["tools"] == 0 || sections["system"] == 0 || sections["history"] == 0 || sections[""] == 0 {
+		t.Errorf("sections %v", sections)
+	}
+	same := &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", DryRun: true, Goal: "goal 9", System: "You are careful.", MaxTokens: 6000}
+	_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Goal: "goal 9", System: "You are careful.", MaxTokens: 6000})
+	must(t, err)
+	again, err := s.Context.Assemble(t.Context(), same)
+	must(t, err)
+	if d := again.GetReceipt().GetDifference(); d == nil || d.GetSection() != "" {
+		t.Errorf("the same prompt differs by %v", d)
+	}
+}
+
 // fingerprint is the hash of a prompt's bytes.
 func fingerprint(tb testing.TB, p *loombridgev1.AssembleResponse) [32]byte {
 	tb.Helper()

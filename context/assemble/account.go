@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
 // Section is the account of a section of a prompt.
@@ -63,7 +64,11 @@ func (t *task) sections(b *builder) []Section {
 	for _, name := range b.order {
 		p := pieces[name]
 		delete(pieces, name)
-		if s := t.section(name, p, b.parts[name]); s.Tokens > 0 || s.Outcome == LeftOut {
+		s := t.section(name, p, b.parts[name])
+		if shared := t.prompt.SharedCap(); shared > 0 && name == settings.ToolList && s.Tokens > 0 && b.parts[settings.System]+s.Tokens > shared {
+			s.Reason = fmt.Sprintf("system prompt and tools take %d tokens, over their %d", b.parts[settings.System]+s.Tokens, shared)
+		}
+		if s.Tokens > 0 || s.Outcome == LeftOut {
 			out = append(out, s)
 		}
 	}

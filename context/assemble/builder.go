@@ -190,7 +190,7 @@ func (b *builder) keep(it *item, renamed session.Message) {
 // prompt returns what was built, with cache marks.
 func (b *builder) prompt(marks []provider.Mark) (Prompt, error) {
 	b.own(settings.Goal, 0)
-	p := Prompt{PrefixSHA256: b.prefix, Tokens: b.total, Marks: marks}
+	p := Prompt{PrefixSHA256: b.prefix, Tokens: b.total, Marks: b.shown(marks)}
 	for _, section := range b.order {
 		p.Parts = append(p.Parts, Part{Name: section, Tokens: b.parts[section]})
 	}

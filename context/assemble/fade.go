@@ -23,6 +23,8 @@ type faded struct {
 	units  []decay.Unit
 	// whole is what the conversation takes with nothing folded.
 	whole int
+	// lostCalls are those that nobody answered.
+	lostCalls int
 	// problem says why a caller's summary was left out.
 	problem string
 }
@@ -37,7 +39,7 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 	f, p := s.faded, t.preset.WithDefaults()
 	conv := decay.Conversation{
 		Units: f.units, Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget, Since: s.state.Since,
-		ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.a.scoring, Goal: f.goal(t.r.Goal),
+		Lost: f.lostCalls, ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.a.scoring, Goal: f.goal(t.r.Goal),
 	}
 	if p.Style == history.StyleZones {
 		conv.Zones = &p.Zones
@@ -55,7 +57,7 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 	d.saved = f.whole - l.Tokens
 	d.mark, d.moved = l.Mark, l.Mark != conv.Mark
 	if l.Reason != 0 {
-		d.batch = &Batch{Reason: l.Reason, Refs: l.Refs, Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven), SummaryProblem: f.problem}
+		d.batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven), SummaryProblem: f.problem}
 	}
 	return f.items(l)
 }
@@ -106,7 +108,7 @@ func (f *faded) show(shown decay.Shown) ([]item, error) {
 func (r *reading) formed(g *group, turn int, form decay.Form) ([]item, error) {
 	own := g
 	if !r.omits(g) {
-		own = g.repaired(r.older[g])
+		own = r.repaired(g)
 	}
 	if form != decay.InFull {
 		own = own.copied()
@@ -170,6 +172,7 @@ func (t *task) fade(ctx context.Context, s *source) error {
 			return err
 		}
 		leading = leading && g.instructs()
+		u.Wish = g.begins()
 		u.Kept = g.pinned() || g.open || leading
 		u.Stays = u.Kept || g.awaited || g.instructs()
 		f.units[i] = u

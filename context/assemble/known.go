@@ -23,6 +23,9 @@ const (
 	// maxParts bounds the groups of entries of which it is known what a preset shows.
 	// One takes about a kilobyte.
 	maxParts = 1 << 14
+	// maxTexts bounds the text of last prompts, in bytes: those of some hundred sessions.
+	// What is not known of one is only where the next prompt differs from it.
+	maxTexts = 32 << 20
 	// maxAgents bounds the agents whose ratios are known.
 	maxAgents = 1 << 10
 )
@@ -42,6 +45,8 @@ type known struct {
 	briefs *cache.LRU[[sha256.Size]byte, step.Step]
 	// ends are what the ends of sessions' logs said.
 	ends *cache.LRU[sessionKey, recent]
+	// texts are the messages of sessions' last prompts.
+	texts *cache.LRU[sessionKey, lastTexts]
 	// asks are how often sessions asked for what had been folded away.
 	asks *cache.LRU[sessionKey, asked]
 	// parts are what presets see of groups, units what those of messages do.
@@ -92,6 +97,7 @@ func newKnown(models *tokens.Models) *known {
 		trails:   cache.NewLRU[sessionKey, *trail](maxTrails),
 		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
 		ends:     cache.NewLRU[sessionKey, recent](maxSessions),
+		texts:    cache.NewLRU[sessionKey, lastTexts](maxTexts),
 		asks:     cache.NewLRU[sessionKey, asked](maxSessions),
 		parts:    cache.NewLRU[partKey, history.Part](maxParts),
 		units:    cache.NewLRU[partKey, fadedUnit](maxParts),
@@ -267,4 +273,17 @@ func (k *known) ask(scope kv.Scope, session string, a asked) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asks.Put(sessionKey{scope, session}, a, 1)
+}
+
+// lastTexts returns the messages of a session's last prompt.
+func (k *known) lastTexts(scope kv.Scope, session string) (lastTexts, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.texts.Get(sessionKey{scope, session})
+}
+
+func (k *known) keepTexts(scope kv.Scope, session string, texts lastTexts, bytes int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.texts.Put(sessionKey{scope, session}, texts, bytes)
 }

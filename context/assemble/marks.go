@@ -1,7 +1,9 @@
 package assemble
 
 import (
+	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
@@ -28,6 +30,22 @@ func (t *task) marks(b *builder, shared messageEnd, last lastPrompt) []provider.
 		// An entry for an hour costs more to write, so it is asked for by name.
 		StableHour: t.prompt.Cache.StableTTL >= time.Hour,
 	})
+}
+
+// shown returns marks with the blocks that the messages have, where no encoder for a
+// provider does that.
+func (b *builder) shown(marks []provider.Mark) []provider.Mark {
+	out := slices.Clone(marks)
+	for i := range out {
+		out[i].Block = 0
+		if at := out[i].Message; at >= 0 && at < len(b.messages) {
+			var blocks []json.RawMessage
+			// A message without blocks has one text.
+			_ = json.Unmarshal(b.messages[at].BlocksJSON, &blocks)
+			out[i].Block = max(len(blocks)-1, 0)
+		}
+	}
+	return out
 }
 
 // expectedHit is how many tokens the provider should read from its cache.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -56,6 +57,9 @@ type Receipt struct {
 	Sections []Section
 	// Tools are what each tool takes, in the order of the prompt.
 	Tools []ToolCost
+	// Difference is where the prompt first differs from the session's prompt before, of no
+	// section where they are the same; nil where that one is not known.
+	Difference *past.Difference
 	// Calls is how many calls of tools the session has made, Faults how many of them asked
 	// again for what had been folded away. Both are counted from the first prompt on that
 	// is known.
@@ -112,12 +116,15 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
 	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
+	r.Difference = t.difference(d.b, last)
 	asks := t.asks(ctx, s)
 	r.Calls, r.Faults, r.NewCalls, r.NewFaults = asks.Calls, asks.Faults, asks.newCalls, asks.newFaults
 	p.Receipt = r
 	t.record(ctx, s, d, &p, asks, now.marks)
 	if !t.r.DryRun {
 		t.gathered.Rendered()
+		texts, size := d.b.texts()
+		t.a.known.keepTexts(t.r.Scope, sessionOf(t.r.SessionID), texts, size)
 		t.a.known.ask(t.r.Scope, sessionOf(t.r.SessionID), asks)
 		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))
 		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -131,4 +132,75 @@ type PastRequest struct {
 	PromptID string
 	Position uint64
 	Step     string
+}
+
+// lastTexts are the messages of a session's last prompt. They are never changed.
+type lastTexts struct {
+	format   Format
+	tools    []byte
+	messages []session.Message
+	origins  []origin
+}
+
+// texts are the messages that were written, and what they take in memory.
+func (b *builder) texts() (texts lastTexts, bytes int) {
+	const perMessage = 300
+	var tools []byte
+	if len(b.tools.counted) > 0 {
+		tools = b.tools.json
+	}
+	return lastTexts{b.request.Format, tools, b.messages, b.origins}, b.text + len(tools) + perMessage*len(b.messages)
+}
+
+// headOf is what stands before the messages of a prompt with tools.
+func headOf(tools []byte) []byte {
+	head := []byte("{")
+	if len(tools) > 0 {
+		head = append(append(append(head, `"tools":`...), tools...), ',')
+	}
+	return append(head, `"messages":[`...)
+}
+
+// difference is where a prompt first differs from the session's prompt before; nil where
+// that is not known any more.
+func (t *task) difference(b *builder, last lastPrompt) *past.Difference {
+	before, ok := t.a.known.lastTexts(t.r.Scope, sessionOf(t.r.SessionID))
+	if !ok || len(last.places) == 0 || len(before.messages) != len(last.places)-1 {
+		return nil
+	}
+	now, _ := b.texts()
+	if last.places[0].sum != b.places[0].sum {
+		d := past.Compare(&past.Layout{Head: headOf(before.tools)}, &past.Layout{Head: headOf(now.tools), Tools: settings.ToolList})
+		return &d
+	}
+	for i := 1; i < max(len(last.places), len(b.places)); i++ {
+		if i < len(last.places) && i < len(b.places) && last.places[i].sum == b.places[i].sum {
+			continue
+		}
+		d := past.Compare(before.layout(i-1), now.layout(i-1))
+		d.Message, d.Byte = i-1, d.Byte+b.places[min(i, len(b.places))-1].bytes
+		return &d
+	}
+	return &past.Difference{}
+}
+
+// layout is a message as it was written, alone; nothing where there is none.
+func (l *lastTexts) layout(i int) *past.Layout {
+	if i >= len(l.messages) {
+		return &past.Layout{}
+	}
+	var line bytes.Buffer
+	w := provider.NewWriter(l.format)
+	w.Resume(i)
+	if err := w.Add(&line, l.format.Renamed(l.messages[i])); err != nil {
+		return &past.Layout{} // it was written before
+	}
+	m := past.Written{Bytes: line.Bytes(), Content: l.messages[i].Content}
+	for _, p := range l.origins[i].pieces {
+		m.Pieces = append(m.Pieces, past.Piece{Section: p.Section, Bytes: len(p.Text)})
+	}
+	if len(m.Pieces) == 0 {
+		m.Pieces = []past.Piece{{Section: settings.History, Bytes: len(m.Content)}}
+	}
+	return &past.Layout{Messages: []past.Written{m}}
 }

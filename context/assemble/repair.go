@@ -25,18 +25,28 @@ const (
 func (f *faded) lost() map[*group]int {
 	older := make(map[*group]int)
 	left := maxLost
-	if !f.t.literal {
-		return older
-	}
 	for _, g := range slices.Backward(f.groups) {
 		if n := g.lost(); n > 0 {
-			if n > left {
+			f.lostCalls += n
+			if n > left && f.t.literal {
 				older[g] = n - left
 			}
 			left = max(left-n, 0)
 		}
 	}
 	return older
+}
+
+// lostRefs name the newest groups that have so many calls without a result.
+func (f *faded) lostRefs(calls int) []string {
+	var refs []string
+	for _, g := range slices.Backward(f.groups) {
+		if n := g.lost(); n > 0 && calls > 0 {
+			refs = append(refs, refsOf(g)...)
+			calls -= n
+		}
+	}
+	return refs
 }
 
 // lost is how many calls of a group have no result and wait for none.
@@ -55,7 +65,8 @@ func (g *group) lost() int {
 // repaired is a copy of a group without calls that have no result, and without results
 // that no call waits for. What the newest calls were is told as text; the first older
 // ones leave.
-func (g *group) repaired(older int) *group {
+func (r *reading) repaired(g *group) *group {
+	older := r.older[g]
 	own := g.copied()
 	given := make(map[string]bool)
 	for i := range g.members {
@@ -76,7 +87,7 @@ func (g *group) repaired(older int) *group {
 			}
 			gone[c.id] = true
 			if older--; older < 0 {
-				told = append(told, earlierCall(c.wish))
+				told = append(told, r.earlierCall(c.wish))
 			}
 			return true
 		})
@@ -127,7 +138,10 @@ func withBlock(blocks, block json.RawMessage) json.RawMessage {
 }
 
 // earlierCall tells of a call that has no result.
-func earlierCall(wish session.ToolCall) string {
+func (r *reading) earlierCall(wish session.ToolCall) string {
+	if kept, ok := r.withoutWritten(wish); ok {
+		wish.Arguments = kept
+	}
 	args := objectOf(wish.Arguments)
 	names := make([]string, 0, len(args))
 	for name := range args {

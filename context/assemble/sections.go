@@ -60,7 +60,7 @@ func (t *task) gather(ctx context.Context, recent *recent) (err error) {
 // arrange lays out what was found.
 func (t *task) arrange(recent *recent) {
 	t.prepared = inject.Prepare(inject.Inputs{
-		Injections: t.injections(), Goal: t.r.Goal, Plan: t.working.Plan, Failures: recent.failures(), Errors: t.prompt.Sources.Errors,
+		Injections: t.injections(), Goal: t.r.Goal, Plan: t.working.Plan, Failures: recent.failures(),
 		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
 		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
 		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count,

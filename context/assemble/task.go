@@ -151,6 +151,9 @@ func (t *task) settle(below *settings.Prompt) {
 	if t.r.Settings != nil {
 		t.prompt = t.r.Settings.Over(base)
 	}
+	if t.prompt.Limits.Profile == "" && t.preset.Budget == history.React8k() {
+		t.prompt.Limits.Profile = settings.React8k
+	}
 	t.table = layout.Named(t.prompt.Layout)
 	t.r.System = cmp.Or(t.r.System, t.prompt.System)
 }

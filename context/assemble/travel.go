@@ -103,16 +103,8 @@ func (s *sent) prompt() (Prompt, error) {
 
 // layout is the prompt as PrefixSHA256 sees it.
 func (s *sent) layout() (*past.Layout, error) {
-	out := &past.Layout{Tools: settings.ToolList}
+	out := &past.Layout{Head: headOf(s.Tools), Tools: settings.ToolList}
 	var line bytes.Buffer
-	line.WriteByte('{')
-	if len(s.Tools) > 0 {
-		line.WriteString(`"tools":`)
-		line.Write(s.Tools)
-		line.WriteByte(',')
-	}
-	line.WriteString(`"messages":[`)
-	out.Head = bytes.Clone(line.Bytes())
 	w := provider.NewWriter(s.format)
 	for i := range s.messages {
 		m := &s.messages[i]

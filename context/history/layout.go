@@ -144,7 +144,7 @@ func (c *Compactor) Show(conv Conversation, opts *Options) Layout {
 		out.Reason, out.Mark = 0, conv.Mark
 		return out
 	}
-	before := v.layout(v.whole(conv.Mark))
+	before := v.layout(v.within(conv.Mark))
 	out := v.fit(v.settle(before))
 	if out.Mark == conv.Mark {
 		out.Reason = 0

@@ -399,3 +399,29 @@ func TestPresetOver(t *testing.T) {
 	same(full.Over(named("design")))
 	same(history.Preset{}.Over(full))
 }
+
+// A boundary that a call with other rules has moved stands nowhere past that of these
+// rules.
+//
+// X03
+func TestBoundaryOfOtherRules(t *testing.T) {
+	all := shellSteps(40)
+	keep := func(n int) *history.Compactor {
+		p := named("reduction")
+		p.KeepRecent = n
+		return history.NewCompactor(count, p)
+	}
+	far := keep(1).Show(history.Conversation{Parts: partsOf(all), Budget: 100}, nil).Mark
+	if far.Older != 39 {
+		t.Fatalf("the mark is %+v", far)
+	}
+	far.Bare, far.Omitted = 0, 0
+	l := keep(10).Show(history.Conversation{Parts: partsOf(all), Mark: far}, nil)
+	if l.Mark.Older != 30 || l.Reason == 0 {
+		t.Errorf("the boundary is %+v, by %v", l.Mark, l.Reason)
+	}
+	same := keep(1).Show(history.Conversation{Parts: partsOf(all), Mark: far}, nil)
+	if same.Mark != far || same.Reason != 0 {
+		t.Errorf("by the same rules the mark is %+v", same.Mark)
+	}
+}

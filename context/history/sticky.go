@@ -20,6 +20,10 @@ type Mark struct {
 	Omitted int
 	// Whole of the calls are shown as they are, without the preset.
 	Whole int
+	// Left are left out, in presets that show messages.
+	Left int
+	// Lost calls stand as text there, because nobody answered them.
+	Lost int
 	// Summary stands for the oldest messages.
 	Summary Summary
 }
@@ -78,6 +82,16 @@ func (v *view) whole(m Mark) Mark {
 	for _, n := range []*int{&m.Older, &m.Bare, &m.Whole} {
 		at, _ := slices.BinarySearch(v.before, *n+1)
 		*n = v.before[max(at-1, 0)]
+	}
+	return m
+}
+
+// within is a mark as whole says, nowhere past the boundary of the preset: its rules
+// may be others than when the mark was set.
+func (v *view) within(m Mark) Mark {
+	m = v.whole(m)
+	if m.Older > 0 {
+		m.Older = min(m.Older, v.boundary(true))
 	}
 	return m
 }

@@ -184,7 +184,7 @@ func (m *model) append(t *testing.T, made []history.Fold) {
 func (m *model) move(t *testing.T) {
 	preset, to := fmt.Sprint("p", m.IntN(3)), history.Mark{Older: m.IntN(3), Seen: m.IntN(2), Bare: m.IntN(2)}
 	if m.IntN(2) == 0 {
-		to.Summary = history.Summary{First: 1, Last: 1 + m.Uint64N(3), Count: 1 + m.IntN(3), Text: "[Summary of 2 earlier messages] ü"}
+		to.Left, to.Lost, to.Summary = m.IntN(3), m.IntN(3), history.Summary{First: 1, Last: 1 + m.Uint64N(3), Count: 1 + m.IntN(3), Text: "[Summary of 2 earlier messages] ü"}
 	}
 	before, marked := m.marks[preset]
 	d := done{marks: maps.Clone(m.marks), raw: m.f.rawState(t, alice, m.id)}

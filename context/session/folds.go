@@ -137,7 +137,7 @@ func (l *Log) MoveMark(ctx context.Context, scope kv.Scope, session string, vers
 		return invalid.Field(ErrInvalid, "preset", "must be 1 to %d bytes", MaxPresetBytes)
 	case !isCount(to.Older) || !isCount(to.Seen) || !isCount(to.Bare) || !isCount(to.Omitted) || !isCount(to.Whole):
 		return invalid.Field(ErrInvalid, "mark", "is negative or too large")
-	case !isCount(to.Summary.Count) || len(to.Summary.Text) > history.MaxSummaryBytes:
+	case !isCount(to.Summary.Count) || !isCount(to.Left) || !isCount(to.Lost) || len(to.Summary.Text) > history.MaxSummaryBytes:
 		return invalid.Field(ErrInvalid, "summary", "is longer than %d bytes", history.MaxSummaryBytes)
 	}
 	err := l.changeFolds(ctx, scope, session, version, func(_ context.Context, j journal, tx *kv.Tx, state *foldState) error {

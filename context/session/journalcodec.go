@@ -44,6 +44,8 @@ const (
 	fieldMarkSummaryLast
 	fieldMarkSummaryCount
 	fieldMarkSummaryText
+	fieldMarkLeft
+	fieldMarkLost
 )
 
 // Fields of an entry of a journal.
@@ -161,7 +163,9 @@ func encodeMark(preset string, m history.Mark) []byte {
 	dst = wire.AppendUint(dst, fieldMarkSummaryFirst, m.Summary.First)
 	dst = wire.AppendUint(dst, fieldMarkSummaryLast, m.Summary.Last)
 	dst = wire.AppendUint(dst, fieldMarkSummaryCount, uint64(m.Summary.Count))
-	return wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
+	dst = wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
+	dst = wire.AppendUint(dst, fieldMarkLeft, uint64(m.Left))
+	return wire.AppendUint(dst, fieldMarkLost, uint64(m.Lost))
 }
 
 func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
@@ -190,6 +194,10 @@ func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
 			m.Summary.Count = count(f)
 		case fieldMarkSummaryText:
 			m.Summary.Text = string(f.Bytes)
+		case fieldMarkLeft:
+			m.Left = count(f)
+		case fieldMarkLost:
+			m.Lost = count(f)
 		}
 	}
 	return preset, m, nil

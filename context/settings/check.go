@@ -185,6 +185,9 @@ func (c *checker) skill(field string, s *Skill) {
 
 func (c *checker) limits(p *Prompt) {
 	c.number("limits.total", p.Limits.Total, MaxCapTokens)
+	if f := p.Limits.Profile; f != "" && f != ThreePhaseCaps && f != React8k {
+		c.add("limits.profile", "is unknown; give three_phase or react_8k")
+	}
 	c.count("limits.sections", len(p.Limits.Sections), MaxCaps)
 	for _, name := range slices.Sorted(maps.Keys(p.Limits.Sections)) {
 		tokens := p.Limits.Sections[name]

@@ -95,7 +95,7 @@ type Sources struct {
 	EventActions []string `json:"event_actions,omitempty"`
 	Events       int      `json:"events,omitempty"`
 	MinEvents    int      `json:"min_events,omitempty"`
-	// Errors is how many failed calls are shown at most.
+	// Errors are how many failed calls are shown at most.
 	Errors int `json:"errors,omitempty"`
 }
 
@@ -123,6 +123,8 @@ type Limits struct {
 	Total int `json:"total,omitempty"`
 	// Sections are caps by name.
 	Sections map[string]int `json:"sections,omitempty"`
+	// Profile chooses the default caps.
+	Profile Profile `json:"profile,omitempty"`
 }
 
 // Variation says how the form of runtime sections varies. Nil is as below.
@@ -199,7 +201,7 @@ func (s Sources) over(base Sources) Sources {
 }
 
 func (l Limits) over(base Limits) Limits {
-	out := Limits{Total: cmp.Or(l.Total, base.Total), Sections: base.Sections}
+	out := Limits{Total: cmp.Or(l.Total, base.Total), Sections: base.Sections, Profile: cmp.Or(l.Profile, base.Profile)}
 	if len(l.Sections) > 0 {
 		out.Sections = maps.Clone(base.Sections)
 		if out.Sections == nil {

@@ -23,7 +23,7 @@ func full() settings.Prompt {
 			KnowledgeTimeout: time.Second, EventActions: []string{"node.error"}, Events: 6, MinEvents: 1, Errors: 2,
 		},
 		Skills:     []settings.Skill{{Name: "s", Description: "d", Text: "t", Tools: []string{"x"}, Active: true}},
-		Limits:     settings.Limits{Total: 7, Sections: map[string]int{settings.Plan: 8}},
+		Limits:     settings.Limits{Total: 7, Profile: settings.React8k, Sections: map[string]int{settings.Plan: 8}},
 		Variation:  settings.Variation{Disabled: new(true), Level: &level, Adaptive: new(false)},
 		Cache:      settings.Cache{StableTTL: time.Hour, SessionTTL: time.Minute, KeepOnWrite: new(true)},
 		Injections: []settings.Injection{{Name: "i", Phase: 3, Strategy: 2, Priority: 9, MaxTokens: 10, Tag: "t", Content: "c"}}, OutputTokens: 11,

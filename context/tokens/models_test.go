@@ -88,7 +88,7 @@ func TestModelFigures(t *testing.T) {
 	}
 }
 
-// G11: caches keep nothing under a minimum, which differs by model.
+// Caches keep nothing under a minimum, which differs by model.
 func TestCacheMinimum(t *testing.T) {
 	m := MustModels(t, "")
 	for name, want := range map[string]int{

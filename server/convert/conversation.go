@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -74,9 +75,7 @@ func conversationEntry(item conversation.Item, form loombridgev1.JsonForm) *loom
 func PromptDiff(d assemble.Diff) *loombridgev1.DiffPromptsResponse {
 	out := &loombridgev1.DiffPromptsResponse{FromPromptId: d.From, ToPromptId: d.To}
 	if d.First.Section != "" {
-		out.Difference = &loombridgev1.PromptDifference{
-			Section: d.First.Section, Byte: d.First.Byte, MessageIndex: Int32(d.First.Message),
-		}
+		out.Difference = differenceOf(&d.First)
 		out.FromExcerpt, out.ToExcerpt = utf8Text(d.First.From), utf8Text(d.First.To)
 	}
 	for _, s := range d.Sections {
@@ -85,4 +84,8 @@ func PromptDiff(d assemble.Diff) *loombridgev1.DiffPromptsResponse {
 		})
 	}
 	return out
+}
+
+func differenceOf(d *past.Difference) *loombridgev1.PromptDifference {
+	return &loombridgev1.PromptDifference{Section: d.Section, Byte: d.Byte, MessageIndex: Int32(d.Message)}
 }

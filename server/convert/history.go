@@ -108,6 +108,9 @@ func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 		AppendOnlyTokens: Int32(r.AppendOnlyTokens), Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost,
 		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens), Layout: layoutOf(r.Layout), Calls: r.Calls, Faults: r.Faults, ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
 	}
+	if r.Difference != nil {
+		out.Difference = differenceOf(r.Difference)
+	}
 	for _, tool := range r.Tools {
 		out.Tools = append(out.Tools, &loombridgev1.ToolCost{Name: utf8Text(tool.Name), Tokens: Int32(tool.Tokens)})
 	}

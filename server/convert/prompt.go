@@ -18,7 +18,7 @@ func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
 	out := &settings.Prompt{
 		Layout: layoutToSet(p.GetLayout()), System: p.GetSystem(), Tools: toolsToSet(p.GetTools()), Sources: sourcesToSet(p.GetSources()),
 		AgentsMD: p.GetAgentsMd(), UserID: p.GetUserId(), OutputTokens: int(p.GetMaxOutputTokens()),
-		Limits: settings.Limits{Total: int(p.GetLimits().GetTotal())},
+		Limits: settings.Limits{Total: int(p.GetLimits().GetTotal()), Profile: settings.Profile(p.GetLimits().GetProfile())},
 		Cache:  settings.Cache{StableTTL: spanOf(p.GetCache().GetStableTtl()), SessionTTL: spanOf(p.GetCache().GetSessionTtl())},
 	}
 	switch p.GetToolRendering() {
@@ -93,8 +93,7 @@ func toolsToSet(t *loombridgev1.ToolSelection) *settings.Tools {
 func sourcesToSet(s *loombridgev1.SourceSettings) settings.Sources {
 	return settings.Sources{
 		Exclude: s.GetExclude(), Layers: s.GetMemoryLayers(), UserMemories: int(s.GetUserMemories()), Knowledge: int(s.GetKnowledge()),
-		KnowledgeTimeout: spanOf(s.GetKnowledgeTimeout()), EventActions: s.GetEventActions(), Events: int(s.GetEvents()), MinEvents: int(s.GetMinEvents()),
-		Errors: int(s.GetErrors()),
+		KnowledgeTimeout: spanOf(s.GetKnowledgeTimeout()), EventActions: s.GetEventActions(), Events: int(s.GetEvents()), MinEvents: int(s.GetMinEvents()), Errors: int(s.GetErrors()),
 	}
 }
 
@@ -108,7 +107,7 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 		MaxOutputTokens: Int32(p.OutputTokens),
 		Variation:       &loombridgev1.VariationSettings{Disabled: p.Variation.Disabled, Level: p.Variation.Level, Adaptive: p.Variation.Adaptive},
 		Cache:           &loombridgev1.CacheSettings{StableTtl: spanTo(p.Cache.StableTTL), SessionTtl: spanTo(p.Cache.SessionTTL), KeepOnWrite: p.Cache.KeepOnWrite},
-		Limits:          &loombridgev1.InjectionLimits{Total: Int32(p.Limits.Total)},
+		Limits:          &loombridgev1.InjectionLimits{Total: Int32(p.Limits.Total), Profile: string(p.Limits.Profile)},
 	}
 	switch p.Rendering {
 	case settings.AsParameter:
@@ -165,8 +164,7 @@ func sectionsOf(sections []assemble.Section) []*loombridgev1.SectionInfo {
 func sourcesOf(s *settings.Sources) *loombridgev1.SourceSettings {
 	return &loombridgev1.SourceSettings{
 		Exclude: s.Exclude, MemoryLayers: s.Layers, UserMemories: Int32(s.UserMemories), Knowledge: Int32(s.Knowledge),
-		KnowledgeTimeout: spanTo(s.KnowledgeTimeout), EventActions: s.EventActions, Events: Int32(s.Events), MinEvents: Int32(s.MinEvents),
-		Errors: Int32(s.Errors),
+		KnowledgeTimeout: spanTo(s.KnowledgeTimeout), EventActions: s.EventActions, Events: Int32(s.Events), MinEvents: Int32(s.MinEvents), Errors: Int32(s.Errors),
 	}
 }
 

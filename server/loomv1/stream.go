@@ -35,8 +35,8 @@ func streamLimits() stream.Limits {
 	return stream.Limits{Publishes: 8192, PublishBytes: 8 << 20, Batch: 256, Replies: 512, LastRounds: 512}
 }
 
-// The statuses of streams that end because the server stops, and because the agent takes
-// nothing.
+// The statuses of streams that the server ends because it stops, and of those that are
+// cut off.
 var (
 	errStopping = status.Error(codes.Unavailable, publicStopping)
 	errCut      = unavailable("the stream was cut off")

@@ -21,15 +21,13 @@ from _pretend_model import TOOLS, pretend_model
 STEPS = 60
 SYSTEM = "You look for a fault in a billing system. Use the tools; answer when you know."
 GOAL = "Find out why invoices are late."
-OFFERED = [
-    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
-    for name in TOOLS
-]
+OFFERED = [loombridge.ToolDefinition(name, parameters={"type": "object"}) for name in TOOLS]
+OURS_ALONE = loombridge.PromptSettings(system=SYSTEM, tools=loombridge.ToolSelection(none=True))
 
 
 async def ask(url: str, prompt: dict[str, Any]) -> dict[str, Any]:
     """Send a prompt to the model; return its answer."""
-    body = json.dumps({"model": "gpt-4o", **prompt, "tools": OFFERED}).encode()
+    body = json.dumps({"model": "gpt-4o", **prompt}).encode()
     request = urllib.request.Request(  # noqa: S310  the server is our own
         f"{url}/chat/completions", body, {"Content-Type": "application/json"}
     )
@@ -57,10 +55,10 @@ async def main() -> None:
     session = f"run-{uuid.uuid4().hex[:8]}"
     with pretend_model(STEPS) as url:
         async with loombridge.connect(agent_id="auditor", session_id=session) as ctx:
-            await ctx.context.configure(model="gpt-4o", max_tokens=100_000)
+            await ctx.context.configure(prompt=OURS_ALONE, model="gpt-4o", max_tokens=100_000)
             await ctx.context.append({"role": "user", "content": GOAL})
             while True:
-                prompt = await ctx.context.assemble(system=SYSTEM, tools=False, format="openai")
+                prompt = await ctx.context.assemble(tools=OFFERED, format="openai")
                 answer = await ask(url, prompt.openai())
                 await ctx.context.report_usage(prompt, answer["usage"])
                 message = answer["choices"][0]["message"]

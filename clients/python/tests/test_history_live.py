@@ -250,3 +250,24 @@ async def test_a_long_result_is_compressed_and_kept(live: loombridge.Client) -> 
     assert await live.context.compress("web:search", found) == short
     tiny = await live.context.compress("web:search", "nothing")
     assert (tiny.content, tiny.compressed, tiny.blob) == ("nothing", False, None)
+
+
+# L01, K13, K40
+async def test_messages_fade_by_age(live: loombridge.Client) -> None:
+    for number in range(1, 13):
+        role = "user" if number % 2 else "assistant"
+        content = f"Message {number} begins here. " + "It goes on. " * 60
+        await live.context.append({"role": role, "content": content})
+    faded = loombridge.HistorySettings(preset="three_phase", literal=True)
+    shown = await text(live, history=faded)
+    assert shown.count("[Summary of 2 earlier messages] [user] Message 1 begins here.") == 1
+    assert shown.count(" chars omitted]\u2026 ") == 6 or shown.count(" chars omitted]\\u2026 ") == 6
+    settings = loombridge.HistorySettings(
+        preset="three_phase", literal=True, decay=loombridge.DecaySettings(full=12)
+    )
+    await live.context.configure(settings)
+    assert "chars omitted" not in await text(live)
+    omitted = loombridge.HistorySettings(tool_results="omit")
+    await live.context.record_step("my:tool", {"n": 1}, output="what it gave")
+    assert "what it gave" in await text(live)
+    assert "what it gave" not in await text(live, history=omitted)

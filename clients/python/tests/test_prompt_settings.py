@@ -48,13 +48,13 @@ ALL = PromptSettings(
         event_actions=("node.thinking",),
         events=7,
         min_events=1,
-        errors=2,
+        errors=3,
     ),
     few_shot=(Example("2+2", "4"),),
     skills=(Skill("review", "Reads code", "Look twice.", ("fs:read_file",), active=True),),
     agents_md="Use tabs.",
     user_id="ann",
-    limits=InjectionLimits(total=9000, sections={"knowledge": 400}),
+    limits=InjectionLimits(total=9000, sections={"knowledge": 400}, profile="react_8k"),
     variation=VariationSettings(disabled=False, level=0.0, adaptive=True),
     cache=CacheSettings(
         stable_ttl=timedelta(hours=2), session_ttl=timedelta(minutes=1), keep_on_write=False
@@ -81,7 +81,7 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
         event_actions=["node.thinking"],
         events=7,
         min_events=1,
-        errors=2,
+        errors=3,
     ),
     few_shot=[prompt_pb2.Example(input="2+2", output="4")],
     skills=[
@@ -95,7 +95,7 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
     ],
     agents_md="Use tabs.",
     user_id="ann",
-    limits=prompt_pb2.InjectionLimits(total=9000, sections={"knowledge": 400}),
+    limits=prompt_pb2.InjectionLimits(total=9000, sections={"knowledge": 400}, profile="react_8k"),
     variation=prompt_pb2.VariationSettings(disabled=False, level=0.0, adaptive=True),
     cache=prompt_pb2.CacheSettings(
         stable_ttl=Duration(seconds=7200), session_ttl=Duration(seconds=60), keep_on_write=False

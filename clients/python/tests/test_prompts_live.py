@@ -137,7 +137,9 @@ async def test_injections_stand_where_they_say(live: loombridge.Client) -> None:
     assert "<facts>\nThe desk is open.\n</facts>" in said[1]
     assert "It is Monday." in said[-1]
     section = prompt.receipt.section
-    facts, long = section("facts"), section("long")
+    facts, long, now = section("facts"), section("long"), section("now")
+    assert now is not None
+    assert (now.phase, now.cache) == ("runtime", "dynamic")
     assert facts is not None
     assert (facts.phase, facts.cache, facts.outcome) == ("user_context", "session", "shown")
     assert long is not None
@@ -148,6 +150,25 @@ async def test_injections_stand_where_they_say(live: loombridge.Client) -> None:
         await live.context.assemble(injections=[Injection("goal", "mine")])
     with pytest.raises(loombridge.InvalidRequestError):
         await live.context.assemble(injections=[Injection("a", "x"), Injection("a", "y")])
+
+
+@pytest.mark.parametrize("form", ["neutral", "openai"])
+async def test_marks_name_blocks_that_are_there(
+    live: loombridge.Client, form: loombridge.PromptFormat
+) -> None:
+    blocks = [{"type": "text", "text": "one " * 900}, {"type": "text", "text": "two " * 900}]
+    await live.context.append({"role": "user", "content": blocks})
+    await live.context.append({"role": "assistant", "content": "Two."})
+    await live.context.append({"role": "user", "content": blocks})
+    await live.context.assemble(goal="Count", format=form)
+    again = await live.context.assemble(goal="Count", format=form)
+    assert again.cache_marks
+    sent = ["user", "assistant", "user", "user"]
+    for mark in again.cache_marks:
+        assert mark.expected_hit
+        assert 0 <= mark.message_index < len(sent)
+        # An assistant's text is one block, and both messages with blocks have two.
+        assert mark.block_index == (0 if mark.message_index in (1, 3) else 1)
 
 
 async def test_skills_are_swapped(live: loombridge.Client) -> None:

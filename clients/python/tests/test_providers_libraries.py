@@ -1,5 +1,7 @@
 """Prompts go through the providers' own libraries, to providers that are strict."""
 
+import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -247,3 +249,60 @@ def marked(request: Any) -> list[tuple[int, int]]:
         for j, block in enumerate(message["content"])
         if "cache_control" in block
     ]
+
+
+class Cache:
+    """Anthropic's cache: entries end at marks, and a mark looks back twenty blocks."""
+
+    def __init__(self) -> None:
+        self.entries: set[str] = set()
+
+    def ask(self, request: Any) -> tuple[int, int]:
+        """Return how many blocks are read, and how many could be."""
+        blocks = [*request.get("tools", []), *request.get("system", [])]
+        for message in request["messages"]:
+            blocks += message["content"]
+        prefix, prefixes, marks = "", [""], list[int]()
+        for n, block in enumerate(blocks, 1):
+            plain = {key: value for key, value in block.items() if key != "cache_control"}
+            prefix = sha256((prefix + json.dumps(plain)).encode()).hexdigest()
+            prefixes.append(prefix)
+            if "cache_control" in block:
+                marks.append(n)
+        held = [n for n, each in enumerate(prefixes) if each in self.entries]
+        found = [n for n in held if any(mark - 20 < n <= mark for mark in marks)]
+        self.entries |= {prefixes[n] for n in marks}
+        return max(found, default=0), max(held, default=0)
+
+
+# M05
+async def test_no_entry_of_the_cache_is_missed(live: loombridge.Client) -> None:
+    text = "The quick brown fox jumps over the lazy dog. " * 200
+    read_again = 0
+    for parallel in range(1, 41):
+        session, cache = f"s{parallel}", Cache()
+        await live.context.append({"role": "user", "content": text}, session_id=session)
+        for turn in range(3):
+            prompt = await live.context.assemble(
+                goal=f"Go on {turn}.",
+                model="claude-sonnet-4-6",
+                format="anthropic",
+                max_tokens=100_000,
+                session_id=session,
+            )
+            read, could = cache.ask(prompt.anthropic())
+            assert read == could, f"{parallel} calls, prompt {turn}"
+            read_again += read > 0
+            calls: list[Any] = [
+                {"type": "tool_use", "id": f"t{turn}_{i}", "name": "fs_stat", "input": {}}
+                for i in range(parallel)
+            ]
+            results = [
+                {"type": "tool_result", "tool_use_id": call["id"], "content": "a"} for call in calls
+            ]
+            await live.context.append(
+                {"role": "assistant", "content": calls},
+                {"role": "user", "content": results},
+                session_id=session,
+            )
+    assert read_again == 2 * 40

@@ -1,6 +1,8 @@
 package inject
 
 import (
+	"cmp"
+
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject/vary"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/working"
@@ -16,8 +18,6 @@ type Inputs struct {
 	Goal     string
 	Plan     working.Plan
 	Failures []Failure
-	// Errors is how many failures are shown; default DefaultErrors.
-	Errors int
 	// Session and Turn name the turn of the prompt.
 	Session, Turn string
 	// Tokens is how long the prompt is, and Repeats how often the last call was made in a
@@ -63,10 +63,7 @@ func Prepare(in Inputs) Prepared {
 func (in *Inputs) runtime(all []Injection) []Injection {
 	s := &in.Settings
 	if !s.Excludes(settings.Errors) {
-		most := in.Errors
-		if most == 0 {
-			most = DefaultErrors
-		}
+		most := cmp.Or(s.Sources.Errors, DefaultErrors)
 		all = append(all, Errors(in.Failures, most, s.Cap(settings.Errors), in.Count))
 	}
 	if !s.Excludes(settings.Goal) {

@@ -126,7 +126,7 @@ func anthropicBlock(p *piece, role session.Role) []byte {
 			return media
 		}
 	}
-	if own && p.Kind == content.Text && role != session.System && role != session.Developer && !blank(p.Text) {
+	if own && p.Kind == content.Text && role == session.Assistant && !blank(p.Text) {
 		return ownBlock(p)
 	}
 	s := spokenText(p, role)

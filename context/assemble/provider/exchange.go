@@ -92,13 +92,36 @@ const (
 // instruction is a text of instructions within the conversation.
 func instruction(s string) string { return systemOpen + "\n" + untagged(s) + "\n" + systemClose }
 
-// untagged is a text that cannot open or close the tag.
+// untagged is a text that cannot open or close the tag, however it is written.
 func untagged(s string) string {
-	if !strings.Contains(s, "system_message>") {
+	var out strings.Builder
+	from := 0
+	for at := strings.IndexByte(s, '<'); at >= 0; {
+		if opensTag(s[at+1:]) {
+			out.WriteString(s[from:at] + "&lt;")
+			from = at + 1
+		}
+		next := strings.IndexByte(s[at+1:], '<')
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	if from == 0 {
 		return s
 	}
-	return strings.NewReplacer(systemOpen, "&lt;system_message>", systemClose, "&lt;/system_message>").Replace(s)
+	return out.String() + s[from:]
 }
+
+// opensTag tells whether what follows a bracket is the tag.
+func opensTag(rest string) bool {
+	const name = "system_message"
+	rest = strings.TrimLeft(rest[:min(len(rest), maxTagBytes)], "/ \t\r\n")
+	return len(rest) >= len(name) && strings.EqualFold(rest[:len(name)], name)
+}
+
+// maxTagBytes is how far behind a bracket the name of a tag is looked for.
+const maxTagBytes = 64
 
 // spokenText is what a piece of a role says.
 func spokenText(p *piece, role session.Role) string {

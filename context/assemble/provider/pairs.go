@@ -50,7 +50,7 @@ func (p *pairing) turn(t *turn) {
 	}
 	for i := range t.pieces {
 		switch piece := &t.pieces[i]; {
-		case piece.Kind == content.Call && speaks:
+		case piece.Kind == content.Call && speaks && piece.Name != "":
 			p.asks(piece)
 		case piece.Kind == content.Result && !speaks:
 			p.answer(piece)

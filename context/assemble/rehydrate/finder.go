@@ -66,8 +66,12 @@ func (f *Finder) Wants(p Prompt) []Want {
 	}
 	var wants []Want
 	at := make(map[string]int)
+	all := make([]contents, len(p.Folds))
+	for i := range p.Folds {
+		all[i] = f.read(p.Folds[i].Text)
+	}
 	for _, name := range named(p.New) {
-		ref := f.ref(p.Folds, name)
+		ref := refOf(all, name)
 		if ref == "" || shown(p.Shown, name) {
 			continue
 		}
@@ -99,10 +103,10 @@ func named(texts []string) []string {
 	return names
 }
 
-// ref is the reference of the first folded result that named something, or empty.
-func (f *Finder) ref(folds []history.Fold, name string) string {
-	for i := range folds {
-		if ref := f.read(folds[i].Text).names[name]; ref != "" {
+// refOf is the reference of the first folded result that named something, or empty.
+func refOf(all []contents, name string) string {
+	for i := range all {
+		if ref := all[i].names[name]; ref != "" {
 			return ref
 		}
 	}

@@ -69,7 +69,7 @@ func (v *view) rent(at, target bounds) float64 {
 			saved += max(now-then, 0)
 		}
 		for ; gone < min(target.omitted, folded) && v.behind(gone, i, v.conv.Zones.Full+v.conv.Zones.Fold); gone++ {
-			if _, then := v.form(gone, target); !v.conv.Units[gone].Stays {
+			if _, then := v.form(gone, target); !v.stays(gone, target) {
 				saved += then
 			}
 			if at.omitted == 0 {

@@ -21,6 +21,6 @@
 //
 // Of a [history.Mark] Older is the position of the newest unit that is folded,
 // Omitted that of the newest one that is summarized, and Whole that of the newest one
-// that is left out; Seen is where the log ended when they moved, and Bare the newest
+// that is left out, Left how many are, and Lost how many calls are text; Seen is where the log ended when they moved, and Bare the newest
 // turn whose images are lines.
 package decay

@@ -43,7 +43,7 @@ func TestNineMessages(t *testing.T) {
 
 // At least one direct message stays, the newest, and more up to 30 % of what is left.
 //
-// P06, K42
+// P06
 func TestDirectMessages(t *testing.T) {
 	pieces := []decay.Piece{{Tokens: 100, Kept: true}, {Tokens: 150, Direct: true}, {Tokens: 150, Direct: true}, {Tokens: 600}, {Tokens: 400}, {Tokens: 0, Kept: true}}
 	for budget, want := range map[int][]int{

@@ -13,6 +13,9 @@ type bounds struct {
 	older, omitted int
 	// bare is the newest turn whose images are lines.
 	bare int
+	// task is the position of the task when the boundaries moved: it stays until they
+	// move again, though it is the task no more. 0 is none.
+	task uint64
 }
 
 // view is one call of Show.
@@ -112,7 +115,18 @@ func (v *view) marked(rules bounds) bounds {
 	m := v.conv.Mark
 	b := bounds{older: min(upTo(m.Older), rules.older), omitted: min(upTo(m.Omitted), rules.omitted), bare: min(m.Bare, rules.bare)}
 	b.omitted = min(b.omitted, b.older)
+	for i := range v.conv.Units {
+		if u := &v.conv.Units[i]; u.Wish && u.Position <= uint64(m.Seen) {
+			b.task = u.Position
+		}
+	}
 	return b
+}
+
+// stays tells whether a unit is neither folded nor summarized at some boundaries.
+func (v *view) stays(i int, b bounds) bool {
+	u := &v.conv.Units[i]
+	return u.Stays || u.Position == b.task
 }
 
 // markOf is a mark at some boundaries.
@@ -123,7 +137,7 @@ func (v *view) markOf(b bounds, s history.Summary) history.Mark {
 		}
 		return int(v.conv.Units[n-1].Position)
 	}
-	m := history.Mark{Older: last(b.older), Omitted: last(b.omitted), Bare: b.bare, Seen: v.conv.Mark.Seen, Summary: s}
+	m := history.Mark{Older: last(b.older), Omitted: last(b.omitted), Bare: b.bare, Seen: v.conv.Mark.Seen, Lost: v.conv.Lost, Summary: s}
 	if m.Older != v.conv.Mark.Older || m.Omitted != v.conv.Mark.Omitted || m.Bare != v.conv.Mark.Bare {
 		m.Seen = last(len(v.conv.Units))
 	}
@@ -137,7 +151,7 @@ func (v *view) form(i int, b bounds) (Form, int) {
 	if u.Turn <= b.bare && u.Aged < u.Full {
 		forms, sizes = []Form{Aged, FoldedAged}, []int{u.Aged, u.FoldedAged}
 	}
-	if i < b.older && !u.Stays && sizes[1] < sizes[0] {
+	if i < b.older && !v.stays(i, b) && sizes[1] < sizes[0] {
 		return forms[1], sizes[1]
 	}
 	return forms[0], sizes[0]
@@ -153,7 +167,7 @@ func (v *view) layout(b bounds, ask bool) Layout {
 	out := Layout{Mark: v.markOf(b, s)}
 	told := false
 	for i := range v.conv.Units {
-		if s.Text != "" && i < b.omitted && !v.conv.Units[i].Stays {
+		if s.Text != "" && i < b.omitted && !v.stays(i, b) {
 			if !told {
 				out.add(Shown{Text: s.Text, Tokens: tokens})
 			}
@@ -170,7 +184,7 @@ func (v *view) layout(b bounds, ask bool) Layout {
 func (v *view) foldedTokens(b bounds) int {
 	n := 0
 	for i := range b.omitted {
-		if !v.conv.Units[i].Stays {
+		if !v.stays(i, b) {
 			_, size := v.form(i, b)
 			n += size
 		}
@@ -205,6 +219,7 @@ func (v *view) fit(out Layout) Layout {
 	for i, s := range out.Shown {
 		if !stays[i] {
 			fits.Mark.Whole = int(v.position(s, out.Mark))
+			fits.Mark.Left++
 			continue
 		}
 		if left < 0 && s.Text == "" && v.conv.Units[s.Unit].Task && s.Tokens+left > v.opts.MessageTokens {

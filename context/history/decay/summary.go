@@ -18,7 +18,7 @@ const between = " | "
 func (v *view) summarized(b bounds) []Unit {
 	var units []Unit
 	for i := range v.conv.Units[:b.omitted] {
-		if !v.conv.Units[i].Stays {
+		if !v.stays(i, b) {
 			units = append(units, v.conv.Units[i])
 		}
 	}

@@ -14,6 +14,9 @@ type Unit struct {
 	Turn int
 	// Asked says that the model was asked for it: the provider read all before.
 	Asked bool
+	// Wish says that a turn of the user begins with it. The last one is the current
+	// task.
+	Wish bool
 	// Stays says that no zone touches it: pinned, the current task, an open call. Kept
 	// says that it is never left out, either.
 	Stays, Kept bool
@@ -57,6 +60,9 @@ type Conversation struct {
 	Literal bool
 	// Budget is the most tokens that the layout may take; 0 is no bound.
 	Budget int
+	// Lost is how many calls stand as text because nobody answered them. One more is a
+	// batch: it was shown as a call while it waited.
+	Lost int
 	// Since and ExpectedTurns are as in a history.History.
 	Since         uint64
 	ExpectedTurns int

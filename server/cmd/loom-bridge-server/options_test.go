@@ -184,7 +184,7 @@ func TestOptionsOfLines(t *testing.T) {
 
 // What a session is told by the server, by itself and by a call: the last wins.
 //
-// K50
+// K50, X01
 func TestOptionsOfHistories(t *testing.T) {
 	policy := func(f *promptFigures, session string, history *loombridgev1.HistorySettings) string {
 		t.Helper()
@@ -201,6 +201,9 @@ func TestOptionsOfHistories(t *testing.T) {
 		{[]string{"--history-policy=append_only"}, "append_only"},
 		{[]string{"--history-preset=design"}, "design"},
 		{[]string{"--history-preset=debug"}, "debug"},
+		{[]string{"--history-preset=reduction"}, "reduction"},
+		{[]string{"--history-preset=task_context"}, "task_context"},
+		{[]string{"--history-preset=three_phase"}, "three_phase"},
 	} {
 		f := MustFigures(t, tt.args...)
 		_, err := f.context.ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: "a", SessionId: "own", History: &loombridgev1.HistorySettings{Preset: "code"}})

@@ -31,9 +31,10 @@ type Prompts struct {
 	UserMemories, Knowledge, Events, MinEvents, MaxErrors int
 	KnowledgeTimeout                                      time.Duration
 
-	SectionTokens map[string]int
-	TotalTokens   int
-	OutputTokens  int
+	SectionProfile string
+	SectionTokens  map[string]int
+	TotalTokens    int
+	OutputTokens   int
 
 	Variation, VariationAdaptive bool
 	VariationLevel               float64
@@ -73,6 +74,7 @@ func (c *Config) promptSettings() []setting {
 		{"events-shown", shown(&p.Events, "events", settings.MaxEvents), 0, "most of them; 0: 20"},
 		{"min-events", shown(&p.MinEvents, "events", settings.MaxEvents), 0, "fewest of them for any to stand there; 0: 2"},
 		{"errors-shown", shown(&p.MaxErrors, "calls", settings.MaxErrors), 0, "most of the last 10 failed calls; 0: 5"},
+		{"section-profile", optional(choice(&p.SectionProfile, string(settings.ThreePhaseCaps), string(settings.React8k))), nil, "table of the caps of sections; none: the preset's own, or three_phase"},
 		{"section-tokens", named(&p.SectionTokens, "section=tokens", checkCap), nil, "caps of sections, see below; 0: none"},
 		{"injection-total-tokens", tokens(&p.TotalTokens), 0, "cap of all that is no message of the history; 0: 12000"},
 		{"output-reserve", tokens(&p.OutputTokens), 0, "of a prompt's budget, left to the answer; 0: the preset's own, or none"},
@@ -199,7 +201,7 @@ func (p *Prompts) prompt() settings.Prompt {
 			Exclude: p.ExcludeSections, Layers: p.MemoryLayers, UserMemories: p.UserMemories, Knowledge: p.Knowledge,
 			KnowledgeTimeout: p.KnowledgeTimeout, EventActions: p.EventActions, Events: p.Events, MinEvents: p.MinEvents, Errors: p.MaxErrors,
 		},
-		Limits:       settings.Limits{Total: p.TotalTokens, Sections: p.SectionTokens},
+		Limits:       settings.Limits{Total: p.TotalTokens, Profile: settings.Profile(p.SectionProfile), Sections: p.SectionTokens},
 		Cache:        settings.Cache{StableTTL: p.StableTTL, SessionTTL: p.SessionTTL},
 		OutputTokens: p.OutputTokens,
 	}

@@ -223,6 +223,14 @@ func capEffects() []effect {
 		r.WithoutTools, r.Goal, r.MaxTokens = true, strings.Repeat("word ", 100), 200
 	}
 	return []effect{
+		{
+			setting: "section-profile", args: []string{"--section-profile", "react_8k"},
+			see: func(s *stand) func() string {
+				got := s.made(&loombridgev1.PromptSettings{System: "S"}, nil)
+				return once(fmt.Sprint(got.GetReceipt().GetSections()[0].GetMaxTokens()))
+			},
+			with: "1500", without: "2000",
+		},
 		{setting: "section-tokens", args: []string{"--section-tokens", "skills=50,plan=10"}, see: shows(skill, nil, has(strings.Repeat("COUNT\n", 50))), with: "false", without: "true"},
 		{setting: "injection-total-tokens", args: []string{"--injection-total-tokens", "50"}, see: shows(own, nil, has(strings.Repeat("FACT\n", 50))), with: "false", without: "true"},
 		{

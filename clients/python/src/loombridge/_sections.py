@@ -98,7 +98,8 @@ def section(m: pb.SectionInfo) -> PromptSection:
     return PromptSection(
         name=m.name,
         phase=_settings.phase(m.phase),
-        cache=_settings.cache(m.cache),
+        # A section that says nothing of it is as if it were dynamic.
+        cache=_settings.cache(m.cache) or ("dynamic" if m.phase else None),
         tokens=m.tokens,
         before_tokens=m.before_tokens,
         max_tokens=m.max_tokens,

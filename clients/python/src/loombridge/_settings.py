@@ -75,7 +75,7 @@ class SourceSettings:
     min_events: int | None = None
     """How many there must be for any to stand there; at first 2."""
     errors: int | None = None
-    """How many of the last 10 failed calls stand there at most, up to 10; at first 5."""
+    """How many failed calls at most, of the last 10, up to 10; at first 5."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -115,6 +115,9 @@ class InjectionLimits:
     """For all that is no message of the history; at first 12,000."""
     sections: Mapping[str, int] = field(default_factory=dict[str, int])
     """By the name of the section, at most 64."""
+    profile: Literal["three_phase", "react_8k"] | None = None
+    """The default caps; `react_8k` has 1,500 for the system prompt and the tools together,
+    and is that of the presets `design` and `reduction`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,6 +343,7 @@ def _limits(name: str, value: object) -> pb.InjectionLimits:
     caps = _values.mapping(f"{name}.sections", s.sections)
     return pb.InjectionLimits(
         total=_integer(f"{name}.total", s.total),
+        profile=_values.optional_text(f"{name}.profile", s.profile),
         sections={
             _values.text(f"{name}.sections key", key): _values.integer(
                 f"{name}.sections[{key!r}]", cap
@@ -426,7 +430,11 @@ def settings(m: pb.PromptSettings) -> PromptSettings:
         skills=tuple(map(_seen_skill, m.skills)),
         agents_md=m.agents_md or None,
         user_id=m.user_id or None,
-        limits=InjectionLimits(total=m.limits.total or None, sections=dict(m.limits.sections))
+        limits=InjectionLimits(
+            total=m.limits.total or None,
+            sections=dict(m.limits.sections),
+            profile=cast('Literal["three_phase", "react_8k"] | None', m.limits.profile or None),
+        )
         if _says(m.limits)
         else None,
         variation=_seen_variation(m.variation) if _says(m.variation) else None,

@@ -702,8 +702,7 @@ type SourceSettings struct {
 	Events int32 `protobuf:"varint,7,opt,name=events,proto3" json:"events,omitempty"`
 	// min_events is how many there must be for any to stand there. Default 2.
 	MinEvents int32 `protobuf:"varint,8,opt,name=min_events,json=minEvents,proto3" json:"min_events,omitempty"`
-	// errors is how many of the last 10 failed calls stand there at most, up to 10.
-	// Default 5.
+	// errors is how many failed calls at most, of the last 10, up to 10. Default 5.
 	Errors        int32 `protobuf:"varint,9,opt,name=errors,proto3" json:"errors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -948,7 +947,11 @@ type InjectionLimits struct {
 	Total int32 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
 	// sections are caps by the name of the section, at most 64. The default of each
 	// stands in the server's help.
-	Sections      map[string]int32 `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Sections map[string]int32 `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// profile chooses the defaults: `three_phase`, or `react_8k`, which has 1,500 for the
+	// system prompt and the tools together. Default: `react_8k` for the presets `design`
+	// and `reduction`, else `three_phase`.
+	Profile       string `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -995,6 +998,13 @@ func (x *InjectionLimits) GetSections() map[string]int32 {
 		return x.Sections
 	}
 	return nil
+}
+
+func (x *InjectionLimits) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
 }
 
 // VariationSettings say how the form of runtime sections varies, so that a model does
@@ -2049,10 +2059,11 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
 	"\x05tools\x18\x04 \x03(\tR\x05tools\x12\x16\n" +
-	"\x06active\x18\x05 \x01(\bR\x06active\"\xae\x01\n" +
+	"\x06active\x18\x05 \x01(\bR\x06active\"\xc8\x01\n" +
 	"\x0fInjectionLimits\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x05R\x05total\x12H\n" +
-	"\bsections\x18\x02 \x03(\v2,.loombridge.v1.InjectionLimits.SectionsEntryR\bsections\x1a;\n" +
+	"\bsections\x18\x02 \x03(\v2,.loombridge.v1.InjectionLimits.SectionsEntryR\bsections\x12\x18\n" +
+	"\aprofile\x18\x03 \x01(\tR\aprofile\x1a;\n" +
 	"\rSectionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x94\x01\n" +

@@ -178,7 +178,7 @@ class Skill(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., text: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., active: bool = ...) -> None: ...
 
 class InjectionLimits(_message.Message):
-    __slots__ = ("total", "sections")
+    __slots__ = ("total", "sections", "profile")
     class SectionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -188,9 +188,11 @@ class InjectionLimits(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     total: int
     sections: _containers.ScalarMap[str, int]
-    def __init__(self, total: _Optional[int] = ..., sections: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    profile: str
+    def __init__(self, total: _Optional[int] = ..., sections: _Optional[_Mapping[str, int]] = ..., profile: _Optional[str] = ...) -> None: ...
 
 class VariationSettings(_message.Message):
     __slots__ = ("disabled", "level", "adaptive")
