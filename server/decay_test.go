@@ -452,6 +452,18 @@ func TestSummaryByATool(t *testing.T) {
 	if got := <-assemble(); got != "[Summary of 10 earlier messages] They talked for long." {
 		t.Errorf("the same again: %q", got)
 	}
+	// A batch says why there is none.
+	stuck := as(t, s, "stuck")
+	stuck.talkOf(1, 20)
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+		AgentId: stuck.id, SessionId: "s", WithoutTools: true, MaxTokens: 2000, History: &loombridgev1.HistorySettings{
+			Preset: "three_phase", Summary: &loombridgev1.SummarySettings{Mode: h.GetSummary().GetMode(), Tool: "nobody:has"},
+		},
+	})
+	must(t, err)
+	if b := prompt.GetReceipt().GetBatch(); !strings.Contains(b.GetSummaryProblem(), "nobody:has") || strings.Join(b.GetRefs(), " ") != "message_001..message_016" {
+		t.Errorf("the batch is %v", b)
+	}
 	h.Summary.Tool = "nobody:has"
 	c.talkOf(21, 22)
 	if got := <-assemble(); !strings.HasPrefix(got, "[Summary of 12 earlier messages] [user] Message 1 begins here. | ") {

@@ -302,6 +302,10 @@ func TestPlanAndGoal(t *testing.T) {
 			}
 		}
 	}
+	varied.Sources = &loombridgev1.SourceSettings{Exclude: []string{"progress"}}
+	if got := lastText(MustPrompt(t, s, &loombridgev1.AssembleRequest{Settings: varied, TurnId: "t0"})); strings.Contains(got, vary.Choose("default", "t0", 0.8).Progress.Text(1, 4)+"\n\n") {
+		t.Errorf("progress is excluded, and stands in %q", got)
+	}
 	if len(seen) < 11 {
 		t.Errorf("40 turns have %d forms: %v", len(seen), seen)
 	}

@@ -24,9 +24,10 @@ type UserMemory struct {
 // Name is that of the section.
 func (m *UserMemory) Name() string { return settings.UserMemory }
 
-// userFilter keeps out the kinds that have sections of their own.
-const userFilter = `kind != "` + KindKnowledge + `" AND kind != "` + KindPlaybook + `" AND kind != "` + KindNote +
-	`" AND kind != "` + KindSkill + `" AND kind != "` + kindTask + `"`
+// userFilter keeps out the kinds that have sections of their own. Unlike != for each, it
+// reads the few records of these and not all others.
+const userFilter = `NOT (kind = "` + KindKnowledge + `" OR kind = "` + KindPlaybook + `" OR kind = "` + KindNote +
+	`" OR kind = "` + KindSkill + `" OR kind = "` + kindTask + `")`
 
 // Collect finds the memories that fit best.
 func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {

@@ -98,29 +98,29 @@ func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (hits
 }
 
 const (
-	// shortBytes is the length of a text that is asked as a whole only.
-	shortBytes = 160
-	// maxSentences bounds the sentences of a longer one that are asked alone, because in
-	// the whole a question counts little beside all words that no record has.
+	// maxSentences bounds the sentences of a text that are asked alone, because in the
+	// whole each counts little beside all the words that no record has.
 	maxSentences = 3
+	// minSentence is the length in bytes of the shortest that is.
+	minSentence = 12
 )
 
-// asked are the queries that a text makes: the whole, and of a longer one the sentences
-// that matter most, which are questions, then what stands last, then first.
+// asked are the queries that a text makes: the whole, and of several sentences those that
+// matter most, which are questions, then what stands last, then first.
 func asked(s string) []string {
 	whole := strings.TrimSpace(clipped(s))
 	if whole == "" {
 		return nil
 	}
 	queries := []string{whole}
-	if len(whole) <= shortBytes {
-		return queries
-	}
 	var sentences []string
 	for _, piece := range piecesOf(whole) {
-		if piece = strings.TrimSpace(piece); piece != "" {
+		if piece = strings.TrimSpace(piece); len(piece) >= minSentence {
 			sentences = append(sentences, piece)
 		}
+	}
+	if len(sentences) == 0 {
+		return queries
 	}
 	add := func(sentence string) {
 		if len(queries) <= maxSentences && !slices.Contains(queries, sentence) {

@@ -48,7 +48,7 @@ func (w *world) notes(dir string) *recall.Notes {
 // of agent and user, the most important and of those the newest first. What is over the
 // cap leaves from the end.
 //
-// F19, H04
+// F19
 func TestNotes(t *testing.T) {
 	w := MustWorld(t)
 	dir := t.TempDir()

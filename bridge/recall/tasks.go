@@ -92,14 +92,14 @@ func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []e
 			return nil, nil, err
 		}
 		slices.SortStableFunc(tasks, byTime)
-		important = t.entries(a, tasks, seen)
+		important = t.entries(tasks, seen)
 		room = maxShownTasks - len(important)
 	}
 	tasks, err := view.L1(ctx, a.Scope, a.SessionID, room)
 	if err != nil {
 		return nil, nil, err
 	}
-	return important, t.entries(a, tasks, seen), nil
+	return important, t.entries(tasks, seen), nil
 }
 
 func byTime(a, b session.Task) int {
@@ -107,7 +107,7 @@ func byTime(a, b session.Task) int {
 }
 
 // entries are the tasks that become messages and are not seen yet.
-func (t *Tasks) entries(a *gather.Ask, tasks []session.Task, seen map[string]bool) []entry {
+func (t *Tasks) entries(tasks []session.Task, seen map[string]bool) []entry {
 	var all []entry
 	for i := range tasks {
 		task := &tasks[i]

@@ -26,8 +26,7 @@ func (t *task) marks(b *builder, shared messageEnd, last lastPrompt) []provider.
 	return provider.Plan(provider.Layout{
 		Tools: b.edges.tools, Stable: b.edges.stable, Session: b.edges.session, Folds: b.edges.folds, History: b.edges.history,
 		Shared: provider.Edge{Blocks: shared.blocks, Tokens: shared.tokens}, Before: last.marks,
-		Minimum: t.a.counter.Model(t.r.Model).CacheMinimum,
-		// An entry for an hour costs more to write, so it is asked for by name.
+		Minimum:    t.a.counter.Model(t.r.Model).CacheMinimum,
 		StableHour: t.prompt.Cache.StableTTL >= time.Hour,
 	})
 }

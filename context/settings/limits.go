@@ -39,7 +39,7 @@ const (
 	// MaxLayers bounds the tiers of memory whose tasks are shown.
 	MaxLayers = 2
 	// MaxShown bounds the memories, and the pieces of knowledge, of one prompt.
-	MaxShown = 20
+	MaxShown = 100
 	// MaxEventActions bounds the actions of events that are shown, MaxEvents their
 	// number.
 	MaxEventActions = 32

@@ -21,6 +21,7 @@ const (
 	Messages   = "messages"
 	Rehydrated = "rehydrated"
 	Plan       = "plan"
+	Progress   = "progress"
 	Errors     = "errors"
 	Timestamps = "timestamps"
 	Goal       = "goal"
@@ -46,6 +47,7 @@ var builtin = map[string]struct {
 	Messages:   {true, 0},
 	Rehydrated: {true, 400},
 	Plan:       {true, 300},
+	Progress:   {true, 0},
 	Errors:     {true, 300},
 	Timestamps: {},
 	Goal:       {true, 200},

@@ -141,7 +141,7 @@ func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
 	}
 	return &loombridgev1.FoldBatch{
 		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: session.RefRuns(b.Refs),
-		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven,
+		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven, SummaryProblem: b.SummaryProblem,
 	}
 }
 

@@ -56,7 +56,7 @@ func TestOrder(t *testing.T) {
 	if got, want := a.Text(inject.System), "high\n\nfirst\n\nsecond\n\nlow\n\nsession\n\nunset"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := a.Body(inject.Runtime) + "|" + a.End(inject.Runtime); got != "runtime|todo" {
+	if got := a.Text(inject.Runtime); got != "runtime\n\ntodo" {
 		t.Errorf("the runtime texts are %q", got)
 	}
 }

@@ -94,17 +94,13 @@ func (p *Piece) wrapped(text string) string {
 
 // Text is the text of a phase, joined by blank lines; empty where nothing stands in it.
 func (a *Arranged) Text(phase Phase) string {
-	return a.join(func(p *Piece) bool { return p.Phase == phase })
-}
-
-// Body is Text without what is Last.
-func (a *Arranged) Body(phase Phase) string {
-	return a.join(func(p *Piece) bool { return p.Phase == phase && !p.Last })
-}
-
-// End is what is Last of a phase.
-func (a *Arranged) End(phase Phase) string {
-	return a.join(func(p *Piece) bool { return p.Phase == phase && p.Last })
+	var texts []string
+	for i := range a.Pieces {
+		if p := &a.Pieces[i]; p.Shown != "" && p.Phase == phase {
+			texts = append(texts, p.Shown)
+		}
+	}
+	return strings.Join(texts, between)
 }
 
 // Messages are the messages of a phase's injections that are messages.
@@ -116,14 +112,4 @@ func (a *Arranged) Messages(phase Phase) []session.Message {
 		}
 	}
 	return all
-}
-
-func (a *Arranged) join(in func(*Piece) bool) string {
-	var texts []string
-	for i := range a.Pieces {
-		if p := &a.Pieces[i]; p.Shown != "" && in(p) {
-			texts = append(texts, p.Shown)
-		}
-	}
-	return strings.Join(texts, between)
 }

@@ -29,11 +29,9 @@ const (
 	Dynamic
 )
 
-// Priorities run from 0 to MaxPriority. A higher one stands first and is cut last.
-const (
-	DefaultPriority = 50
-	MaxPriority     = 100
-)
+// DefaultPriority is that of a caller's injection. A higher one stands first and is cut
+// last.
+const DefaultPriority = 50
 
 // Injection is one piece of a prompt with a budget of its own. It has a Text, or
 // Parts, or Messages; one without any is left out.
@@ -44,7 +42,7 @@ type Injection struct {
 	Phase Phase
 	// Cache is how long it may be cached; zero is Dynamic.
 	Cache Cache
-	// Priority is 0 to MaxPriority. Equal ones stand in the order in which they were
+	// Priority is 0 to settings.MaxPriority. Equal ones stand in the order in which they were
 	// given.
 	Priority int
 	// MaxTokens bounds its text, without its tag; 0 is no bound.

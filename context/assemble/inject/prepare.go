@@ -48,7 +48,7 @@ func Prepare(in Inputs) Prepared {
 	all := make([]Injection, 0, len(in.Injections)+4)
 	if !s.Excludes(settings.Plan) {
 		all = append(all, Plan(in.Goal, in.Plan, forms, s.Cap(settings.Plan), in.Count))
-		if in.varies() {
+		if in.varies() && !s.Excludes(settings.Progress) {
 			all = append(all, Progress(in.Plan, forms))
 		}
 	}

@@ -60,12 +60,9 @@ func planText(plan working.Plan, forms vary.Forms, folded bool) string {
 	return b.String()
 }
 
-// NameProgress is the injection that says how far a plan is, in words that vary.
-const NameProgress = "progress"
-
 // Progress says in one line how far a plan is; nothing without a plan.
 func Progress(plan working.Plan, forms vary.Forms) Injection {
-	in := Injection{Name: NameProgress, Phase: Runtime, Cache: Dynamic, Priority: progressPriority, Framed: true, Source: "working state"}
+	in := Injection{Name: settings.Progress, Phase: Runtime, Cache: Dynamic, Priority: progressPriority, Framed: true, Source: "working state"}
 	if len(plan) > 0 {
 		in.Text = forms.Label + " " + forms.Progress.Text(plan.Done(), len(plan))
 	}

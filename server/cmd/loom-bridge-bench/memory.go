@@ -39,6 +39,7 @@ type memoryMeasure struct {
 func memoryMeasures() []memoryMeasure {
 	return []memoryMeasure{
 		{"memory locomo", (*memoryBench).locomo},
+		{"memory prompt", (*memoryBench).prompt},
 		{"memory vaswani", (*memoryBench).vaswani},
 		{"memory vectors", (*memoryBench).vectors},
 		{"memory query", (*memoryBench).query},

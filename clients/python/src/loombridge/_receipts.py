@@ -218,6 +218,8 @@ class FoldBatch:
     """What stands for them."""
     break_even_steps: float
     """After how many steps it is paid back; 0 when nobody asked."""
+    summary_problem: str = ""
+    """Why the summary of the settings' tool was left out; empty when it was not."""
 
     def each_ref(self) -> Iterator[str]:
         """Yield each step and message of `refs` by itself."""
@@ -524,6 +526,7 @@ def _batch(m: pb.FoldBatch) -> FoldBatch:
         before_tokens=m.before_tokens,
         after_tokens=m.after_tokens,
         break_even_steps=m.break_even_steps,
+        summary_problem=m.summary_problem,
     )
 
 

@@ -62,9 +62,9 @@ class SourceSettings:
     memory_layers: Sequence[str] = ()
     """The tiers whose tasks stand in prompts: `L1`, or `L1` and `L2`; at first `L1`."""
     user_memories: int | None = None
-    """How many memories of the user at most, up to 20; at first 3."""
+    """How many memories of the user at most, up to 100; at first 3."""
     knowledge: int | None = None
-    """How many pieces of knowledge at most, up to 20; at first 3."""
+    """How many pieces of knowledge at most, up to 100; at first 3."""
     knowledge_timeout: _values.Seconds | None = None
     """How long a prompt waits for knowledge before it goes without; at first 100 ms."""
     event_actions: Sequence[str] = ()
@@ -141,7 +141,8 @@ class CacheSettings:
     """How long sections stay as they are."""
 
     stable_ttl: _values.Seconds | None = None
-    """That of `stable`; at first an hour."""
+    """That of `stable`; at first an hour. Who sets an hour or more gets cache marks of an
+    hour there, in format `anthropic`."""
     session_ttl: _values.Seconds | None = None
     """That of `session`; at first 5 minutes."""
     keep_on_write: bool | None = None

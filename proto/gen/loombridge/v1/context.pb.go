@@ -3273,6 +3273,9 @@ type FoldBatch struct {
 	// break_even_steps is after how many steps it is paid back; 0 when that was
 	// not asked.
 	BreakEvenSteps float64 `protobuf:"fixed64,6,opt,name=break_even_steps,json=breakEvenSteps,proto3" json:"break_even_steps,omitempty"`
+	// summary_problem says why the summary of the settings' tool was left out; empty
+	// when it was not, or when none was asked for.
+	SummaryProblem string `protobuf:"bytes,7,opt,name=summary_problem,json=summaryProblem,proto3" json:"summary_problem,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -3347,6 +3350,13 @@ func (x *FoldBatch) GetBreakEvenSteps() float64 {
 		return x.BreakEvenSteps
 	}
 	return 0
+}
+
+func (x *FoldBatch) GetSummaryProblem() string {
+	if x != nil {
+		return x.SummaryProblem
+	}
+	return ""
 }
 
 // ConfigureSessionRequest says what to change.
@@ -8039,14 +8049,15 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\x12\x14\n" +
 	"\x05turns\x18\a \x01(\x05R\x05turns\x12\x14\n" +
 	"\x05calls\x18\b \x01(\x05R\x05calls\x12\x14\n" +
-	"\x05dense\x18\t \x01(\bR\x05dense\"\xdc\x01\n" +
+	"\x05dense\x18\t \x01(\bR\x05dense\"\x85\x02\n" +
 	"\tFoldBatch\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x121\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x19.loombridge.v1.FoldReasonR\x06reason\x12\x12\n" +
 	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
 	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
 	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x12(\n" +
-	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\"\xae\x02\n" +
+	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\x12'\n" +
+	"\x0fsummary_problem\x18\a \x01(\tR\x0esummaryProblem\"\xae\x02\n" +
 	"\x17ConfigureSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +

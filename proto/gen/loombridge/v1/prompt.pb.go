@@ -683,14 +683,14 @@ type SourceSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// exclude names sections that prompts leave out: `skills`, `few_shot`, `notes`,
 	// `tasks`, `events`, `messages`, `user_memory`, `knowledge`, `playbook`, `plan`,
-	// `errors`, `rehydrated`, `goal`. At most 32.
+	// `progress`, `errors`, `rehydrated`, `goal`. At most 32.
 	Exclude []string `protobuf:"bytes,1,rep,name=exclude,proto3" json:"exclude,omitempty"`
 	// memory_layers are the tiers whose tasks stand in prompts, at most 2: `L1`, or `L1`
 	// and `L2`. Default `L1`.
 	MemoryLayers []string `protobuf:"bytes,2,rep,name=memory_layers,json=memoryLayers,proto3" json:"memory_layers,omitempty"`
-	// user_memories is how many memories of the user at most, up to 20. Default 3.
+	// user_memories is how many memories of the user at most, up to 100. Default 3.
 	UserMemories int32 `protobuf:"varint,3,opt,name=user_memories,json=userMemories,proto3" json:"user_memories,omitempty"`
-	// knowledge is how many pieces of knowledge at most, up to 20. Default 3.
+	// knowledge is how many pieces of knowledge at most, up to 100. Default 3.
 	Knowledge int32 `protobuf:"varint,4,opt,name=knowledge,proto3" json:"knowledge,omitempty"`
 	// knowledge_timeout is how long a prompt waits for knowledge before it goes without.
 	// Default 100 ms, at most 10 s.
@@ -1076,9 +1076,8 @@ func (x *VariationSettings) GetAdaptive() bool {
 // CacheSettings say how long sections stay as they are.
 type CacheSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stable_ttl is that of CACHE_STRATEGY_STABLE. Default 1 hour. If it is given and at
-	// least 1 hour, marks for Anthropic's cache ask for an hour, too; such an entry costs
-	// more to write.
+	// stable_ttl is that of CACHE_STRATEGY_STABLE. Default 1 hour. Who sets an hour or
+	// more gets cache marks of an hour there, in PROMPT_FORMAT_ANTHROPIC.
 	StableTtl *durationpb.Duration `protobuf:"bytes,1,opt,name=stable_ttl,json=stableTtl,proto3" json:"stable_ttl,omitempty"`
 	// session_ttl is that of CACHE_STRATEGY_SESSION. Default 5 minutes.
 	SessionTtl *durationpb.Duration `protobuf:"bytes,2,opt,name=session_ttl,json=sessionTtl,proto3" json:"session_ttl,omitempty"`

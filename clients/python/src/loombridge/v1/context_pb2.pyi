@@ -568,20 +568,22 @@ class FoldInfo(_message.Message):
     def __init__(self, refs: _Optional[_Iterable[str]] = ..., batch: _Optional[int] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., turns: _Optional[int] = ..., calls: _Optional[int] = ..., dense: bool = ...) -> None: ...
 
 class FoldBatch(_message.Message):
-    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps")
+    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps", "summary_problem")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     REFS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     BREAK_EVEN_STEPS_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     number: int
     reason: FoldReason
     refs: _containers.RepeatedScalarFieldContainer[str]
     before_tokens: int
     after_tokens: int
     break_even_steps: float
-    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ...) -> None: ...
+    summary_problem: str
+    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ..., summary_problem: _Optional[str] = ...) -> None: ...
 
 class ConfigureSessionRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id", "prompt")

@@ -1,0 +1,264 @@
+//go:build cgo && !norocksdb
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	promptsettings "github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// wholePrompt is the budget of a whole prompt.
+	wholePrompt = 32 << 10
+	// promptModel counts in o200k.
+	promptModel = "gpt-4o"
+	// askingAgent is who asks for prompts.
+	askingAgent = "asker"
+)
+
+// memoryBudgets are the caps of the memory of the user in a prompt, in tokens, and what
+// prompts have by default.
+var memoryBudgets = [...]int{0, 1000, 2000, 4000, 8000}
+
+// shares are the evidence that stands in prompts, by budget.
+type shares struct {
+	questions int
+	sums      [len(memoryBudgets)]float64
+	tokens    [len(memoryBudgets)]int
+}
+
+func (s *shares) row(b *memoryBench, name string) {
+	n := float64(max(1, s.questions))
+	fmt.Fprintf(b.table, "%s\t%d\t", name, s.questions)
+	for i := range memoryBudgets {
+		fmt.Fprintf(b.table, "%.1f (%d)\t", 100*s.sums[i]/n, s.tokens[i]/max(1, s.questions))
+	}
+	fmt.Fprintln(b.table)
+}
+
+// prompt asks questions as the newest message of a fresh session, and looks how much of
+// their evidence stands in the prompt by itself, by how many tokens memory may take; the
+// tokens that it took are in brackets.
+func (b *memoryBench) prompt(ctx context.Context) error {
+	if b.data() == "" {
+		b.say("LOOM_EVAL_DATA names no folder: left out")
+		return nil
+	}
+	server, err := b.serve(ctx, "prompt")
+	if err != nil {
+		return err
+	}
+	defer server.remove()
+	fmt.Fprintf(b.table, "\nEvidence in the prompt\tquestions\tdefault\t1k\t2k\t4k\t8k\t\n")
+	if err := b.promptLocomo(ctx, server); err != nil {
+		return err
+	}
+	if err := b.promptRealmem(ctx, server); err != nil {
+		return err
+	}
+	fmt.Fprintln(b.table, "aim, LoCoMo all\t\t\t\t84\t\t90\t")
+	return b.table.Flush()
+}
+
+func (b *memoryBench) promptLocomo(ctx context.Context, server *memoryServer) error {
+	samples, err := readLocomo(b.data())
+	if err != nil {
+		return err
+	}
+	var all [6]shares
+	for _, s := range samples {
+		if err := server.remember(ctx, s.ID, s.drafts()); err != nil {
+			return err
+		}
+		said := make(map[string]string, len(s.turns))
+		for _, t := range s.turns {
+			said[t.ID] = text.OneLine(t.text())
+		}
+		for i, j := range s.judgements() {
+			var evidence [][]string
+			for _, id := range j.evidence {
+				evidence = append(evidence, []string{said[id]})
+			}
+			for _, of := range []*shares{&all[0], &all[j.Category]} {
+				of.questions++
+			}
+			if err := server.askPrompts(ctx, s.ID, fmt.Sprintf("%s-%d", s.ID, i), j.Text, evidence, &all[0], &all[j.Category]); err != nil {
+				return err
+			}
+		}
+	}
+	for i, category := range locomoCategories {
+		all[i].row(b, "LoCoMo dev, "+category)
+	}
+	return nil
+}
+
+// remember saves what a user said.
+func (s *memoryServer) remember(ctx context.Context, user string, records []*loombridgev1.RecordDraft) error {
+	for len(records) > 0 {
+		n := min(len(records), 100)
+		if _, err := s.memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: askingAgent, UserId: user, Records: records[:n]}); err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return nil
+}
+
+// askPrompts asks a question in fresh sessions, and adds to sums which part of the
+// evidence the prompts show: each piece by one of its texts.
+func (s *memoryServer) askPrompts(ctx context.Context, user, session, question string, evidence [][]string, sums ...*shares) error {
+	client := loombridgev1.NewContextServiceClient(s.conn)
+	for i, budget := range memoryBudgets {
+		own := fmt.Sprintf("%s-%d", session, budget)
+		if _, err := client.AppendMessages(ctx, &loombridgev1.AppendMessagesRequest{AgentId: askingAgent, SessionId: own, Messages: []*loombridgev1.Message{
+			{Role: loombridgev1.Role_ROLE_USER, Content: question},
+		}}); err != nil {
+			return err
+		}
+		request := &loombridgev1.AssembleRequest{
+			AgentId: askingAgent, SessionId: own, Model: promptModel, MaxTokens: wholePrompt,
+			Settings: &loombridgev1.PromptSettings{UserId: user},
+		}
+		if budget > 0 {
+			request.Settings.Sources = &loombridgev1.SourceSettings{UserMemories: promptsettings.MaxShown}
+			request.Settings.Limits = &loombridgev1.InjectionLimits{Sections: map[string]int32{promptsettings.UserMemory: int32(budget)}}
+		}
+		got, err := client.Assemble(ctx, request)
+		if err != nil {
+			return err
+		}
+		part, tokens := shownPart(got, evidence), memoryTokens(got)
+		for _, of := range sums {
+			of.sums[i] += part
+			of.tokens[i] += tokens
+		}
+	}
+	return nil
+}
+
+// shownPart is which part of the evidence a prompt shows.
+func shownPart(p *loombridgev1.AssembleResponse, evidence [][]string) float64 {
+	var all strings.Builder
+	for _, m := range p.GetMessages() {
+		all.WriteString(m.GetContent())
+		all.WriteByte('\n')
+	}
+	shown := 0
+	for _, texts := range evidence {
+		for _, one := range texts {
+			if strings.Contains(all.String(), one) {
+				shown++
+				break
+			}
+		}
+	}
+	return float64(shown) / float64(max(1, len(evidence)))
+}
+
+// memoryTokens are those that the memory of the user takes.
+func memoryTokens(p *loombridgev1.AssembleResponse) (n int) {
+	for _, s := range p.GetReceipt().GetSections() {
+		if strings.HasPrefix(s.GetName(), promptsettings.UserMemory) {
+			n += int(s.GetTokens())
+		}
+	}
+	return n
+}
+
+// realmemUser is what a user said to an assistant, over months.
+type realmemUser struct {
+	ID       string `json:"id"`
+	Sessions []struct {
+		Session string        `json:"session"`
+		Time    string        `json:"time"`
+		Turns   []realmemTurn `json:"turns"`
+	} `json:"sessions"`
+}
+
+type realmemTurn struct {
+	Speaker  string   `json:"speaker"`
+	Text     string   `json:"text"`
+	IsQuery  bool     `json:"is_query"`
+	Evidence []string `json:"evidence_sessions"`
+}
+
+// shownBytes of a turn tell that it stands in a prompt.
+const shownBytes = 60
+
+// promptRealmem asks what users asked, before they did, and looks which of the sessions
+// that the answer lies in have a turn in the prompt.
+func (b *memoryBench) promptRealmem(ctx context.Context, server *memoryServer) error {
+	file, err := os.Open(filepath.Join(b.data(), "realmem", "realmem_dev.jsonl"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var all shares
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var user realmemUser
+		if err := json.Unmarshal(lines.Bytes(), &user); err != nil {
+			return err
+		}
+		if err := server.askRealmem(ctx, user, &all); err != nil {
+			return err
+		}
+	}
+	all.row(b, "RealMem dev, sessions")
+	return lines.Err()
+}
+
+func (s *memoryServer) askRealmem(ctx context.Context, user realmemUser, all *shares) error {
+	said := make(map[string][]string)
+	for _, session := range user.Sessions {
+		day, _, _ := strings.Cut(session.Time, " ")
+		at, err := time.Parse(time.DateOnly, day)
+		if err != nil {
+			return err
+		}
+		var drafts []*loombridgev1.RecordDraft
+		for i, turn := range session.Turns {
+			if turn.IsQuery && i+1 < len(session.Turns) {
+				var evidence [][]string
+				for _, id := range session.Turns[i+1].Evidence {
+					if len(said[id]) > 0 {
+						evidence = append(evidence, said[id])
+					}
+				}
+				if len(evidence) > 0 {
+					all.questions++
+					if err := s.askPrompts(ctx, user.ID, fmt.Sprintf("%s-%s-%d", user.ID, session.Session, i), turn.Text, evidence, all); err != nil {
+						return err
+					}
+				}
+			}
+			if strings.TrimSpace(turn.Text) == "" {
+				continue
+			}
+			drafts = append(drafts, &loombridgev1.RecordDraft{
+				Text: turn.Text, Author: turn.Speaker, SessionId: session.Session, EventTime: timestamppb.New(at),
+			})
+		}
+		for _, d := range drafts {
+			said[session.Session] = append(said[session.Session], text.Head(text.OneLine(d.GetText()), shownBytes))
+		}
+		if err := s.remember(ctx, user.ID, drafts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
