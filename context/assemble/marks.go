@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 )
@@ -25,7 +26,8 @@ func (t *task) marks(b *builder, shared messageEnd, last lastPrompt) []provider.
 	return provider.Plan(provider.Layout{
 		Tools: b.edges.tools, Stable: b.edges.stable, Session: b.edges.session, Folds: b.edges.folds, History: b.edges.history,
 		Shared: provider.Edge{Blocks: shared.blocks, Tokens: shared.tokens}, Before: last.marks,
-		Minimum: t.a.counter.Model(t.r.Model).CacheMinimum,
+		Minimum:    t.a.counter.Model(t.r.Model).CacheMinimum,
+		StableHour: t.prompt.Cache.StableTTL >= time.Hour,
 	})
 }
 

@@ -1,9 +1,25 @@
 """What a message asks for, whoever wrote it."""
 
+from typing import Any
+
 import pytest
 
 import loombridge
 from loombridge import Message, ToolCall
+
+GEMINI: dict[str, Any] = {
+    "role": "model",
+    "parts": [
+        {"text": "x"},
+        {"functionCall": {"name": "n", "args": {}}},
+        {"functionCall": {"name": "m", "id": "7"}},
+        {"function_call": {"name": "n", "args": {"a": 1}}},
+    ],
+}
+TWICE: dict[str, Any] = {
+    "role": "model",
+    "parts": [{"functionCall": {"name": "fs_list_dir", "args": {}}}] * 2,
+}
 
 
 @pytest.mark.parametrize(
@@ -34,17 +50,7 @@ from loombridge import Message, ToolCall
             (ToolCall("1", "n", "{}"), ToolCall("2", "n", "ls")),
         ),
         (
-            Message.from_gemini(
-                {
-                    "role": "model",
-                    "parts": [
-                        {"text": "x"},
-                        {"functionCall": {"name": "n", "args": {}}},
-                        {"functionCall": {"name": "m", "id": "7"}},
-                        {"function_call": {"name": "n", "args": {"a": 1}}},
-                    ],
-                }
-            ),
+            Message.from_gemini(GEMINI),
             (
                 ToolCall("n-1", "n", "{}"),
                 ToolCall("7", "m", "{}"),
@@ -76,9 +82,7 @@ async def test_a_form_that_was_not_asked_for(live: loombridge.Client) -> None:
 
 
 async def test_results_of_calls_without_ids(live: loombridge.Client) -> None:
-    asked = Message.from_gemini(
-        {"role": "model", "parts": [{"functionCall": {"name": "fs_list_dir", "args": {}}}] * 2}
-    )
+    asked = Message.from_gemini(TWICE)
     await live.context.append({"role": "user", "content": "Look"}, asked)
     for call in asked.calls():
         await live.tool(call.name, {}, call_id=call.id)

@@ -141,7 +141,8 @@ class CacheSettings:
     """How long sections stay as they are."""
 
     stable_ttl: _values.Seconds | None = None
-    """That of `stable`; at first an hour."""
+    """That of `stable`; at first an hour. Who sets an hour or more gets cache marks of an
+    hour there, in format `anthropic`."""
     session_ttl: _values.Seconds | None = None
     """That of `session`; at first 5 minutes."""
     keep_on_write: bool | None = None

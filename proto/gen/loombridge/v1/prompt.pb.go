@@ -1076,7 +1076,8 @@ func (x *VariationSettings) GetAdaptive() bool {
 // CacheSettings say how long sections stay as they are.
 type CacheSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// stable_ttl is that of CACHE_STRATEGY_STABLE. Default 1 hour.
+	// stable_ttl is that of CACHE_STRATEGY_STABLE. Default 1 hour. Who sets an hour or
+	// more gets cache marks of an hour there, in PROMPT_FORMAT_ANTHROPIC.
 	StableTtl *durationpb.Duration `protobuf:"bytes,1,opt,name=stable_ttl,json=stableTtl,proto3" json:"stable_ttl,omitempty"`
 	// session_ttl is that of CACHE_STRATEGY_SESSION. Default 5 minutes.
 	SessionTtl *durationpb.Duration `protobuf:"bytes,2,opt,name=session_ttl,json=sessionTtl,proto3" json:"session_ttl,omitempty"`
