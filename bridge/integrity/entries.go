@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -168,7 +169,7 @@ func (r *reading) checks() []check {
 	case kv.Records:
 		return []check{memory.CheckRecords, plans.Check, r.index}
 	case kv.Log:
-		return []check{session.Check}
+		return []check{session.Check, past.Check}
 	case kv.Blobs:
 		return []check{blob.Check}
 	case kv.Events:

@@ -1,10 +1,12 @@
 package past_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -298,5 +300,80 @@ func TestExcerpts(t *testing.T) {
 		if len(got.To) > past.ExcerptBytes || len(got.To) < past.ExcerptBytes-1 || strings.ContainsRune(got.To, '\uFFFD') {
 			t.Errorf("%d: %d bytes %q", n, len(got.To), got.To)
 		}
+	}
+}
+
+// Many at once save prompts of one session: each gets a number of its own and comes back
+// whole.
+func TestManyAtOnce(t *testing.T) {
+	o := mustOpen(t)
+	var all sync.WaitGroup
+	for n := range 64 {
+		all.Go(func() {
+			if err := o.Save(t.Context(), scope, "s", past.Prompt{ID: fmt.Sprint("id", n)}, []past.Message{own("system", "always"), own("goal", fmt.Sprint(n))}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	numbers := make(map[uint64]bool)
+	for n := range 64 {
+		p, err := o.Find(t.Context(), scope, "s", fmt.Sprint("id", n))
+		must(t, err)
+		messages, err := o.Messages(t.Context(), scope, "s", p)
+		must(t, err)
+		if messages[1].Content != fmt.Sprint(n) {
+			t.Errorf("prompt %d says %q", n, messages[1].Content)
+		}
+		numbers[p.Number] = true
+	}
+	if len(numbers) != 64 {
+		t.Errorf("%d numbers of 64 prompts", len(numbers))
+	}
+}
+
+// Check finds each byte of a text that was changed on disk, and nothing where none was.
+func TestCheck(t *testing.T) {
+	o := mustOpen(t)
+	o.save(t, "one", 1, own("system", "you are"), own("huge", strings.Repeat("0123456789abcdef", 80_000)))
+	check := func() (found []error) {
+		must(t, past.Check(t.Context(), o.engine, scope, func(err error) { found = append(found, err) }))
+		return found
+	}
+	if found := check(); len(found) != 0 {
+		t.Fatalf("found %v", found)
+	}
+	var pairs []kv.Pair
+	for _, tag := range []byte("pxr") {
+		for pair, err := range o.engine.Scan(t.Context(), kv.Log, kv.Prefix(scope.Key(tag))) {
+			must(t, err)
+			if tag == 'x' || len(pairs) < 1 {
+				pairs = append(pairs, kv.Pair{Key: slices.Clone(pair.Key), Value: slices.Clone(pair.Value)})
+			}
+		}
+	}
+	put := func(key, value []byte) {
+		t.Helper()
+		must(t, o.writer.Do(t.Context(), kv.Request{
+			Blind: []kv.Ref{{Keyspace: kv.Log, Scope: scope}},
+			Stage: func(_ context.Context, tx *kv.Tx) error {
+				tx.Put(kv.Log, key, value)
+				return nil
+			},
+		}))
+	}
+	for _, pair := range pairs {
+		broken := slices.Clone(pair.Value)
+		if broken[0]++; len(broken) > 1 {
+			broken[len(broken)-1]++
+		}
+		put(pair.Key, broken)
+		if found := check(); len(found) == 0 {
+			t.Errorf("%q was changed, and nothing was found", pair.Key)
+		}
+		put(pair.Key, pair.Value)
+	}
+	if found := check(); len(found) != 0 {
+		t.Errorf("found %v", found)
 	}
 }
