@@ -22,11 +22,15 @@ const DefaultMaxTools = 4096
 type Options struct {
 	// MaxTools bounds how many tools can be added. Default DefaultMaxTools.
 	MaxTools int
+	// Levels are those of some tools by their registered names, in place of what their
+	// descriptors say.
+	Levels map[string]int
 }
 
 // Registry holds tools by name. All methods are safe for concurrent use.
 type Registry struct {
-	limit int
+	limit  int
+	levels map[string]int
 
 	mu      sync.RWMutex
 	tools   map[string]*Tool  // guarded by mu
@@ -43,11 +47,14 @@ type Tool struct {
 
 // NewRegistry returns an empty registry. Nil options are the defaults.
 func NewRegistry(opts *Options) *Registry {
-	limit := DefaultMaxTools
-	if opts != nil && opts.MaxTools > 0 {
-		limit = opts.MaxTools
+	r := &Registry{limit: DefaultMaxTools, tools: map[string]*Tool{}, aliases: map[string]string{}}
+	if opts != nil {
+		r.levels = maps.Clone(opts.Levels)
+		if opts.MaxTools > 0 {
+			r.limit = opts.MaxTools
+		}
 	}
-	return &Registry{limit: limit, tools: map[string]*Tool{}, aliases: map[string]string{}}
+	return r
 }
 
 // shortNames are the file tools' names as models know them from elsewhere.
@@ -61,6 +68,9 @@ var shortNames = map[string]string{
 // unacceptable descriptor is a *DescriptorError, a taken name ErrToolExists, a
 // full registry ErrTooManyTools; the registry is then unchanged.
 func (r *Registry) Add(d Descriptor, run Func) error {
+	if level, ok := r.levels[d.Name]; ok {
+		d.Level = level
+	}
 	t, err := New(d, run)
 	if err != nil {
 		return err
@@ -96,6 +106,19 @@ func NewRemote(d Descriptor, run Func) (*Tool, error) {
 	}
 	d.Schema = bytes.Clone(d.Schema)
 	return &Tool{descriptor: d, run: run}, nil
+}
+
+// CheckLevels returns a *NotFoundError for the first name of Options.Levels that no tool
+// was added under, or nil.
+func (r *Registry) CheckLevels() error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(r.levels)) {
+		if _, ok := r.tools[name]; !ok {
+			return r.notFound(name)
+		}
+	}
+	return nil
 }
 
 func (r *Registry) put(t *Tool) error {

@@ -97,6 +97,28 @@ func TestAddKeepsNamesAndLimits(t *testing.T) {
 	}
 }
 
+// The level of a tool is that of its registered name in the options, if there is one.
+func TestLevelsOfOptions(t *testing.T) {
+	r := tools.NewRegistry(&tools.Options{Levels: map[string]int{"a:b": 2, "a:c": 3, "a:x": 0}})
+	for _, name := range []string{"a:b", "a:d"} {
+		if err := r.Add(tools.Descriptor{Name: name, Level: 1}, nothing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.List(); got[0].Level != 2 || got[1].Level != 1 {
+		t.Errorf("levels %d and %d, want 2 and 1", got[0].Level, got[1].Level)
+	}
+	if e, ok := errors.AsType[*tools.NotFoundError](r.CheckLevels()); !ok || e.Name != "a:c" {
+		t.Errorf("a level of no tool: %v", r.CheckLevels())
+	}
+	if err := r.Add(tools.Descriptor{Name: "a:c", Level: 1}, nothing); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(tools.Descriptor{Name: "a:x", Level: 1}, nothing); err == nil {
+		t.Error("a level of 0 is taken")
+	}
+}
+
 func TestLookupKnowsAliases(t *testing.T) {
 	// A02
 	plain := MustRegistry(t, "fs:read_file", "fs:write_file", "fs:list_dir", "fs:stat", "web:search")

@@ -116,7 +116,7 @@ func (c *checker) named(field, name string, limit int) {
 func (c *checker) sources(s *Sources) {
 	c.count("sources.exclude", len(s.Exclude), MaxExcluded)
 	for i, name := range s.Exclude {
-		if b, ok := builtin[name]; !ok || !b.optional {
+		if !Optional(name) {
 			c.add(fmt.Sprintf("sources.exclude[%d]", i), "is %q, which is no section that can be left out", name)
 		}
 	}

@@ -1,5 +1,10 @@
 package settings
 
+import (
+	"maps"
+	"slices"
+)
+
 // The names of the built-in sections of a prompt.
 const (
 	System     = "system"
@@ -53,6 +58,12 @@ func IsSection(name string) bool {
 	_, ok := builtin[name]
 	return ok
 }
+
+// Sections are the built-in sections, by name.
+func Sections() []string { return slices.Sorted(maps.Keys(builtin)) }
+
+// Optional tells whether prompts may leave out a built-in section.
+func Optional(section string) bool { return builtin[section].optional }
 
 // Profile is a table of default caps.
 type Profile string

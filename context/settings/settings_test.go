@@ -92,6 +92,7 @@ func TestCheck(t *testing.T) {
 		"sources.exclude[0]":        {Sources: settings.Sources{Exclude: []string{settings.System}}},
 		"sources.memory_layers":     {Sources: settings.Sources{Layers: []string{"L3"}}},
 		"sources.user_memories":     {Sources: settings.Sources{UserMemories: settings.MaxShown + 1}},
+		"sources.errors":            {Sources: settings.Sources{Errors: settings.MaxErrors + 1}},
 		"sources.knowledge_timeout": {Sources: settings.Sources{KnowledgeTimeout: 11 * time.Second}},
 		"few_shot[0].output":        {FewShot: []settings.Example{{Input: "x"}}},
 		"few_shot[0]":               {FewShot: []settings.Example{{Input: long(9 << 10), Output: long(9 << 10)}}},

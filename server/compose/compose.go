@@ -65,6 +65,9 @@ type Options struct {
 	Blobs blob.Options
 	// Tiers says how much the tiers of tasks hold.
 	Tiers tiers.Options
+	// ToolLevels are the levels of some of the server's own tools by name, in place of
+	// their own.
+	ToolLevels map[string]int
 	// KnowledgeEndpoint is the URL of a knowledge base outside, which prompts ask in
 	// place of the records of the kind `knowledge`. Default: none.
 	KnowledgeEndpoint string
@@ -163,11 +166,14 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	if err != nil {
 		return err
 	}
-	d.Registry = tools.NewRegistry(nil)
+	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent()})
 	d.openAgents(engine, writer, o)
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
 		return err
+	}
+	if err := d.Registry.CheckLevels(); err != nil {
+		return fmt.Errorf("the level of a tool: %w", err)
 	}
 	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{

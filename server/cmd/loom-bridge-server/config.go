@@ -46,6 +46,7 @@ type Config struct {
 	Models, HistoryPolicy, HistoryPreset string
 	HistoryLiteral                       bool
 	Compaction
+	Prompts
 	Rules string
 	Reduction
 	Compress compress.Options
@@ -105,7 +106,7 @@ func (e *ConfigError) Error() string {
 // or with what they name. What one setting may be by itself was checked when it
 // was read.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.checkLoom, c.checkTLS, c.checkHistory, c.checkEmbedder} {
+	for _, check := range []func() error{c.checkLoom, c.checkTLS, c.checkHistory, c.checkPrompts, c.checkEmbedder} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -73,12 +73,16 @@ func printGroup(to io.Writer, g group) {
 	}
 	for _, s := range g.settings {
 		line := fmt.Sprintf("  %-*s  %s", width, s.usage(), s.help)
-		if value := shown(s.to); value != "" && value != "0" && s.by != nil {
+		if value := shown(s.to); value != "" && value != "0" && value != "0s" && s.by != nil {
 			line += " (" + value + ")"
 		}
 		fmt.Fprintln(to, line)
 	}
+	fmt.Fprint(to, notes()[g.name])
 }
+
+// notes are what stands below the settings of some groups, by name.
+func notes() map[string]string { return map[string]string{"prompts": sectionsNote()} }
 
 // usage is the flag and what its value is.
 func (s setting) usage() string {

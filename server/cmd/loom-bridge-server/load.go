@@ -24,11 +24,22 @@ const (
 
 // rawValue is the text of a flag. It is read and checked with the values of the
 // file and the environment.
-type rawValue struct{ text, unit string }
+type rawValue struct {
+	text, unit string
+	// repeats says that a further text goes behind the one before.
+	repeats, given bool
+}
 
-func (v *rawValue) Set(text string) error { v.text = text; return nil }
-func (v *rawValue) String() string        { return v.text }
-func (v *rawValue) Type() string          { return v.unit }
+func (v *rawValue) Set(text string) error {
+	if v.repeats && v.given {
+		text = v.text + "," + text
+	}
+	v.text, v.given = text, true
+	return nil
+}
+
+func (v *rawValue) String() string { return v.text }
+func (v *rawValue) Type() string   { return v.unit }
 
 // configFlags returns a flag for every setting, with its default.
 func configFlags() *pflag.FlagSet {
@@ -36,7 +47,7 @@ func configFlags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	f.SortFlags = false
 	for _, s := range c.settings() {
-		flag := f.VarPF(&rawValue{s.to.String(), s.to.unit()}, s.name, "", s.help)
+		flag := f.VarPF(&rawValue{text: s.to.String(), unit: s.to.unit(), repeats: repeats(s.to)}, s.name, "", s.help)
 		if _, ok := s.to.(scalar[bool]); ok {
 			flag.NoOptDefVal = "true"
 		}
@@ -110,8 +121,21 @@ func flatten(tree map[string]any, prefix string, values map[string]string) {
 			flatten(below, prefix+key+".", values)
 			continue
 		}
-		values[prefix+key] = fmt.Sprint(value)
+		values[prefix+key] = written(value)
 	}
+}
+
+// written is a value of a file as text. A list has commas between.
+func written(value any) string {
+	list, ok := value.([]any)
+	if !ok {
+		return fmt.Sprint(value)
+	}
+	parts := make([]string, len(list))
+	for i := range list {
+		parts[i] = fmt.Sprint(list[i])
+	}
+	return strings.Join(parts, ",")
 }
 
 // settingNames are the names of all settings.

@@ -122,6 +122,10 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
+	sessions, err := config.sessions()
+	if err != nil {
+		return err
+	}
 	language, err := config.language()
 	if err != nil {
 		return err
@@ -136,7 +140,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	}
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, Models: models, Reduction: reduction, History: config.history(), Compress: config.compress(), Blobs: config.blobs(),
+		StoreDir: config.DataDir, Models: models, Reduction: reduction, History: sessions, ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score},
 		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
@@ -151,7 +155,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		Disk: share.Disk{Tenants: tenants(config, credentials), MaxBytes: config.Sharing.MaxStoreBytes, Every: config.Sharing.StoreCheckInterval},
 	})
 	if err != nil {
-		return err
+		return config.levelError(err)
 	}
 	opened.add(parts.Close)
 	if err := recoverCalls(ctx, parts.Hand, logger); err != nil {
