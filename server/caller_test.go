@@ -73,6 +73,8 @@ func (c caller) prompt(history *loombridgev1.HistorySettings) *loombridgev1.Asse
 	c.tb.Helper()
 	got, err := c.Context.Assemble(c.tb.Context(), &loombridgev1.AssembleRequest{
 		AgentId: c.id, SessionId: "s", WithoutTools: true, Model: "gpt-4o", MaxTokens: 100_000, History: history,
+		// Tests of the history look at its end.
+		Settings: &loombridgev1.PromptSettings{Sources: &loombridgev1.SourceSettings{Exclude: []string{"errors"}}},
 	})
 	must(c.tb, err)
 	return got

@@ -191,7 +191,9 @@ func TestRefusedCallsAreRecordedAsRefused(t *testing.T) {
 	if want := "ls: refused: Tool not found: system:shell"; got.GetObservation() != want {
 		t.Errorf("%q, want %q", got.GetObservation(), want)
 	}
-	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent})
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+		AgentId: agent, Settings: &loombridgev1.PromptSettings{Sources: &loombridgev1.SourceSettings{Exclude: []string{"errors"}}},
+	})
 	must(t, err)
 	if text := shownIn(prompt); strings.Count(text, "Tool not found: system:shell") != 1 || strings.Contains(text, "exit -1") {
 		t.Errorf("the prompt shows\n%s", text)
@@ -213,7 +215,9 @@ func TestCallsTheServerRefusesAreRecordedAsRefused(t *testing.T) {
 	if code := got.GetErrorCode(); code != loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED {
 		t.Errorf("code %v", code)
 	}
-	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent})
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+		AgentId: agent, Settings: &loombridgev1.PromptSettings{Sources: &loombridgev1.SourceSettings{Exclude: []string{"errors"}}},
+	})
 	must(t, err)
 	if text := shownIn(prompt); strings.Count(text, reason) != 1 || strings.Contains(text, "exit -1") {
 		t.Errorf("the prompt shows\n%s", text)

@@ -120,7 +120,7 @@ func TestFormOfMessages(t *testing.T) {
 	for _, part := range prompt.GetParts() {
 		parts[part.GetName()] = part.GetTokens()
 	}
-	if fmt.Sprint(parts) != "map[goal:8 history:52 system:9 tools:0]" || prompt.GetTokens().GetTokens() != 72 {
+	if fmt.Sprint(parts) != "map[goal:7 history:52 system:9 tools:0]" || prompt.GetTokens().GetTokens() != 71 {
 		t.Errorf("%v, %d tokens", parts, prompt.GetTokens().GetTokens())
 	}
 }

@@ -69,7 +69,8 @@ func TestTaskContextManager(t *testing.T) {
 		Prompt: &loombridgev1.PromptSettings{System: "You help.", Tools: &loombridgev1.ToolSelection{None: true}},
 	})
 	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "s", Messages: []*loombridgev1.Message{
-		{Role: loombridgev1.Role_ROLE_USER, Content: "What did we say?"}, {Role: loombridgev1.Role_ROLE_ASSISTANT, Content: "Nothing yet."},
+		{Role: loombridgev1.Role_ROLE_USER, Content: "What did we say?"},
+		{Role: loombridgev1.Role_ROLE_ASSISTANT, Content: "Nothing yet."},
 		{Role: loombridgev1.Role_ROLE_USER, Content: "Then begin."},
 	}})
 	must(t, err)
