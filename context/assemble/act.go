@@ -85,16 +85,6 @@ func (r *reading) unanswered(g *group, c *call) history.Act {
 	}
 }
 
-// entryAt is the entry of the group at a position.
-func (g *group) entryAt(position uint64) session.Entry {
-	for i := range g.members {
-		if g.members[i].entry.Position == position {
-			return g.members[i].entry
-		}
-	}
-	return session.Entry{}
-}
-
 // observations are what messages observed of an action that was text.
 func (r *reading) observations(g *group) []done {
 	var all []done

@@ -116,7 +116,7 @@ func (t *task) query(s *source) *session.Message {
 	}
 	members := s.groups[len(s.groups)-1].members
 	last := &members[len(members)-1]
-	if it := (item{message: deref(last.entry.Message)}); last.use == spoken && it.asks() {
+	if it := (item{message: deref(last.entry.Message)}); last.use == spoken && asks(&it) {
 		return last.entry.Message
 	}
 	return nil

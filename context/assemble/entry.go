@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -134,4 +135,42 @@ func callsOf(m *session.Message) []history.Call {
 		calls[i] = history.Call{ID: w.ID, Name: w.Name, Args: w.Arguments}
 	}
 	return calls
+}
+
+// stepLabel names a step for people.
+func stepLabel(s *step.Step) string { return fmt.Sprintf("%s (%s)", s.ID(), s.ToolName) }
+
+// messageLabel names a message for people.
+func messageLabel(e session.Entry) string {
+	return fmt.Sprintf("message %d (%s)", e.Position, e.Message.Role)
+}
+
+// callOf is a step as a call of its own.
+func callOf(e session.Entry) call {
+	s := e.Step
+	return call{
+		id:      s.CallID,
+		wish:    session.ToolCall{ID: "call_" + s.ID(), Name: calledName(s), Arguments: arguments(s)},
+		thought: s.Thought,
+		label:   stepLabel(s),
+		result:  e.Position,
+	}
+}
+
+// calledName is the tool's name as the model wrote it.
+func calledName(s *step.Step) string {
+	if s.CalledAs != "" {
+		return s.CalledAs
+	}
+	return s.ToolName
+}
+
+// arguments are all of them where the step kept them, else the minimal ones.
+func arguments(s *step.Step) string {
+	for _, args := range []json.RawMessage{s.Args, s.MinimalArgs} {
+		if len(args) > 0 {
+			return string(args)
+		}
+	}
+	return "{}"
 }

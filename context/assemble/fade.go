@@ -214,26 +214,6 @@ func (f *faded) protect(failures int) {
 	}
 }
 
-// begins tells whether a turn of the user begins with the group: a message that is
-// not only what tools gave.
-func (g *group) begins() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		return m.use == spoken && m.entry.Message != nil && m.entry.Message.Role == session.User
-	})
-}
-
-// instructs tells whether the group is an instruction.
-func (g *group) instructs() bool {
-	m := g.members[0].entry.Message
-	return m != nil && (m.Role == session.System || m.Role == session.Developer)
-}
-
-func (g *group) pinned() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		return m.entry.Step != nil && m.entry.Step.Pinned || m.entry.Message != nil && m.entry.Message.Pinned
-	})
-}
-
 // fadedUnit is what is remembered of a group: its unit, but for what depends on
 // other groups, and what it takes as it is.
 type fadedUnit struct {
@@ -275,13 +255,6 @@ func (r *reading) unit(g *group, turn int) (decay.Unit, error) {
 		}
 	}
 	return u, nil
-}
-
-// answers tells whether the model said something in the group.
-func (g *group) answers() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		return m.entry.Step != nil || m.entry.Message.Role == session.Assistant
-	})
 }
 
 // refsOf name the entries of a group.
@@ -395,16 +368,6 @@ func (r *reading) folded(g *group, turn int, full []item) []item {
 // waits for.
 func (r *reading) answered(g *group) []done {
 	return slices.DeleteFunc(r.done(g, r.outputs(g)), func(d done) bool { return d.call == nil && g.use(d.result) == stray })
-}
-
-// use is what the entry at a position is to the group.
-func (g *group) use(position uint64) use {
-	for i := range g.members {
-		if g.members[i].entry.Position == position {
-			return g.members[i].use
-		}
-	}
-	return spoken
 }
 
 // calledAs is the name of a tool as it was called.

@@ -3,7 +3,6 @@ package assemble
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
@@ -128,18 +127,6 @@ func (w *wording) items(whole output) []item {
 		})
 	}
 	return items
-}
-
-// copied is the group with turns of its own.
-func (g *group) copied() *group {
-	own := *g
-	own.turns = make([]*turn, len(g.turns))
-	for i, t := range g.turns {
-		turn := *t
-		turn.calls = slices.Clone(t.calls)
-		own.turns[i] = &turn
-	}
-	return &own
 }
 
 // leaveOutWritten takes out of a group what its calls wrote: the tool has it, and

@@ -2,23 +2,10 @@ package assemble
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 )
-
-// noResult stands in for a result that was not recorded.
-const noResult = "No result of this call was recorded."
-
-// foldedResult stands in for one that was recorded before its call, and is
-// folded.
-func foldedResult(ref string) string {
-	return "The result of this call was recorded before it, and is folded. Full text: fs:read_file " + ref
-}
 
 // What a group takes. More begins another one.
 const (
@@ -28,20 +15,6 @@ const (
 	// maxObserved bounds what is observed after one message.
 	maxObserved = session.MaxToolCalls
 )
-
-// item is one message of the history and what it stems from, for people.
-type item struct {
-	label   string
-	message session.Message
-	// tokens is its size where that is known, else 0.
-	tokens int
-	// pieces make up its text where sections share it.
-	pieces []layout.Piece
-	origin origin
-}
-
-// labelFold is the label of folds.
-const labelFold = "folds"
 
 // group is what stays, moves and goes together: entries that stand next to each
 // other in the log, and the messages a provider takes for them. Which group an
@@ -184,127 +157,87 @@ func (t *turn) has(id string) bool {
 	return slices.ContainsFunc(t.calls, func(c call) bool { return c.id == id })
 }
 
-// output returns what a prompt shows of the entry at a position.
-type output func(position uint64) string
+// entryAt is the entry of the group at a position.
+func (g *group) entryAt(position uint64) session.Entry {
+	for i := range g.members {
+		if g.members[i].entry.Position == position {
+			return g.members[i].entry
+		}
+	}
+	return session.Entry{}
+}
 
-// items returns the group's messages.
-func (g *group) items(shown output) []item {
-	var out []item
+// pinned tells whether something in the group is pinned.
+func (g *group) pinned() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		return m.entry.Step != nil && m.entry.Step.Pinned || m.entry.Message != nil && m.entry.Message.Pinned
+	})
+}
+
+// answers tells whether the model said something in the group.
+func (g *group) answers() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		return m.entry.Step != nil || m.entry.Message.Role == session.Assistant
+	})
+}
+
+// begins tells whether a turn of the user begins with the group: a message that is
+// not only what tools gave.
+func (g *group) begins() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		return m.use == spoken && m.entry.Message != nil && m.entry.Message.Role == session.User
+	})
+}
+
+// instructs tells whether the group is an instruction.
+func (g *group) instructs() bool {
+	m := g.members[0].entry.Message
+	return m != nil && (m.Role == session.System || m.Role == session.Developer)
+}
+
+// use is what the entry at a position is to the group.
+func (g *group) use(position uint64) use {
+	for i := range g.members {
+		if g.members[i].entry.Position == position {
+			return g.members[i].use
+		}
+	}
+	return spoken
+}
+
+// copied is the group with turns of its own.
+func (g *group) copied() *group {
+	own := *g
+	own.turns = make([]*turn, len(g.turns))
+	for i, t := range g.turns {
+		turn := *t
+		turn.calls = slices.Clone(t.calls)
+		own.turns[i] = &turn
+	}
+	return &own
+}
+
+// lost is how many calls of a group have no result and wait for none.
+func (g *group) lost() int {
+	n := 0
 	for _, t := range g.turns {
-		out = t.appendTo(out, shown)
+		for i := range t.calls {
+			if !g.open && t.calls[i].waits() {
+				n++
+			}
+		}
 	}
-	return out
+	return n
 }
 
-func (t *turn) appendTo(out []item, shown output) []item {
-	if t.said != nil && len(t.calls) == 0 {
-		m := *t.said
-		if !t.described {
-			m.BlocksJSON = undescribed(m.BlocksJSON)
+// stays tells whether a group is never shown as lines: it is pinned, or somebody
+// says something in it that no tool gave.
+func (g *group) stays() bool {
+	return slices.ContainsFunc(g.members, func(m member) bool {
+		if m.entry.Step != nil {
+			return m.entry.Step.Pinned
 		}
-		if t.output != 0 {
-			m.Content += shown(t.output)
-		}
-		return append(out, item{label: t.label, message: m, origin: origin{said: t.said}})
-	}
-	wishes := t.distinct()
-	out = append(out, item{label: t.label, message: t.message(wishes), origin: origin{said: t.said}})
-	for i, c := range t.calls {
-		if c.answered {
-			continue
-		}
-		text := noResult
-		switch {
-		case c.result != 0:
-			text = shown(c.result)
-		case c.folded != "":
-			text = foldedResult(c.folded)
-		}
-		blocks := c.blocks
-		if !t.described {
-			blocks = undescribed(blocks)
-		}
-		if len(blocks) > 0 {
-			text = ""
-		}
-		out = append(out, item{label: c.label, message: session.Message{
-			Role: session.Tool, Content: text, BlocksJSON: blocks, ToolCallID: wishes[i].ID, ExtraJSON: c.extra,
-		}, origin: origin{result: c.result}})
-	}
-	return out
-}
-
-// distinct returns the calls, with ids of their own for those that share one:
-// a provider could not tell their results apart.
-func (t *turn) distinct() []session.ToolCall {
-	seen, next := make(map[string]bool, len(t.calls)), make(map[string]int)
-	wishes := make([]session.ToolCall, len(t.calls))
-	for i, c := range t.calls {
-		wishes[i] = c.wish
-		for n := max(next[c.wish.ID], 2); seen[wishes[i].ID]; n++ {
-			wishes[i].ID = fmt.Sprintf("%s_%d", c.wish.ID, n)
-			next[c.wish.ID] = n + 1
-		}
-		seen[wishes[i].ID] = true
-	}
-	return wishes
-}
-
-// message is the assistant message of the turn.
-func (t *turn) message(wishes []session.ToolCall) session.Message {
-	if t.said != nil {
-		m := *t.said
-		if len(m.ToolCalls) > 0 {
-			m.ToolCalls = wishes
-		}
-		return m
-	}
-	m := session.Message{Role: session.Assistant, ToolCalls: wishes}
-	var words []string
-	var known thoughts
-	for _, c := range t.calls {
-		if known.add(c.thought) {
-			words = append(words, c.thought)
-		}
-	}
-	m.Content = strings.Join(words, "\n")
-	return m
-}
-
-// stepLabel names a step for people.
-func stepLabel(s *step.Step) string { return fmt.Sprintf("%s (%s)", s.ID(), s.ToolName) }
-
-// messageLabel names a message for people.
-func messageLabel(e session.Entry) string {
-	return fmt.Sprintf("message %d (%s)", e.Position, e.Message.Role)
-}
-
-// callOf is a step as a call of its own.
-func callOf(e session.Entry) call {
-	s := e.Step
-	return call{
-		id:      s.CallID,
-		wish:    session.ToolCall{ID: "call_" + s.ID(), Name: calledName(s), Arguments: arguments(s)},
-		thought: s.Thought,
-		label:   stepLabel(s),
-		result:  e.Position,
-	}
-}
-
-// calledName is the tool's name as the model wrote it.
-func calledName(s *step.Step) string {
-	if s.CalledAs != "" {
-		return s.CalledAs
-	}
-	return s.ToolName
-}
-
-// arguments are all of them where the step kept them, else the minimal ones.
-func arguments(s *step.Step) string {
-	for _, args := range []json.RawMessage{s.Args, s.MinimalArgs} {
-		if len(args) > 0 {
-			return string(args)
-		}
-	}
-	return "{}"
+		said := m.entry.Message
+		return said.Pinned || m.use == spoken && said.Role != session.Assistant
+	})
 }

@@ -241,18 +241,6 @@ func sizeOf(items []item) int {
 	return n
 }
 
-// stays tells whether a group is never shown as lines: it is pinned, or somebody
-// says something in it that no tool gave.
-func (g *group) stays() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		if m.entry.Step != nil {
-			return m.entry.Step.Pinned
-		}
-		said := m.entry.Message
-		return said.Pinned || m.use == spoken && said.Role != session.Assistant
-	})
-}
-
 // limit bounds what is shown of the result of a step that is text.
 func (r *reading) limit(a *history.Act) {
 	if a.Pinned || r.compactor.Hides(a.Step) || len(a.Inline) <= r.t.options.ResultTokens {

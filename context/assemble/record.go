@@ -6,24 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
-
-// origin is where a message of a prompt comes from.
-type origin struct {
-	// said is the message of the log that it shows, or nil; result the position of the
-	// entry with the result that it shows, or 0.
-	said   *session.Message
-	result uint64
-	// batch and first name the fold that it is; 0 for none.
-	batch, first uint64
-	pieces       []layout.Piece
-}
 
 // sentExtra is what a record keeps for this package.
 type sentExtra struct {

@@ -49,19 +49,6 @@ func (f *faded) lostRefs(calls int) []string {
 	return refs
 }
 
-// lost is how many calls of a group have no result and wait for none.
-func (g *group) lost() int {
-	n := 0
-	for _, t := range g.turns {
-		for i := range t.calls {
-			if !g.open && t.calls[i].waits() {
-				n++
-			}
-		}
-	}
-	return n
-}
-
 // repaired is a copy of a group without calls that have no result, and without results
 // that no call waits for. What the newest calls were is told as text; the first older
 // ones leave.

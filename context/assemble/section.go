@@ -90,7 +90,7 @@ func ending(f *layout.Frame, items []item, split bool) ([]item, []layout.Message
 			return items[:n-1], f.WithSteps(items[n-1].message.Content)
 		}
 	}
-	if n := len(items); n > 0 && f.TakesQuery() && items[n-1].asks() {
+	if n := len(items); n > 0 && f.TakesQuery() && asks(&items[n-1]) {
 		return items[:n-1], f.Last(&items[n-1].message, split)
 	}
 	return items, f.Last(nil, split)
@@ -112,7 +112,7 @@ func joinSteps(items []item) []item {
 }
 
 // asks tells whether an item is a message in which the user asks for something.
-func (it *item) asks() bool {
+func asks(it *item) bool {
 	m := &it.message
 	return m.Role == session.User && !m.Observation && it.label != labelFold && it.label != labelSummary && it.label != partSteps && !onlyResults(m)
 }
