@@ -1,4 +1,4 @@
-package assemble
+package pairing
 
 import (
 	"encoding/json"
@@ -11,32 +11,32 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// foldHeader begins a fold, and explains the short references of its lines.
-const foldHeader = "[Earlier steps, folded: step call → result, or the names in it. " +
+// FoldHeader begins a fold, and explains the short references of its lines.
+const FoldHeader = "[Earlier steps, folded: step call → result, or the names in it. " +
 	"Full text of step 012: fs:read_file step_012; of m17: fs:read_file message_017]"
 
-// entriesOf returns what a policy sees of a group, but for how a prompt shows
-// the outputs of steps, which show adds.
-func entriesOf(g *group) []history.Entry {
-	entries := make([]history.Entry, len(g.members))
-	for i := range g.members {
-		m := &g.members[i]
+// EntriesOf returns what a policy sees of a group, but for how a prompt shows
+// the outputs of steps, which Show adds.
+func EntriesOf(g *Group) []history.Entry {
+	entries := make([]history.Entry, len(g.Members))
+	for i := range g.Members {
+		m := &g.Members[i]
 		e := &entries[i]
-		if m.entry.Step != nil {
+		if m.Entry.Step != nil {
 			*e = stepEntry(m)
 		} else {
 			*e = messageEntry(m)
 		}
-		e.Position, e.Group, e.Open = m.entry.Position, g.first(), g.open || g.awaited
+		e.Position, e.Group, e.Open = m.Entry.Position, g.First(), g.Open || g.Awaited
 	}
 	return entries
 }
 
-// show adds how a prompt shows the outputs of steps. style is how a result says
+// Show adds how a prompt shows the outputs of steps. style is how a result says
 // where its full text lies.
-func show(g *group, entries []history.Entry, style step.ReferenceStyle) {
-	for i := range g.members {
-		if s := g.members[i].entry.Step; s != nil {
+func Show(g *Group, entries []history.Entry, style step.ReferenceStyle) {
+	for i := range g.Members {
+		if s := g.Members[i].Entry.Step; s != nil {
 			entries[i].Shown = text.Valid(fullText(s, style))
 			entries[i].CutMark, entries[i].CutBytes = s.CutMark()
 			entries[i].Read = readingOf(s, entries[i].Shown)
@@ -59,15 +59,15 @@ func readingOf(s *step.Step, shown string) *history.Reading {
 }
 
 // stepEntry is what a policy sees of a step.
-func stepEntry(m *member) history.Entry {
-	s := m.entry.Step
+func stepEntry(m *Member) history.Entry {
+	s := m.Entry.Step
 	e := history.Entry{
 		Kind:     history.Result,
 		Ref:      strings.TrimPrefix(s.ID(), "step_"),
 		FullRef:  s.ID(),
-		Full:     reference(s),
+		Full:     Reference(s),
 		Label:    stepLabel(s),
-		Output:   outputOf(s),
+		Output:   OutputOf(s),
 		Brief:    s.Inline == "",
 		Exit:     exitCode(s),
 		Failed:   !s.Success(),
@@ -75,9 +75,9 @@ func stepEntry(m *member) history.Entry {
 		Pinned:   s.Pinned,
 		Evidence: s.Evidence,
 	}
-	if m.use == alone {
+	if m.Use == Alone {
 		e.Kind, e.Text = history.Step, s.Thought
-		e.Calls = []history.Call{{ID: s.CallID, Name: calledName(s), Args: arguments(s)}}
+		e.Calls = []history.Call{{ID: s.CallID, Name: CalledName(s), Args: Arguments(s)}}
 	}
 	return e
 }
@@ -94,41 +94,41 @@ func exitCode(s *step.Step) *int {
 }
 
 // messageEntry is what a policy sees of a message.
-func messageEntry(m *member) history.Entry {
-	said := m.entry.Message
+func messageEntry(m *Member) history.Entry {
+	said := m.Entry.Message
 	e := history.Entry{
-		Ref:     fmt.Sprintf("m%d", m.entry.Position),
-		FullRef: fmt.Sprintf("message_%03d", m.entry.Position),
-		Label:   messageLabel(m.entry),
+		Ref:     fmt.Sprintf("m%d", m.Entry.Position),
+		FullRef: fmt.Sprintf("message_%03d", m.Entry.Position),
+		Label:   MessageLabel(m.Entry),
 		Pinned:  said.Pinned,
 	}
 	text := said.Content
 	if len(said.BlocksJSON) > 0 {
-		text = blockText(said.BlocksJSON)
+		text = BlockText(said.BlocksJSON)
 	}
 	switch {
-	case m.use == again:
+	case m.Use == Again:
 		e.Kind = history.Unseen
-	case m.use == answer, m.use == observed, m.use == stray:
+	case m.Use == answer, m.Use == Observed, m.Use == Stray:
 		e.Kind, e.CallID, e.Output = history.Result, said.ToolCallID, text
 		// Blocks stay as they are. A stray one becomes text with them.
-		e.Whole = len(said.BlocksJSON) > 0 && m.use != stray
-		if m.use == stray && len(said.BlocksJSON) > 0 {
-			e.Shown = joined([]string{said.Content, string(said.BlocksJSON)})
+		e.Whole = len(said.BlocksJSON) > 0 && m.Use != Stray
+		if m.Use == Stray && len(said.BlocksJSON) > 0 {
+			e.Shown = JoinLines([]string{said.Content, string(said.BlocksJSON)})
 		}
 	case said.Role == session.Assistant:
-		e.Kind, e.Text, e.Calls = history.Turn, text, callsOf(said)
+		e.Kind, e.Text, e.Calls = history.Turn, text, CallsOf(said)
 	default:
 		e.Kind, e.Text = history.Fixed, text
 	}
 	return e
 }
 
-// callsOf are the calls that a message asks for.
-func callsOf(m *session.Message) []history.Call {
+// CallsOf are the calls that a message asks for.
+func CallsOf(m *session.Message) []history.Call {
 	wishes := m.ToolCalls
 	if len(wishes) == 0 {
-		wishes = callsWithin(m)
+		wishes = CallsWithin(m)
 	}
 	calls := make([]history.Call, len(wishes))
 	for i, w := range wishes {
@@ -140,33 +140,33 @@ func callsOf(m *session.Message) []history.Call {
 // stepLabel names a step for people.
 func stepLabel(s *step.Step) string { return fmt.Sprintf("%s (%s)", s.ID(), s.ToolName) }
 
-// messageLabel names a message for people.
-func messageLabel(e session.Entry) string {
+// MessageLabel names a message for people.
+func MessageLabel(e session.Entry) string {
 	return fmt.Sprintf("message %d (%s)", e.Position, e.Message.Role)
 }
 
 // callOf is a step as a call of its own.
-func callOf(e session.Entry) call {
+func callOf(e session.Entry) Call {
 	s := e.Step
-	return call{
-		id:      s.CallID,
-		wish:    session.ToolCall{ID: "call_" + s.ID(), Name: calledName(s), Arguments: arguments(s)},
+	return Call{
+		ID:      s.CallID,
+		Wish:    session.ToolCall{ID: "call_" + s.ID(), Name: CalledName(s), Arguments: Arguments(s)},
 		thought: s.Thought,
 		label:   stepLabel(s),
-		result:  e.Position,
+		Result:  e.Position,
 	}
 }
 
-// calledName is the tool's name as the model wrote it.
-func calledName(s *step.Step) string {
+// CalledName is the tool's name as the model wrote it.
+func CalledName(s *step.Step) string {
 	if s.CalledAs != "" {
 		return s.CalledAs
 	}
 	return s.ToolName
 }
 
-// arguments are all of them where the step kept them, else the minimal ones.
-func arguments(s *step.Step) string {
+// Arguments are all of them where the step kept them, else the minimal ones.
+func Arguments(s *step.Step) string {
 	for _, args := range []json.RawMessage{s.Args, s.MinimalArgs} {
 		if len(args) > 0 {
 			return string(args)
