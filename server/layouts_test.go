@@ -1,7 +1,7 @@
 package server_test
 
 import (
-	"flag" //nolint:depguard // -update belongs to the test binary, no setting of the product
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
