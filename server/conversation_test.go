@@ -374,6 +374,9 @@ func (c *talk) replay(run *replay.Run, prompts int) {
 func TestPricesOfTheModelDecide(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for _, preset := range allPresets() {
+		if preset == "task_context" {
+			continue // it shows what fits, whatever that costs
+		}
 		first := func(model string, prices *loombridgev1.TokenPrices) int {
 			c := &talk{tb: t, server: s, session: fmt.Sprint(preset, model, prices)}
 			for n := range 200 {

@@ -1,7 +1,7 @@
 package server_test
 
 import (
-	"flag" //nolint:depguard // -update belongs to the test binary, no setting of the product
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,7 +81,7 @@ func everything() *loombridgev1.PromptSettings {
 // Each layout has the same sections in its own order; what is stable stands first, the
 // goal last.
 //
-// I01, I02, I03, I04, I08, K18, M03, M19
+// I01, I02, I03, I04, I08, K18, M03
 func TestLayouts(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for _, layout := range []string{"three_phase", "task_context", "react"} {

@@ -193,3 +193,24 @@ func TestForgedSections(t *testing.T) {
 		}
 	}
 }
+
+// Without a preset and without settings the ledger makes the history, the layout is that
+// of three phases, and tools are a parameter; nothing hides a result at once.
+//
+// X02
+func TestDefaultsOfPrompts(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustRecord(t, s, "s", "web:search", `{"query":"go"}`, map[string]any{"results": []string{"the only hit"}})
+	got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Goal: "Find it"})
+	must(t, err)
+	receipt := got.GetReceipt()
+	if receipt.GetPolicy() != "ledger" || receipt.GetLayout() != loombridgev1.PromptLayout_PROMPT_LAYOUT_THREE_PHASE {
+		t.Errorf("policy %s, layout %v", receipt.GetPolicy(), receipt.GetLayout())
+	}
+	if !strings.Contains(got.GetToolsJson(), `"fs:read_file"`) || strings.Contains(shownIn(got), "# Available tools") {
+		t.Errorf("tools are %s", got.GetToolsJson())
+	}
+	if !strings.Contains(shownIn(got), "the only hit") {
+		t.Errorf("a result is hidden at once: %s", shownIn(got))
+	}
+}

@@ -207,7 +207,7 @@ func TestChangesAreLost(t *testing.T) {
 		if len(got) > 18 || len(got) < 10 || got[len(got)-1] != "default "+id(39)+" active" {
 			t.Errorf("told %d times", len(got))
 		}
-		if !strings.Contains(log.String(), "were lost") {
+		if !strings.Contains(log.String(), "were dropped") {
 			t.Errorf("logged %q", log.String())
 		}
 	})

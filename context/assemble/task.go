@@ -97,7 +97,11 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	if c.Policy == "" && c.Preset != "" {
 		c.Policy = session.PolicyPreset
 	}
-	if err := c.Check(); err != nil {
+	// Settings of prompts were checked where they were given: laid over one another they
+	// may take more than any of them may.
+	unlaid := c
+	unlaid.Prompt = nil
+	if err := unlaid.Check(); err != nil {
 		return nil, invalidConfig(err)
 	}
 	r.Model = cmp.Or(r.Model, c.Model)

@@ -180,6 +180,8 @@ func TestMeasures(t *testing.T) {
 		// Needed are src/app.go, then lib/util.go and parse_date, then lib/none.go
 		// and src/app.go; parse_date and lib/none.go are not shown.
 		IdentifiersVisible: 3.0 / 5, IdentifiersVisibleToolOnly: 1.0 / 3,
+		// Two of three calls ask for one that only tools had told.
+		Calls: 3, FaultRate: 2.0 / 3,
 		// Of the folded calls only the first stands there; of lib/util.go and
 		// lib/none.go the first; neither the figure nor the failure.
 		Survival: map[string]replay.Share{"commands": .5, "paths": .5, "numbers": 0, "error_lines": 0},
@@ -257,6 +259,7 @@ func TestRowAsJSONAndTable(t *testing.T) {
 	for _, key := range []string{
 		"policy", "runs", "steps", "tokens_ratio", "cost_ratio", "worst_run_cost_ratio", "busts_per_step", "stable_share",
 		"peak_p50", "peak_max", "identifiers_visible", "identifiers_visible_tool_only", "survival",
+		"calls", "fault_rate", "rehydrated_tokens", "repeat_rate",
 	} {
 		if _, ok := keys[key]; !ok {
 			t.Errorf("no key %q in %s", key, text)
