@@ -117,7 +117,7 @@ func (t *task) query(s *source) *session.Message {
 	}
 	members := s.groups[len(s.groups)-1].Members
 	last := &members[len(members)-1]
-	if it := (pairing.Item{Message: deref(last.Entry.Message)}); last.Use == pairing.Spoken && asks(&it) {
+	if it := (pairing.Item{Message: deref(last.Entry.Message)}); last.Use == pairing.Spoken && it.Asks() {
 		return last.Entry.Message
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
@@ -87,11 +86,11 @@ func (b *builder) addFrame(messages []layout.Message) error {
 func ending(f *layout.Frame, items []pairing.Item, split bool) ([]pairing.Item, []layout.Message) {
 	if f.JoinsSteps() {
 		items = joinSteps(items)
-		if n := len(items); n > 0 && items[n-1].Label == partSteps {
+		if n := len(items); n > 0 && items[n-1].Label == pairing.LabelSteps {
 			return items[:n-1], f.WithSteps(items[n-1].Message.Content)
 		}
 	}
-	if n := len(items); n > 0 && f.TakesQuery() && asks(&items[n-1]) {
+	if n := len(items); n > 0 && f.TakesQuery() && items[n-1].Asks() {
 		return items[:n-1], f.Last(&items[n-1].Message, split)
 	}
 	return items, f.Last(nil, split)
@@ -102,7 +101,7 @@ func joinSteps(items []pairing.Item) []pairing.Item {
 	var out []pairing.Item
 	for _, it := range items {
 		last := len(out) - 1
-		if last < 0 || it.Label != partSteps || out[last].Label != partSteps {
+		if last < 0 || it.Label != pairing.LabelSteps || out[last].Label != pairing.LabelSteps {
 			out = append(out, it)
 			continue
 		}
@@ -110,12 +109,6 @@ func joinSteps(items []pairing.Item) []pairing.Item {
 		out[last].Tokens = 0 // both together are counted anew
 	}
 	return out
-}
-
-// asks tells whether an item is a message in which the user asks for something.
-func asks(it *pairing.Item) bool {
-	m := &it.Message
-	return m.Role == session.User && !m.Observation && it.Label != pairing.LabelFold && it.Label != labelSummary && it.Label != partSteps && !pairing.OnlyResults(m)
 }
 
 // renderHistory writes the history, without counting again what stood in the prompt
