@@ -3,7 +3,7 @@ package assemble
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"slices"
@@ -15,11 +15,50 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
+// job is what a prompt is written for.
+type job struct {
+	Format provider.Format
+	// Model chooses the token counter.
+	Model string
+	// System and Goal are texts of the prompt, for how much room to make.
+	System, Goal string
+	// MaxTokens is its budget. MaxBytes bounds the text of its messages; 0 is no bound.
+	MaxTokens, MaxBytes int
+}
+
+// toolList is the tools of a prompt in their final order and form. It never changes.
+type toolList struct {
+	json    []byte // the canonical JSON array of the format
+	counted []tokens.Tool
+	count   tokens.Count
+}
+
+// written is a prompt as it was written, in the one field that its format has.
+type written struct {
+	// messages and toolsJSON are the neutral form.
+	messages  []session.Message
+	toolsJSON []byte
+	// chatJSON is a request of OpenAI's chat, body one of another provider.
+	chatJSON, body []byte
+	marks          []provider.Mark
+	tokens         tokens.Count
+	// parts are the sections in the order of the prompt.
+	parts []share
+	// prefix is the hash, in hex, of everything before the goal.
+	prefix string
+}
+
+// share is what a section takes of a prompt.
+type share struct {
+	section string
+	tokens  int
+}
+
 // builder writes a prompt from its beginning to its end.
 type builder struct {
 	counter *tokens.Counter
-	request Request
-	tools   toolset
+	request job
+	tools   toolList
 	writer  *provider.Writer
 
 	// messages are those written so far, origins where each comes from.
@@ -52,23 +91,7 @@ type builder struct {
 	edges edges
 }
 
-// messageEnd is where a message ends.
-type messageEnd struct {
-	// sum is the hash of everything up to there.
-	sum prefixSum
-	// tokens and bytes are what it takes, without the opening of the reply.
-	tokens int
-	bytes  int64
-	// blocks is how many content blocks stand up to there, each tool being one.
-	blocks int
-}
-
-// prefixSum is a hash long enough to tell the prompts of one session apart.
-type prefixSum [12]byte
-
-func (s prefixSum) String() string { return hex.EncodeToString(s[:]) }
-
-func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
+func newBuilder(counter *tokens.Counter, r job, set toolList) *builder {
 	b := &builder{counter: counter, request: r, tools: set, writer: provider.NewWriter(r.Format), hash: sha256.New().(hash.Cloner), parts: make(map[string]int)}
 	// What counts an empty text says how texts are counted, and never fails.
 	b.total, _ = counter.Count(r.Model, "")
@@ -80,7 +103,7 @@ func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
 func (b *builder) grow(items []pairing.Item) {
 	b.places, b.roles = slices.Grow(b.places, len(items)+2), slices.Grow(b.roles, len(items)+2)
 	b.messages, b.origins = slices.Grow(b.messages, len(items)+2), slices.Grow(b.origins, len(items)+2)
-	if b.request.Format != OpenAIChat {
+	if b.request.Format != provider.OpenAIChat {
 		return
 	}
 	n := len(b.request.System) + len(b.request.Goal)
@@ -96,20 +119,6 @@ const (
 	// escapedPart: one byte in this many, about, is written as two.
 	escapedPart = 16
 )
-
-// mark notes that a message ends here.
-func (b *builder) mark(role session.Role) {
-	var room [sha256.Size]byte
-	var sum prefixSum
-	copy(sum[:], b.hash.Sum(room[:0]))
-	b.markAs(role, sum)
-}
-
-// markAs is mark where the hash is known.
-func (b *builder) markAs(role session.Role, sum prefixSum) {
-	p := messageEnd{sum: sum, tokens: b.total.Tokens - tokens.ReplyTokens, bytes: b.size, blocks: b.blocks}
-	b.places, b.roles = append(b.places, p), append(b.roles, role)
-}
 
 // add appends one message that belongs to a part.
 func (b *builder) add(part string, it pairing.Item) error {
@@ -170,7 +179,7 @@ func textBytes(m session.Message) int {
 func (b *builder) write(p []byte) {
 	b.hash.Write(p)
 	b.size += int64(len(p))
-	if b.request.Format == OpenAIChat {
+	if b.request.Format == provider.OpenAIChat {
 		b.wire.Write(p)
 	}
 }
@@ -189,22 +198,22 @@ func (b *builder) keep(it *pairing.Item, renamed session.Message) {
 }
 
 // prompt returns what was built, with cache marks.
-func (b *builder) prompt(marks []provider.Mark) (Prompt, error) {
+func (b *builder) prompt(marks []provider.Mark) (written, error) {
 	b.own(settings.Goal, 0)
-	p := Prompt{PrefixSHA256: b.prefix, Tokens: b.total, Marks: b.shown(marks)}
+	p := written{prefix: b.prefix, tokens: b.total, marks: b.shown(marks)}
 	for _, section := range b.order {
-		p.Parts = append(p.Parts, Part{Name: section, Tokens: b.parts[section]})
+		p.parts = append(p.parts, share{section, b.parts[section]})
 	}
-	if b.request.Format == OpenAIChat {
+	if b.request.Format == provider.OpenAIChat {
 		b.line.Reset()
 		b.writer.Close(&b.line)
 		b.write(b.line.Bytes())
 		b.write([]byte("]}"))
-		p.OpenAIChatJSON = b.wire.Bytes()
+		p.chatJSON = b.wire.Bytes()
 		return p, nil
 	}
-	if b.request.Format == Neutral {
-		p.Messages, p.ToolsJSON = b.messages, slices.Clone(b.tools.json)
+	if b.request.Format == provider.Neutral {
+		p.messages, p.toolsJSON = b.messages, slices.Clone(b.tools.json)
 		return p, nil
 	}
 	var set []byte
@@ -213,8 +222,16 @@ func (b *builder) prompt(marks []provider.Mark) (Prompt, error) {
 	}
 	body, err := provider.Encode(b.request.Format, provider.Prompt{Messages: b.messages, Tools: set, Marks: marks})
 	if err != nil {
-		return Prompt{}, fmt.Errorf("assemble: %w", err)
+		return written{}, fmt.Errorf("assemble: %w", err)
 	}
-	p.Body, p.Marks = body.JSON, body.Marks
+	p.body, p.marks = body.JSON, body.Marks
 	return p, nil
+}
+
+// errTooLarge: the prompt has more bytes than are taken.
+var errTooLarge = errors.New("assemble: prompt too large")
+
+// tooLarge says what has more bytes than are taken.
+func tooLarge(what string, limit int) error {
+	return fmt.Errorf("%w: %s more than %d bytes", errTooLarge, what, limit)
 }

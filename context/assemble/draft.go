@@ -92,7 +92,7 @@ func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*d
 	if err != nil {
 		return nil, err
 	}
-	d.b = newBuilder(t.a.counter, t.r, t.tools)
+	d.b = newBuilder(t.a.counter, t.r.job(), t.tools.toolList)
 	if err := d.b.render(ctx, &t.frame, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -92,7 +91,7 @@ func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 	if !believed(f.anchor) {
 		f.anchor = tokens.Anchor{}
 	}
-	b := newBuilder(t.a.counter, t.r, t.tools)
+	b := newBuilder(t.a.counter, t.r.job(), t.tools.toolList)
 	if err := b.render(ctx, &t.frame, nil, nil); err != nil {
 		return f, err
 	}
@@ -148,38 +147,6 @@ func (t *task) predict(d *draft) {
 		}
 	}
 	d.predicted = t.meter().Predict(d.asked, d.last)
-}
-
-// answerAt is the place of the answer to the prompt that ended at a place, or 0: right
-// behind it, or behind the message that was answered.
-func (b *builder) answerAt(at int) int {
-	for i := at + 1; i < min(at+3, len(b.places)); i++ {
-		if b.roles[i] == session.Assistant {
-			return i
-		}
-	}
-	return 0
-}
-
-// endOf returns the place up to which the prompt is the anchored one, or -1.
-func (b *builder) endOf(a tokens.Anchor) int {
-	prefix, _, ok := strings.Cut(a.ID, "-")
-	if !ok || a.Model != b.request.Model {
-		return -1
-	}
-	var sum prefixSum
-	if len(prefix) != hex.EncodedLen(len(sum)) {
-		return -1
-	}
-	if _, err := hex.Decode(sum[:], []byte(prefix)); err != nil {
-		return -1
-	}
-	for i := len(b.places) - 1; i >= 0; i-- {
-		if b.places[i].sum == sum {
-			return i
-		}
-	}
-	return -1
 }
 
 // promptID names a prompt by everything that the next one begins with, and by the rest.
@@ -275,4 +242,17 @@ func (r UsageReport) check() error {
 		return invalid.Field(ErrInvalid, "cached_tokens", "must not be negative")
 	}
 	return nil
+}
+
+// CountMessages counts messages as a request to the model holds them. Those that
+// Log.AppendMessages would refuse are an *invalid.Error.
+func (a *Assembler) CountMessages(model string, messages []session.Message) (tokens.Count, error) {
+	if err := session.CheckMessages(messages); err != nil {
+		return tokens.Count{}, err
+	}
+	all := make([]tokens.Message, len(messages))
+	for i, m := range messages {
+		all[i] = counted(m)
+	}
+	return a.counter.Messages(model, all)
 }

@@ -91,16 +91,34 @@ type Batch struct {
 	SummaryProblem string
 }
 
+// job is what the prompt of a request is written for.
+func (r *Request) job() job {
+	return job{Format: r.Format, Model: r.Model, System: r.System, Goal: r.Goal, MaxTokens: r.MaxTokens, MaxBytes: r.MaxBytes}
+}
+
+// promptOf is what was written as a prompt without a receipt.
+func promptOf(w *written) Prompt {
+	p := Prompt{
+		Messages: w.messages, ToolsJSON: w.toolsJSON, OpenAIChatJSON: w.chatJSON, Body: w.body,
+		Marks: w.marks, Tokens: w.tokens, PrefixSHA256: w.prefix,
+	}
+	for _, s := range w.parts {
+		p.Parts = append(p.Parts, Part{Name: s.section, Tokens: s.tokens})
+	}
+	return p
+}
+
 // finish returns the prompt with its receipt, and remembers it.
 func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) {
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
 	now := lastPrompt{places: d.b.places, head: d.b.head, settled: d.b.settled.tokens + d.saved}
 	stable := now.shared(last)
 	now.marks = t.marks(d.b, stable, last)
-	p, err := d.b.prompt(now.marks)
+	text, err := d.b.prompt(now.marks)
 	if err != nil {
 		return Prompt{}, err
 	}
+	p := promptOf(&text)
 	settled := d.b.settled
 	p.Tokens = d.predicted.Count
 	r := Receipt{
@@ -123,7 +141,7 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 	t.record(ctx, s, d, &p, asks, now.marks)
 	if !t.r.DryRun {
 		t.gathered.Rendered()
-		texts, size := d.b.texts()
+		texts, size := sentTexts(d.b)
 		t.a.known.keepTexts(t.r.Scope, sessionOf(t.r.SessionID), texts, size)
 		t.a.known.ask(t.r.Scope, sessionOf(t.r.SessionID), asks)
 		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))

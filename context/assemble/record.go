@@ -46,7 +46,7 @@ func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked
 	for _, part := range p.Parts {
 		r.Sizes = append(r.Sizes, past.Size{Section: part.Name, Tokens: part.Tokens})
 	}
-	_ = t.a.past.Save(ctx, t.r.Scope, sessionOf(t.r.SessionID), r, d.b.recorded(s))
+	_ = t.a.past.Save(ctx, t.r.Scope, sessionOf(t.r.SessionID), r, recorded(d.b, s))
 }
 
 // certaintyOf is how certain a count is.
@@ -77,7 +77,7 @@ func sumOf(b *builder, p *Prompt) (sum [32]byte) {
 }
 
 // recorded are the messages of a prompt as a record has them.
-func (b *builder) recorded(s *source) []past.Message {
+func recorded(b *builder, s *source) []past.Message {
 	places := s.places()
 	out := make([]past.Message, len(b.messages))
 	for i := range b.messages {
@@ -131,8 +131,8 @@ type lastTexts struct {
 	origins  []pairing.Origin
 }
 
-// texts are the messages that were written, and what they take in memory.
-func (b *builder) texts() (texts lastTexts, bytes int) {
+// sentTexts are the messages that were written, and what they take in memory.
+func sentTexts(b *builder) (texts lastTexts, bytes int) {
 	const perMessage = 300
 	var tools []byte
 	if len(b.tools.counted) > 0 {
@@ -157,7 +157,7 @@ func (t *task) difference(b *builder, last lastPrompt) *past.Difference {
 	if !ok || len(last.places) == 0 || len(before.messages) != len(last.places)-1 {
 		return nil
 	}
-	now, _ := b.texts()
+	now, _ := sentTexts(b)
 	if last.places[0].sum != b.places[0].sum {
 		d := past.Compare(&past.Layout{Head: headOf(before.tools)}, &past.Layout{Head: headOf(now.tools), Tools: settings.ToolList})
 		return &d

@@ -67,7 +67,7 @@ func (b *builder) addBefore(messages []layout.Message) error {
 }
 
 // merges tells whether a format makes one message of neighbours of one role.
-func merges(f Format) bool { return f == provider.Anthropic || f == provider.Gemini }
+func merges(f provider.Format) bool { return f == provider.Anthropic || f == provider.Gemini }
 
 // addFrame writes messages that are made of sections.
 func (b *builder) addFrame(messages []layout.Message) error {

@@ -20,9 +20,8 @@ import (
 // toolset is the tools of a request in their final order and form. It never
 // changes.
 type toolset struct {
-	json    []byte // the canonical JSON array of the format
-	counted []tokens.Tool
-	count   tokens.Count
+	toolList
+
 	// costs are what each takes, by its own name.
 	costs []ToolCost
 }

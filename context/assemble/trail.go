@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
@@ -25,7 +26,7 @@ const (
 type trail struct {
 	// format is that of the prompt: in another one the same messages are other
 	// bytes, since names are written otherwise.
-	format Format
+	format provider.Format
 	// head is the place where the history begins, messages what follows, and ends
 	// where they end.
 	head     prefixSum
@@ -53,7 +54,7 @@ func (t *trail) size(model string, i int, text string) (tokens int, ok bool) {
 
 // begins tells whether a history of a format that begins at head begins with the
 // trail.
-func (t *trail) begins(format Format, head messageEnd, items []pairing.Item) bool {
+func (t *trail) begins(format provider.Format, head messageEnd, items []pairing.Item) bool {
 	if t == nil || t.format != format || len(t.messages) == 0 || head.sum != t.head || len(items) < len(t.messages) {
 		return false
 	}
@@ -91,7 +92,7 @@ func trailOf(items []pairing.Item) int {
 // resume writes the messages of a history that the last prompt had, too, and
 // returns how many those are. name is the section. The text of other formats has to be written anyway.
 func (b *builder) resume(name string, t *trail, items []pairing.Item) (int, error) {
-	if b.request.Format != Neutral || !t.begins(b.request.Format, b.places[len(b.places)-1], items) {
+	if b.request.Format != provider.Neutral || !t.begins(b.request.Format, b.places[len(b.places)-1], items) {
 		return 0, nil
 	}
 	for i := range t.messages {
