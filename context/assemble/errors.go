@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
@@ -13,7 +14,7 @@ var (
 	// ErrOverflow: the prompt does not fit its budget.
 	ErrOverflow = errors.New("assemble: prompt exceeds its budget")
 	// ErrTooLarge: the prompt has more bytes than are taken.
-	ErrTooLarge = errTooLarge
+	ErrTooLarge = render.ErrTooLarge
 	// ErrInvalid: the request is malformed.
 	ErrInvalid = errors.New("assemble: invalid request")
 	// ErrPromptUnknown: usage was reported for a prompt that is not known.

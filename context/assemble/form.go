@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/converter"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -73,7 +74,7 @@ func (d *done) inBlocks() bool { return d.call != nil && (d.call.Answered || len
 // counted sets the sizes of messages.
 func (r *reading) counted(items []pairing.Item) ([]pairing.Item, error) {
 	for i := range items {
-		n, err := countMessage(r.t.a.counter, r.t.r.Model, counted(r.t.r.Format.Renamed(items[i].Message)))
+		n, err := render.CountMessage(r.t.a.counter, r.t.r.Model, render.Counted(r.t.r.Format.Renamed(items[i].Message)))
 		if err != nil {
 			return nil, fmt.Errorf("assemble: count %s: %w", items[i].Label, err)
 		}

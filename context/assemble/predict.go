@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -91,11 +92,11 @@ func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 	if !believed(f.anchor) {
 		f.anchor = tokens.Anchor{}
 	}
-	b := newBuilder(t.a.counter, t.r.job(), t.tools.toolList)
-	if err := b.render(ctx, &t.frame, nil, nil); err != nil {
+	b := render.NewBuilder(t.a.counter, t.r.job(), t.tools.Tools)
+	if err := b.Render(ctx, &t.frame, nil, nil); err != nil {
 		return f, err
 	}
-	f.parts, f.order = b.parts, b.order
+	f.parts, f.order = b.Parts, b.Order
 	f.hard, f.soft = t.limits(f.anchor)
 	return f, nil
 }
@@ -131,13 +132,13 @@ func (t *task) meter() *tokens.Meter {
 // provider counted last, if it begins with that one.
 func (t *task) predict(d *draft) {
 	b := d.b
-	d.asked = tokens.Prompt{Model: t.r.Model, ID: t.promptID(d), Local: b.total, Added: b.total.Tokens}
-	if at := b.endOf(d.last); at >= 0 {
+	d.asked = tokens.Prompt{Model: t.r.Model, ID: t.promptID(d), Local: b.Total, Added: b.Total.Tokens}
+	if at := b.EndOf(d.last); at >= 0 {
 		d.asked.Base = d.last.ID
 		d.asked.Added -= d.last.Local
 		recorded := 0
-		if at = b.answerAt(at); at > 0 {
-			recorded = b.places[at].tokens - b.places[at-1].tokens
+		if at = b.AnswerAt(at); at > 0 {
+			recorded = b.Places[at].Tokens - b.Places[at-1].Tokens
 		}
 		if recorded > 0 && answers(d.last, recorded) {
 			// It is the answer, which the anchor counts.
@@ -151,9 +152,9 @@ func (t *task) predict(d *draft) {
 
 // promptID names a prompt by everything that the next one begins with, and by the rest.
 func (t *task) promptID(d *draft) string {
-	all := d.b.places[len(d.b.places)-1].sum
+	all := d.b.Places[len(d.b.Places)-1].Sum
 	rest := sha256.Sum256(append([]byte(t.r.Model+"\x00"), all[:]...))
-	return d.b.settled.sum.String() + "-" + hex.EncodeToString(rest[:4])
+	return d.b.Settled.Sum.String() + "-" + hex.EncodeToString(rest[:4])
 }
 
 // UsageReport is what a provider counted for a prompt.
@@ -252,7 +253,7 @@ func (a *Assembler) CountMessages(model string, messages []session.Message) (tok
 	}
 	all := make([]tokens.Message, len(messages))
 	for i, m := range messages {
-		all[i] = counted(m)
+		all[i] = render.Counted(m)
 	}
 	return a.counter.Messages(model, all)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -91,7 +92,7 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 func (t *task) recounted(folds []history.Fold) []history.Fold {
 	last := t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))
 	for i := range folds {
-		size, known := last.size(t.r.Model, i, folds[i].Text)
+		size, known := last.Size(t.r.Model, i, folds[i].Text)
 		if !known {
 			size = t.count(folds[i].Text) + t.options.MessageTokens
 		}
@@ -178,7 +179,7 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 	if e.Step != nil {
 		v.all += stepBytes(e.Step)
 	} else {
-		n := textBytes(*e.Message)
+		n := render.TextBytes(*e.Message)
 		v.all += n
 		if e.Message.Role.Stays() && !e.Message.Observation {
 			v.fixed += n
@@ -186,9 +187,9 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 	}
 	switch {
 	case maxBytes > 0 && v.fixed > maxBytes:
-		return tooLarge("what is never folded has", maxBytes)
+		return render.TooLarge("what is never folded has", maxBytes)
 	case v.all > maxReadBytes:
-		return tooLarge("what is not folded yet has", maxReadBytes)
+		return render.TooLarge("what is not folded yet has", maxReadBytes)
 	}
 	return nil
 }
@@ -203,7 +204,7 @@ func stepBytes(s *step.Step) int {
 func (t *task) weigh(g *pairing.Group, entries []history.Entry) error {
 	left := 0
 	for _, it := range g.Items(func(uint64) string { return "" }) {
-		n, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(it.Message)))
+		n, err := render.CountMessage(t.a.counter, t.r.Model, render.Counted(t.r.Format.Renamed(it.Message)))
 		if err != nil {
 			return fmt.Errorf("assemble: count %s: %w", it.Label, err)
 		}

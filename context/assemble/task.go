@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -193,7 +194,7 @@ func (t *task) countUntil(ctx context.Context) func(text string) int {
 		err := ctx.Err()
 		var n tokens.Count
 		if err == nil {
-			n, err = countText(t.a.counter, t.r.Model, text)
+			n, err = render.CountText(t.a.counter, t.r.Model, text)
 		}
 		if err != nil {
 			t.err = fmt.Errorf("assemble: count history: %w", err)

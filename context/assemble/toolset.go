@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -20,7 +21,7 @@ import (
 // toolset is the tools of a request in their final order and form. It never
 // changes.
 type toolset struct {
-	toolList
+	render.Tools
 
 	// costs are what each takes, by its own name.
 	costs []ToolCost
@@ -40,7 +41,7 @@ func (a *Assembler) toolset(r Request) (toolset, error) {
 	if err != nil {
 		return toolset{}, err
 	}
-	if set.count, err = a.counter.Tools(r.Model, set.counted); err != nil {
+	if set.Count, err = a.counter.Tools(r.Model, set.Counted); err != nil {
 		return toolset{}, fmt.Errorf("assemble: count tools: %w", err)
 	}
 	if err := a.price(r.Model, &set); err != nil {
@@ -53,8 +54,8 @@ func (a *Assembler) toolset(r Request) (toolset, error) {
 // price counts what each tool takes, without what all of them take once.
 func (a *Assembler) price(model string, set *toolset) error {
 	shared := 0
-	for i := range set.counted {
-		n, err := a.counter.Tools(model, set.counted[i:i+1])
+	for i := range set.Counted {
+		n, err := a.counter.Tools(model, set.Counted[i:i+1])
 		if err != nil {
 			return fmt.Errorf("assemble: count tools: %w", err)
 		}
@@ -62,7 +63,7 @@ func (a *Assembler) price(model string, set *toolset) error {
 		shared += n.Tokens
 	}
 	if n := len(set.costs); n > 1 {
-		shared = (shared - set.count.Tokens) / (n - 1)
+		shared = (shared - set.Count.Tokens) / (n - 1)
 		for i := range set.costs {
 			set.costs[i].Tokens -= shared
 		}
@@ -111,9 +112,9 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 		}
 		list = append(list, provider.Tool{Name: name, Description: tool.Description, Schema: schema})
 		set.costs = append(set.costs, ToolCost{Name: tool.Name})
-		set.counted = append(set.counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
+		set.Counted = append(set.Counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
 	}
-	set.json = provider.Tools(format, list)
+	set.JSON = provider.Tools(format, list)
 	return set, nil
 }
 

@@ -1,4 +1,4 @@
-package assemble
+package render
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
-// counted is what a token counter sees of a message.
-func counted(m session.Message) tokens.Message {
+// Counted is what a token counter sees of a message.
+func Counted(m session.Message) tokens.Message {
 	c := tokens.Message{
 		Role:    m.Role.String(),
 		Content: m.Content,
@@ -24,9 +24,9 @@ func counted(m session.Message) tokens.Message {
 	return c
 }
 
-// countText counts a text of any length: one that is too large to count at once
+// CountText counts a text of any length: one that is too large to count at once
 // in pieces, which makes an estimate of it.
-func countText(counter *tokens.Counter, model, text string) (tokens.Count, error) {
+func CountText(counter *tokens.Counter, model, text string) (tokens.Count, error) {
 	if len(text) <= tokens.MaxTextBytes {
 		return counter.Count(model, text)
 	}
@@ -53,12 +53,12 @@ func pieceEnd(s string) int {
 	return len(text.Head(s, tokens.MaxTextBytes))
 }
 
-// countMessage counts a message whose content may have any length.
-func countMessage(counter *tokens.Counter, model string, m tokens.Message) (tokens.Count, error) {
+// CountMessage counts a message whose content may have any length.
+func CountMessage(counter *tokens.Counter, model string, m tokens.Message) (tokens.Count, error) {
 	if len(m.Content) <= tokens.MaxTextBytes {
 		return counter.Message(model, m)
 	}
-	content, err := countText(counter, model, m.Content)
+	content, err := CountText(counter, model, m.Content)
 	if err != nil {
 		return tokens.Count{}, err
 	}
