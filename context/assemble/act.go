@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -19,7 +20,7 @@ type done struct {
 	act history.Act
 	// call is the call of a message; nil of an action that was text, and of a result
 	// that no call waits for.
-	call *call
+	call *pairing.Call
 	// result is the position of the entry with the result, 0 for none.
 	result uint64
 }
@@ -27,19 +28,19 @@ type done struct {
 // done are the calls of a group in order: each has a step, a message or a block of
 // one for its result, or none.
 // whole is what a prompt shows of its outputs with nothing folded.
-func (r *reading) done(g *group, whole output) []done {
+func (r *reading) done(g *pairing.Group, whole pairing.Output) []done {
 	var all []done
-	for _, t := range g.turns {
-		for i := range t.calls {
-			all = append(all, r.called(g, &t.calls[i]))
+	for _, t := range g.Turns {
+		for i := range t.Calls {
+			all = append(all, r.called(g, &t.Calls[i]))
 		}
 	}
-	if g.asks() == nil {
+	if g.Asks() == nil {
 		all = append(all, r.observations(g)...)
 	}
-	for i := range g.members {
-		if m := &g.members[i]; m.use == stray {
-			all = append(all, done{r.told(m.entry, nameObserved, "{}", whole(m.entry.Position)), nil, m.entry.Position})
+	for i := range g.Members {
+		if m := &g.Members[i]; m.Use == pairing.Stray {
+			all = append(all, done{r.told(m.Entry, nameObserved, "{}", whole(m.Entry.Position)), nil, m.Entry.Position})
 		}
 	}
 	return all
@@ -55,61 +56,51 @@ func actsOf(all []done) []history.Act {
 }
 
 // called is a call of a message, or a step that none asked for.
-func (r *reading) called(g *group, c *call) done {
+func (r *reading) called(g *pairing.Group, c *pairing.Call) done {
 	var e session.Entry
 	text := ""
 	switch {
-	case c.result != 0:
-		if e = g.entryAt(c.result); e.Step != nil {
-			return done{history.Act{Step: *e.Step}, c, c.result}
+	case c.Result != 0:
+		if e = g.EntryAt(c.Result); e.Step != nil {
+			return done{history.Act{Step: *e.Step}, c, c.Result}
 		}
 		text = spokenText(e.Message)
-	case c.answered:
-		e, text = g.answerWithin(c.id)
+	case c.Answered:
+		e, text = g.AnswerWithin(c.ID)
 	}
 	if e.Message == nil {
 		return done{act: r.unanswered(g, c), call: c}
 	}
-	return done{r.told(e, c.wish.Name, c.wish.Arguments, text), c, e.Position}
+	return done{r.told(e, c.Wish.Name, c.Wish.Arguments, text), c, e.Position}
 }
 
 // unanswered is a call without a result.
-func (r *reading) unanswered(g *group, c *call) history.Act {
-	name := r.t.a.reducer.ToolName(c.wish.Name)
+func (r *reading) unanswered(g *pairing.Group, c *pairing.Call) history.Act {
+	name := r.t.a.reducer.ToolName(c.Wish.Name)
 	return history.Act{
 		Step: step.Step{
-			ToolName: name, CalledAs: c.wish.Name, MinimalArgs: r.t.a.reducer.MinimalArgs(name, objectOf(c.wish.Arguments)),
-			Outcome: step.Unknown, Observation: noResult,
+			ToolName: name, CalledAs: c.Wish.Name, MinimalArgs: r.t.a.reducer.MinimalArgs(name, objectOf(c.Wish.Arguments)),
+			Outcome: step.Unknown, Observation: pairing.NoResult,
 		},
-		Ref: session.MessageID(g.first()),
+		Ref: session.MessageID(g.First()),
 	}
-}
-
-// entryAt is the entry of the group at a position.
-func (g *group) entryAt(position uint64) session.Entry {
-	for i := range g.members {
-		if g.members[i].entry.Position == position {
-			return g.members[i].entry
-		}
-	}
-	return session.Entry{}
 }
 
 // observations are what messages observed of an action that was text.
-func (r *reading) observations(g *group) []done {
+func (r *reading) observations(g *pairing.Group) []done {
 	var all []done
 	name, args := nameObserved, "{}"
-	for i := range g.members {
-		m := &g.members[i]
-		if m.speaks() {
-			if a, ok := step.ParseAction(spokenText(m.entry.Message)); ok {
+	for i := range g.Members {
+		m := &g.Members[i]
+		if m.Speaks() {
+			if a, ok := step.ParseAction(spokenText(m.Entry.Message)); ok {
 				name, args = a.Name, string(text.CanonicalJSON(a.Args))
 			}
 		}
-		if m.use != observed {
+		if m.Use != pairing.Observed {
 			continue
 		}
-		all = append(all, done{r.told(m.entry, name, args, spokenText(m.entry.Message)), nil, m.entry.Position})
+		all = append(all, done{r.told(m.Entry, name, args, spokenText(m.Entry.Message)), nil, m.Entry.Position})
 		name, args = nameObserved, "{}"
 	}
 	return all
@@ -118,7 +109,7 @@ func (r *reading) observations(g *group) []done {
 // spokenText is what a message says.
 func spokenText(m *session.Message) string {
 	if len(m.BlocksJSON) > 0 {
-		return blockText(m.BlocksJSON)
+		return pairing.BlockText(m.BlocksJSON)
 	}
 	return m.Content
 }

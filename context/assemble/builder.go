@@ -8,6 +8,7 @@ import (
 	"hash"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -23,7 +24,7 @@ type builder struct {
 
 	// messages are those written so far, origins where each comes from.
 	messages []session.Message
-	origins  []origin
+	origins  []pairing.Origin
 	wire     bytes.Buffer
 	line     bytes.Buffer // the message that is written
 	hash     hash.Cloner  // of everything that was written
@@ -76,7 +77,7 @@ func newBuilder(counter *tokens.Counter, r Request, set toolset) *builder {
 }
 
 // grow makes room for messages at once.
-func (b *builder) grow(items []item) {
+func (b *builder) grow(items []pairing.Item) {
 	b.places, b.roles = slices.Grow(b.places, len(items)+2), slices.Grow(b.roles, len(items)+2)
 	b.messages, b.origins = slices.Grow(b.messages, len(items)+2), slices.Grow(b.origins, len(items)+2)
 	if b.request.Format != OpenAIChat {
@@ -84,7 +85,7 @@ func (b *builder) grow(items []item) {
 	}
 	n := len(b.request.System) + len(b.request.Goal)
 	for i := range items {
-		n += textBytes(items[i].message) + messageBytes
+		n += textBytes(items[i].Message) + messageBytes
 	}
 	b.wire.Grow(n + n/escapedPart)
 }
@@ -111,8 +112,8 @@ func (b *builder) markAs(role session.Role, sum prefixSum) {
 }
 
 // add appends one message that belongs to a part.
-func (b *builder) add(part string, it item) error {
-	m := b.request.Format.Renamed(it.message)
+func (b *builder) add(part string, it pairing.Item) error {
+	m := b.request.Format.Renamed(it.Message)
 	if err := b.admit(part, &it, m); err != nil {
 		return err
 	}
@@ -127,13 +128,13 @@ func (b *builder) add(part string, it item) error {
 }
 
 // admit counts a message, as the format has it, and refuses what is too large.
-func (b *builder) admit(part string, it *item, m session.Message) error {
+func (b *builder) admit(part string, it *pairing.Item, m session.Message) error {
 	count, err := b.count(it, m)
 	if err != nil {
-		return fmt.Errorf("assemble: count %s: %w", it.label, err)
+		return fmt.Errorf("assemble: count %s: %w", it.Label, err)
 	}
 	b.total = b.total.Plus(count)
-	if err := b.share(part, it.pieces, count.Tokens); err != nil {
+	if err := b.share(part, it.Pieces, count.Tokens); err != nil {
 		return err
 	}
 	if b.text += textBytes(m); b.request.MaxBytes > 0 && b.text > b.request.MaxBytes {
@@ -142,13 +143,13 @@ func (b *builder) admit(part string, it *item, m session.Message) error {
 	return nil
 }
 
-func (b *builder) count(it *item, m session.Message) (tokens.Count, error) {
-	if it.tokens == 0 {
+func (b *builder) count(it *pairing.Item, m session.Message) (tokens.Count, error) {
+	if it.Tokens == 0 {
 		return countMessage(b.counter, b.request.Model, counted(m))
 	}
 	// What counts an empty text says how texts are counted.
 	count, err := b.counter.Count(b.request.Model, "")
-	count.Tokens = it.tokens
+	count.Tokens = it.Tokens
 	return count, err
 }
 
@@ -176,15 +177,15 @@ func (b *builder) write(p []byte) {
 
 // keep keeps a message for formats that are written at the end and for the record of the
 // prompt, and counts its blocks. renamed has the names of the format.
-func (b *builder) keep(it *item, renamed session.Message) {
-	if b.request.Format == provider.Anthropic || len(it.message.BlocksJSON) == 0 {
+func (b *builder) keep(it *pairing.Item, renamed session.Message) {
+	if b.request.Format == provider.Anthropic || len(it.Message.BlocksJSON) == 0 {
 		b.blocks += provider.Blocks(renamed)
 	} else {
 		// Other providers have no look-back that counts them.
 		b.blocks++
 	}
-	it.origin.pieces = it.pieces
-	b.messages, b.origins = append(b.messages, it.message), append(b.origins, it.origin)
+	it.Origin.Pieces = it.Pieces
+	b.messages, b.origins = append(b.messages, it.Message), append(b.origins, it.Origin)
 }
 
 // prompt returns what was built, with cache marks.

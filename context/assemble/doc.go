@@ -17,7 +17,7 @@
 // The history is the session's log in order: messages as they were recorded,
 // system messages included, and each step as a tool call with its result. A
 // provider wants each call answered directly behind the message that asks for
-// it, so calls and results are brought together:
+// it, so package pairing brings calls and results together:
 //
 //   - An assistant message with calls, and steps that share a turn id, begin a
 //     turn. The results that follow it in the log join it, in the order of its

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -114,10 +115,10 @@ func (t *task) query(s *source) *session.Message {
 	if len(s.groups) == 0 || !t.frame.TakesQuery() || merges(t.r.Format) {
 		return nil
 	}
-	members := s.groups[len(s.groups)-1].members
+	members := s.groups[len(s.groups)-1].Members
 	last := &members[len(members)-1]
-	if it := (item{message: deref(last.entry.Message)}); last.use == spoken && it.asks() {
-		return last.entry.Message
+	if it := (pairing.Item{Message: deref(last.Entry.Message)}); last.Use == pairing.Spoken && asks(&it) {
+		return last.Entry.Message
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func (t *task) joined(s *source) int {
 }
 
 // history returns the messages of the history in at most budget tokens.
-func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]item, error) {
+func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]pairing.Item, error) {
 	if t.policy == session.PolicyPreset {
 		return t.presetHistory(ctx, s, d, budget)
 	}
@@ -186,7 +187,7 @@ func (d *draft) take(v history.View) {
 }
 
 // items returns the messages of a view.
-func (s *source) items(v history.View) []item {
+func (s *source) items(v history.View) []pairing.Item {
 	outputs := make(map[uint64]string, len(v.Items))
 	for i := range v.Items {
 		if e := v.Items[i].Entry; e != nil {
@@ -195,22 +196,22 @@ func (s *source) items(v history.View) []item {
 	}
 	shown := func(position uint64) string { return outputs[position] }
 	groups := s.groups
-	var out []item
+	var out []pairing.Item
 	given := uint64(0)
 	for i := range v.Items {
 		it := &v.Items[i]
 		if it.Fold != nil {
-			out = append(out, item{label: labelFold, message: session.Message{Role: session.User, Content: it.Fold.Text}, tokens: it.Fold.Tokens, origin: origin{batch: it.Fold.Batch, first: it.Fold.Spans[0].First}})
+			out = append(out, pairing.Item{Label: pairing.LabelFold, Message: session.Message{Role: session.User, Content: it.Fold.Text}, Tokens: it.Fold.Tokens, Origin: pairing.Origin{Batch: it.Fold.Batch, First: it.Fold.Spans[0].First}})
 			continue
 		}
 		if it.Entry.Group == given {
 			continue
 		}
 		given = it.Entry.Group
-		for groups[0].first() != given {
+		for groups[0].First() != given {
 			groups = groups[1:]
 		}
-		out = append(out, groups[0].items(shown)...)
+		out = append(out, groups[0].Items(shown)...)
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -19,7 +20,7 @@ import (
 // faded is a conversation as a preset of messages sees it: a unit for each group.
 type faded struct {
 	reading
-	groups []*group
+	groups []*pairing.Group
 	units  []decay.Unit
 	// whole is what the conversation takes with nothing folded.
 	whole int
@@ -30,7 +31,7 @@ type faded struct {
 }
 
 // fadedHistory is the conversation as a preset of messages shows it.
-func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int) ([]item, error) {
+func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int) ([]pairing.Item, error) {
 	if s.faded == nil {
 		if err := t.fade(ctx, s); err != nil {
 			return nil, err
@@ -66,18 +67,18 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 func (f *faded) goal(asked string) string {
 	for i := len(f.units) - 1; i >= 0 && asked == ""; i-- {
 		if f.units[i].Task {
-			asked = spokenText(f.groups[i].members[0].entry.Message)
+			asked = spokenText(f.groups[i].Members[0].Entry.Message)
 		}
 	}
 	return asked
 }
 
 // items are the messages of a layout.
-func (f *faded) items(l decay.Layout) ([]item, error) {
-	var out []item
+func (f *faded) items(l decay.Layout) ([]pairing.Item, error) {
+	var out []pairing.Item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			out = append(out, item{label: labelSummary, message: session.Message{Role: session.User, Content: shown.Text}, tokens: shown.Tokens})
+			out = append(out, pairing.Item{Label: labelSummary, Message: session.Message{Role: session.User, Content: shown.Text}, Tokens: shown.Tokens})
 			continue
 		}
 		items, err := f.show(shown)
@@ -93,27 +94,27 @@ func (f *faded) items(l decay.Layout) ([]item, error) {
 const labelSummary = "summary"
 
 // show are the messages of a unit.
-func (f *faded) show(shown decay.Shown) ([]item, error) {
+func (f *faded) show(shown decay.Shown) ([]pairing.Item, error) {
 	g, turn := f.groups[shown.Unit], f.units[shown.Unit].Turn
 	items, err := f.formed(g, turn, shown.Form)
 	if err != nil || shown.Room == 0 || len(items) != 1 {
 		return items, err
 	}
-	room := shown.Room - (items[0].tokens - f.t.count(items[0].message.Content))
-	items[0].message.Content = decay.CutTask(items[0].message.Content, session.MessageID(g.first()), room, f.t.count)
+	room := shown.Room - (items[0].Tokens - f.t.count(items[0].Message.Content))
+	items[0].Message.Content = decay.CutTask(items[0].Message.Content, session.MessageID(g.First()), room, f.t.count)
 	return f.counted(items)
 }
 
 // formed are the messages of a group in a form.
-func (r *reading) formed(g *group, turn int, form decay.Form) ([]item, error) {
+func (r *reading) formed(g *pairing.Group, turn int, form decay.Form) ([]pairing.Item, error) {
 	own := g
 	if !r.omits(g) {
 		own = r.repaired(g)
 	}
 	if form != decay.InFull {
-		own = own.copied()
-		for _, t := range own.turns {
-			t.described = true
+		own = own.Copied()
+		for _, t := range own.Turns {
+			t.Described = true
 		}
 	}
 	items, _, err := r.forms(own)
@@ -124,11 +125,11 @@ func (r *reading) formed(g *group, turn int, form decay.Form) ([]item, error) {
 		items = r.folded(own, turn, items)
 	}
 	for i := range items {
-		m := &items[i].message
+		m := &items[i].Message
 		if form != decay.Folded {
-			m.BlocksJSON = aged(m.BlocksJSON, turn)
+			m.BlocksJSON = pairing.Aged(m.BlocksJSON, turn)
 		}
-		m.BlocksJSON = undescribed(m.BlocksJSON)
+		m.BlocksJSON = pairing.Undescribed(m.BlocksJSON)
 	}
 	return r.counted(items)
 }
@@ -145,7 +146,7 @@ func (f *faded) overflow(l decay.Layout, budget int) error {
 		if shown.Tokens > e.LargestTokens {
 			e.Largest, e.LargestTokens = labelSummary, shown.Tokens
 			if shown.Text == "" {
-				e.Largest = f.groups[shown.Unit].turns[0].label
+				e.Largest = f.groups[shown.Unit].Turns[0].Label
 			}
 		}
 	}
@@ -161,7 +162,7 @@ func (t *task) fade(ctx context.Context, s *source) error {
 	f.older = f.lost()
 	turn, leading := 0, true
 	for i, g := range s.groups {
-		if g.begins() {
+		if g.Begins() {
 			turn++
 		}
 		if err := ctx.Err(); err != nil {
@@ -171,10 +172,10 @@ func (t *task) fade(ctx context.Context, s *source) error {
 		if err != nil {
 			return err
 		}
-		leading = leading && g.instructs()
-		u.Wish = g.begins()
-		u.Kept = g.pinned() || g.open || leading
-		u.Stays = u.Kept || g.awaited || g.instructs()
+		leading = leading && g.Instructs()
+		u.Wish = g.Begins()
+		u.Kept = g.Pinned() || g.Open || leading
+		u.Stays = u.Kept || g.Awaited || g.Instructs()
 		f.units[i] = u
 		f.whole += whole
 	}
@@ -187,7 +188,7 @@ func (t *task) fade(ctx context.Context, s *source) error {
 func (f *faded) protect(failures int) {
 	task, first := -1, -1
 	for i, g := range f.groups {
-		if g.begins() {
+		if g.Begins() {
 			task = i
 			if first < 0 {
 				first = i
@@ -197,8 +198,8 @@ func (f *faded) protect(failures int) {
 	if task >= 0 {
 		u := &f.units[task]
 		u.Stays, u.Kept = true, true
-		only := len(f.groups[task].members) == 1
-		u.Task = only && len(f.groups[task].members[0].entry.Message.BlocksJSON) == 0
+		only := len(f.groups[task].Members) == 1
+		u.Task = only && len(f.groups[task].Members[0].Entry.Message.BlocksJSON) == 0
 	}
 	for i := range slices.Backward(f.units) {
 		said := slices.Clone(f.units[i].Said)
@@ -214,26 +215,6 @@ func (f *faded) protect(failures int) {
 	}
 }
 
-// begins tells whether a turn of the user begins with the group: a message that is
-// not only what tools gave.
-func (g *group) begins() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		return m.use == spoken && m.entry.Message != nil && m.entry.Message.Role == session.User
-	})
-}
-
-// instructs tells whether the group is an instruction.
-func (g *group) instructs() bool {
-	m := g.members[0].entry.Message
-	return m != nil && (m.Role == session.System || m.Role == session.Developer)
-}
-
-func (g *group) pinned() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		return m.entry.Step != nil && m.entry.Step.Pinned || m.entry.Message != nil && m.entry.Message.Pinned
-	})
-}
-
 // fadedUnit is what is remembered of a group: its unit, but for what depends on
 // other groups, and what it takes as it is.
 type fadedUnit struct {
@@ -242,7 +223,7 @@ type fadedUnit struct {
 }
 
 // known is the unit of a group, and what that takes as it is.
-func (r *reading) known(g *group, turn int) (decay.Unit, int, error) {
+func (r *reading) known(g *pairing.Group, turn int) (decay.Unit, int, error) {
 	key := r.t.partKey(g)
 	if u, ok := r.t.a.known.unit(key); ok && u.unit.Turn == turn && r.older[g] == 0 {
 		return u.unit, u.whole, nil
@@ -262,8 +243,8 @@ func (r *reading) known(g *group, turn int) (decay.Unit, int, error) {
 }
 
 // unit makes a unit of a group.
-func (r *reading) unit(g *group, turn int) (decay.Unit, error) {
-	u := decay.Unit{Position: g.first(), Turn: turn, Asked: g.answers(), Said: r.said(g), Refs: refsOf(g)}
+func (r *reading) unit(g *pairing.Group, turn int) (decay.Unit, error) {
+	u := decay.Unit{Position: g.First(), Turn: turn, Asked: g.Answers(), Said: r.said(g), Refs: refsOf(g)}
 	sizes := []*int{&u.Full, &u.Aged, &u.Folded, &u.FoldedAged}
 	for i, form := range []decay.Form{decay.InFull, decay.Aged, decay.Folded, decay.FoldedAged} {
 		items, err := r.formed(g, turn, form)
@@ -277,18 +258,11 @@ func (r *reading) unit(g *group, turn int) (decay.Unit, error) {
 	return u, nil
 }
 
-// answers tells whether the model said something in the group.
-func (g *group) answers() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		return m.entry.Step != nil || m.entry.Message.Role == session.Assistant
-	})
-}
-
 // refsOf name the entries of a group.
-func refsOf(g *group) []string {
-	refs := make([]string, len(g.members))
-	for i := range g.members {
-		e := &g.members[i].entry
+func refsOf(g *pairing.Group) []string {
+	refs := make([]string, len(g.Members))
+	for i := range g.Members {
+		e := &g.Members[i].Entry
 		if e.Step != nil {
 			refs[i] = e.Step.ID()
 		} else {
@@ -300,13 +274,13 @@ func refsOf(g *group) []string {
 
 // said is what a summary may say of a group: its messages, and for each call what
 // came of it.
-func (r *reading) said(g *group) []decay.Said {
-	all := make([]decay.Said, 0, len(g.members))
+func (r *reading) said(g *pairing.Group) []decay.Said {
+	all := make([]decay.Said, 0, len(g.Members))
 	for _, it := range r.spokenItems(g) {
-		m := &it.message
+		m := &it.Message
 		words := spokenText(m)
 		sentence := decay.Sentence(words)
-		if sentence == "" && len(m.BlocksJSON) > 0 && len(callsWithin(m)) == 0 {
+		if sentence == "" && len(m.BlocksJSON) > 0 && len(pairing.CallsWithin(m)) == 0 {
 			sentence = decay.Multimodal
 		}
 		all = append(all, decay.Said{Role: m.Role.String(), Sentence: sentence, Words: text.Head(words, maxWeighed)})
@@ -331,29 +305,29 @@ const maxWeighed = 1 << 10
 
 // spokenItems are the messages of a group without the results of its calls, which
 // are texts in none of them.
-func (r *reading) spokenItems(g *group) []item {
+func (r *reading) spokenItems(g *pairing.Group) []pairing.Item {
 	given := make(map[string]bool)
-	for i := range g.members {
-		if m := &g.members[i]; m.use == observed || m.use == stray || m.use == again {
-			given[messageLabel(m.entry)] = true
+	for i := range g.Members {
+		if m := &g.Members[i]; m.Use == pairing.Observed || m.Use == pairing.Stray || m.Use == pairing.Again {
+			given[pairing.MessageLabel(m.Entry)] = true
 		}
 	}
-	var out []item
-	for _, t := range g.turns {
+	var out []pairing.Item
+	for _, t := range g.Turns {
 		switch {
-		case t.said == nil:
-			if m := t.message(nil); m.Content != "" {
-				out = append(out, item{label: t.label, message: session.Message{Role: session.Assistant, Content: m.Content}})
+		case t.Said == nil:
+			if m := t.Message(nil); m.Content != "" {
+				out = append(out, pairing.Item{Label: t.Label, Message: session.Message{Role: session.Assistant, Content: m.Content}})
 			}
-		case given[t.label]:
-		case len(t.calls) > 0:
-			if words := spokenText(t.said); words != "" {
-				out = append(out, item{label: t.label, message: session.Message{Role: t.said.Role, Content: words, Name: t.said.Name}})
+		case given[t.Label]:
+		case len(t.Calls) > 0:
+			if words := spokenText(t.Said); words != "" {
+				out = append(out, pairing.Item{Label: t.Label, Message: session.Message{Role: t.Said.Role, Content: words, Name: t.Said.Name}})
 			}
 		default:
-			m := *t.said
-			if m.BlocksJSON = withoutAnswers(m.BlocksJSON); len(m.BlocksJSON) > 0 || len(t.said.BlocksJSON) == 0 {
-				out = append(out, item{label: t.label, message: m})
+			m := *t.Said
+			if m.BlocksJSON = withoutAnswers(m.BlocksJSON); len(m.BlocksJSON) > 0 || len(t.Said.BlocksJSON) == 0 {
+				out = append(out, pairing.Item{Label: t.Label, Message: m})
 			}
 		}
 	}
@@ -367,7 +341,7 @@ func withoutAnswers(blocks json.RawMessage) json.RawMessage {
 
 // folded are the messages of a group in the zone of folds: shortened texts, and a line
 // for each call. full are those in full.
-func (r *reading) folded(g *group, turn int, full []item) []item {
+func (r *reading) folded(g *pairing.Group, turn int, full []pairing.Item) []pairing.Item {
 	var done []done
 	if !r.omits(g) {
 		done = r.answered(g)
@@ -376,9 +350,9 @@ func (r *reading) folded(g *group, turn int, full []item) []item {
 	if len(done) > 0 {
 		items = r.spokenItems(g)
 	}
-	out := make([]item, 0, len(items)+1)
+	out := make([]pairing.Item, 0, len(items)+1)
 	for _, it := range items {
-		out = append(out, item{label: it.label, message: shortened(it.message)})
+		out = append(out, pairing.Item{Label: it.Label, Message: shortened(it.Message)})
 	}
 	lines := make([]string, len(done))
 	for i := range done {
@@ -386,25 +360,15 @@ func (r *reading) folded(g *group, turn int, full []item) []item {
 		lines[i] = decay.CallLine(turn, calledAs(a), r.outcome(a))
 	}
 	if len(lines) > 0 {
-		out = append(out, item{label: partSteps, message: session.Message{Role: session.User, Content: strings.Join(lines, "\n")}})
+		out = append(out, pairing.Item{Label: partSteps, Message: session.Message{Role: session.User, Content: strings.Join(lines, "\n")}})
 	}
 	return out
 }
 
 // answered are the calls of a group with their results, without results that no call
 // waits for.
-func (r *reading) answered(g *group) []done {
-	return slices.DeleteFunc(r.done(g, r.outputs(g)), func(d done) bool { return d.call == nil && g.use(d.result) == stray })
-}
-
-// use is what the entry at a position is to the group.
-func (g *group) use(position uint64) use {
-	for i := range g.members {
-		if g.members[i].entry.Position == position {
-			return g.members[i].use
-		}
-	}
-	return spoken
+func (r *reading) answered(g *pairing.Group) []done {
+	return slices.DeleteFunc(r.done(g, r.outputs(g)), func(d done) bool { return d.call == nil && g.UseOf(d.result) == pairing.Stray })
 }
 
 // calledAs is the name of a tool as it was called.

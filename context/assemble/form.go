@@ -3,9 +3,9 @@ package assemble
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -13,9 +13,9 @@ import (
 )
 
 // form are the messages of a group that is no line, with their sizes.
-func (r *reading) form(g *group, form history.Form) ([]item, error) {
+func (r *reading) form(g *pairing.Group, form history.Form) ([]pairing.Item, error) {
 	if form == history.AsItIs {
-		return r.counted(g.items(r.outputs(g)))
+		return r.counted(g.Items(r.outputs(g)))
 	}
 	full, bare, err := r.forms(g)
 	if form == history.Bare {
@@ -28,14 +28,14 @@ func (r *reading) form(g *group, form history.Form) ([]item, error) {
 // written is gone from the arguments of calls, and results that the preset hides
 // are what was observed of them. bare are those without any results. What is pinned
 // stays as it is.
-func (r *reading) forms(g *group) (full, bare []item, err error) {
+func (r *reading) forms(g *pairing.Group) (full, bare []pairing.Item, err error) {
 	if r.omits(g) {
 		full, err = r.counted(r.withoutResults(g))
 		return full, full, err
 	}
 	whole := r.outputs(g)
 	all := r.done(g, whole)
-	w := wording{own: g.copied(), texts: make(map[uint64]string), within: make(map[string]string)}
+	w := wording{own: g.Copied(), texts: make(map[uint64]string), within: make(map[string]string)}
 	r.leaveOutWritten(w.own, all)
 	r.replace(&w, all, whole, false)
 	if full, err = r.counted(w.items(whole)); err != nil {
@@ -47,7 +47,7 @@ func (r *reading) forms(g *group) (full, bare []item, err error) {
 }
 
 // replace puts the preset's words into the places of results.
-func (r *reading) replace(w *wording, all []done, whole output, bare bool) {
+func (r *reading) replace(w *wording, all []done, whole pairing.Output, bare bool) {
 	for i := range all {
 		d := &all[i]
 		if d.result == 0 {
@@ -64,23 +64,23 @@ func (r *reading) replace(w *wording, all []done, whole output, bare bool) {
 }
 
 // inBlocks tells whether a result stands in blocks.
-func (d *done) inBlocks() bool { return d.call != nil && (d.call.answered || len(d.call.blocks) > 0) }
+func (d *done) inBlocks() bool { return d.call != nil && (d.call.Answered || len(d.call.Blocks) > 0) }
 
 // counted sets the sizes of messages.
-func (r *reading) counted(items []item) ([]item, error) {
+func (r *reading) counted(items []pairing.Item) ([]pairing.Item, error) {
 	for i := range items {
-		n, err := countMessage(r.t.a.counter, r.t.r.Model, counted(r.t.r.Format.Renamed(items[i].message)))
+		n, err := countMessage(r.t.a.counter, r.t.r.Model, counted(r.t.r.Format.Renamed(items[i].Message)))
 		if err != nil {
-			return nil, fmt.Errorf("assemble: count %s: %w", items[i].label, err)
+			return nil, fmt.Errorf("assemble: count %s: %w", items[i].Label, err)
 		}
-		items[i].tokens = n.Tokens
+		items[i].Tokens = n.Tokens
 	}
 	return items, nil
 }
 
 // wording shows a group with other texts in the place of results.
 type wording struct {
-	own *group
+	own *pairing.Group
 	// texts are by the position of the result, within by the id of a call whose
 	// result is a block.
 	texts  map[uint64]string
@@ -89,18 +89,18 @@ type wording struct {
 
 // put puts a text into the place of a result. Content that is no text stays.
 func (w *wording) put(d *done, text string) {
-	if d.call != nil && d.call.answered {
-		w.within[d.call.id] = text
+	if d.call != nil && d.call.Answered {
+		w.within[d.call.ID] = text
 		return
 	}
-	if d.call != nil && len(d.call.blocks) > 0 && !onlyText(d.call.blocks) {
+	if d.call != nil && len(d.call.Blocks) > 0 && !onlyText(d.call.Blocks) {
 		return
 	}
 	w.texts[d.result] = text
-	for _, t := range w.own.turns {
-		for i := range t.calls {
-			if t.calls[i].result == d.result {
-				t.calls[i].blocks = nil
+	for _, t := range w.own.Turns {
+		for i := range t.Calls {
+			if t.Calls[i].Result == d.result {
+				t.Calls[i].Blocks = nil
 			}
 		}
 	}
@@ -110,8 +110,8 @@ func (w *wording) put(d *done, text string) {
 func onlyText(blocks json.RawMessage) bool { return content.OnlyText(content.Parse(blocks)) }
 
 // items are the group's messages.
-func (w *wording) items(whole output) []item {
-	items := w.own.items(func(position uint64) string {
+func (w *wording) items(whole pairing.Output) []pairing.Item {
+	items := w.own.Items(func(position uint64) string {
 		if s, ok := w.texts[position]; ok {
 			return s
 		}
@@ -121,7 +121,7 @@ func (w *wording) items(whole output) []item {
 		return items
 	}
 	for i := range items {
-		m := &items[i].message
+		m := &items[i].Message
 		m.BlocksJSON = content.WithResults(m.BlocksJSON, func(id string) (string, bool) {
 			text, ok := w.within[id]
 			return text, ok
@@ -130,40 +130,28 @@ func (w *wording) items(whole output) []item {
 	return items
 }
 
-// copied is the group with turns of its own.
-func (g *group) copied() *group {
-	own := *g
-	own.turns = make([]*turn, len(g.turns))
-	for i, t := range g.turns {
-		turn := *t
-		turn.calls = slices.Clone(t.calls)
-		own.turns[i] = &turn
-	}
-	return &own
-}
-
 // leaveOutWritten takes out of a group what its calls wrote: the tool has it, and
 // the log. all are the calls in the order of the turns.
-func (r *reading) leaveOutWritten(g *group, all []done) {
-	for _, t := range g.turns {
+func (r *reading) leaveOutWritten(g *pairing.Group, all []done) {
+	for _, t := range g.Turns {
 		inputs := make(map[string]string)
-		for i := range t.calls {
-			c := &t.calls[i]
-			pinned := all[i].act.Pinned || t.said != nil && t.said.Pinned
-			if args, ok := r.withoutWritten(c.wish); ok && !pinned {
-				c.wish.Arguments, inputs[c.id] = args, args
+		for i := range t.Calls {
+			c := &t.Calls[i]
+			pinned := all[i].act.Pinned || t.Said != nil && t.Said.Pinned
+			if args, ok := r.withoutWritten(c.Wish); ok && !pinned {
+				c.Wish.Arguments, inputs[c.ID] = args, args
 			}
 		}
-		all = all[len(t.calls):]
-		if len(inputs) == 0 || t.said == nil || len(t.said.BlocksJSON) == 0 {
+		all = all[len(t.Calls):]
+		if len(inputs) == 0 || t.Said == nil || len(t.Said.BlocksJSON) == 0 {
 			continue
 		}
-		said := *t.said
+		said := *t.Said
 		said.BlocksJSON = content.WithArguments(said.BlocksJSON, func(id string) (string, bool) {
 			args, ok := inputs[id]
 			return args, ok
 		})
-		t.said = &said
+		t.Said = &said
 	}
 }
 

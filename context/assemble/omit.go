@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/converter"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -15,29 +16,29 @@ import (
 
 // omits tells whether the results of a group stand in no prompt. Pinned ones do, and
 // those of a turn that waits for more.
-func (r *reading) omits(g *group) bool {
-	return r.t.preset.Results == history.ResultsOmit && !g.pinned() && !g.open
+func (r *reading) omits(g *pairing.Group) bool {
+	return r.t.preset.Results == history.ResultsOmit && !g.Pinned() && !g.Open
 }
 
 // withoutResults are the messages of a group with its calls as text, and without what
 // tools gave.
-func (r *reading) withoutResults(g *group) []item {
-	spoken := make(map[string]item)
+func (r *reading) withoutResults(g *pairing.Group) []pairing.Item {
+	spoken := make(map[string]pairing.Item)
 	for _, it := range r.spokenItems(g) {
-		spoken[it.label] = it
+		spoken[it.Label] = it
 	}
-	var out []item
-	for _, t := range g.turns {
-		it, said := spoken[t.label]
-		if len(t.calls) > 0 {
-			lines := make([]string, 0, len(t.calls)+1)
+	var out []pairing.Item
+	for _, t := range g.Turns {
+		it, said := spoken[t.Label]
+		if len(t.Calls) > 0 {
+			lines := make([]string, 0, len(t.Calls)+1)
 			if said {
-				lines = append(lines, it.message.Content)
+				lines = append(lines, it.Message.Content)
 			}
-			for i := range t.calls {
-				lines = append(lines, r.calling(&t.calls[i]))
+			for i := range t.Calls {
+				lines = append(lines, r.calling(&t.Calls[i]))
 			}
-			it = item{label: t.label, message: session.Message{Role: session.Assistant, Content: strings.Join(lines, "\n"), Name: it.message.Name}}
+			it = pairing.Item{Label: t.Label, Message: session.Message{Role: session.Assistant, Content: strings.Join(lines, "\n"), Name: it.Message.Name}}
 			said = true
 		}
 		if said {
@@ -48,12 +49,12 @@ func (r *reading) withoutResults(g *group) []item {
 }
 
 // calling is the text of a call.
-func (r *reading) calling(c *call) string {
-	args := c.wish.Arguments
-	if kept, ok := r.withoutWritten(c.wish); ok {
+func (r *reading) calling(c *pairing.Call) string {
+	args := c.Wish.Arguments
+	if kept, ok := r.withoutWritten(c.Wish); ok {
 		args = kept
 	}
-	return converter.Calling(c.wish.Name, json.RawMessage(args))
+	return converter.Calling(c.Wish.Name, json.RawMessage(args))
 }
 
 // result is what stands for the result of a call.

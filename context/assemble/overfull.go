@@ -149,8 +149,8 @@ func (t *task) compacted(s *source, h history.History) (history.View, error) {
 func (s *source) release() bool {
 	awaited := make(map[uint64]bool)
 	for _, g := range s.groups {
-		if g.awaited {
-			awaited[g.first()], g.awaited = true, false
+		if g.Awaited {
+			awaited[g.First()], g.Awaited = true, false
 		}
 	}
 	for i := range s.entries {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -52,14 +53,14 @@ func (a *Assembler) Reference(ctx context.Context, scope kv.Scope, sessionID str
 // presented is a conversation as a preset sees it: a part for each group.
 type presented struct {
 	reading
-	groups []*group
+	groups []*pairing.Group
 	parts  []history.Part
 	// whole is what the conversation takes with nothing folded.
 	whole int
 }
 
 // presetHistory is the conversation as the preset shows it.
-func (t *task) presetHistory(ctx context.Context, s *source, d *draft, budget int) ([]item, error) {
+func (t *task) presetHistory(ctx context.Context, s *source, d *draft, budget int) ([]pairing.Item, error) {
 	if t.preset.Style.Messages() {
 		return t.fadedHistory(ctx, s, d, budget)
 	}
@@ -85,11 +86,11 @@ func (t *task) presetHistory(ctx context.Context, s *source, d *draft, budget in
 }
 
 // items are the messages of a layout.
-func (p *presented) items(l history.Layout) ([]item, error) {
-	var out []item
+func (p *presented) items(l history.Layout) ([]pairing.Item, error) {
+	var out []pairing.Item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			out = append(out, item{label: partSteps, message: session.Message{Role: session.User, Content: shown.Text}, tokens: shown.Tokens})
+			out = append(out, pairing.Item{Label: partSteps, Message: session.Message{Role: session.User, Content: shown.Text}, Tokens: shown.Tokens})
 			continue
 		}
 		items, err := p.form(p.groups[shown.Part], shown.Form)
@@ -116,7 +117,7 @@ func (p *presented) overflow(l history.Layout, budget int) error {
 			e.Fixed += shown.Tokens
 		}
 		if shown.Tokens > e.LargestTokens {
-			e.Largest, e.LargestTokens = p.groups[shown.Part].turns[0].label, shown.Tokens
+			e.Largest, e.LargestTokens = p.groups[shown.Part].Turns[0].Label, shown.Tokens
 		}
 	}
 	if steps > e.LargestTokens {
@@ -167,11 +168,11 @@ type partKey struct {
 	open, awaited bool
 }
 
-func (t *task) partKey(g *group) partKey {
-	last := g.members[len(g.members)-1].entry.Position
+func (t *task) partKey(g *pairing.Group) partKey {
+	last := g.Members[len(g.Members)-1].Entry.Position
 	return partKey{
 		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results, style: t.preset.Style,
-		resultTokens: t.options.ResultTokens, first: g.first(), last: last, members: len(g.members), open: g.open, awaited: g.awaited,
+		resultTokens: t.options.ResultTokens, first: g.First(), last: last, members: len(g.Members), open: g.Open, awaited: g.Awaited,
 	}
 }
 
@@ -180,12 +181,12 @@ type reading struct {
 	t         *task
 	compactor *history.Compactor
 	// older is how many calls without a result leave each group.
-	older map[*group]int
+	older map[*pairing.Group]int
 }
 
 // part makes a part of a group.
-func (r *reading) part(g *group) (history.Part, error) {
-	part := history.Part{Acts: r.acts(g), Stays: g.open || g.stays(), Awaited: g.awaited, Position: g.first()}
+func (r *reading) part(g *pairing.Group) (history.Part, error) {
+	part := history.Part{Acts: r.acts(g), Stays: g.Open || g.Stays(), Awaited: g.Awaited, Position: g.First()}
 	whole, err := r.form(g, history.AsItIs)
 	if err != nil {
 		return part, err
@@ -194,7 +195,7 @@ func (r *reading) part(g *group) (history.Part, error) {
 	switch {
 	case len(part.Acts) == 0:
 		part.Tokens, part.Bare = part.Whole, part.Whole
-	case g.steps():
+	case g.Steps():
 		part.Text = true
 	default:
 		full, bare, err := r.forms(g)
@@ -207,10 +208,10 @@ func (r *reading) part(g *group) (history.Part, error) {
 }
 
 // acts are the calls of a group with what they gave.
-func (r *reading) acts(g *group) []history.Act {
+func (r *reading) acts(g *pairing.Group) []history.Act {
 	acts := actsOf(r.done(g, r.outputs(g)))
 	for i := range acts {
-		if !g.steps() {
+		if !g.Steps() {
 			continue
 		}
 		if r.t.preset.Results == history.ResultsCompressed {
@@ -222,9 +223,9 @@ func (r *reading) acts(g *group) []history.Act {
 }
 
 // outputs is what a prompt shows of a group's outputs with nothing folded.
-func (r *reading) outputs(g *group) output {
-	entries := entriesOf(g)
-	show(g, entries, r.t.a.reference)
+func (r *reading) outputs(g *pairing.Group) pairing.Output {
+	entries := pairing.EntriesOf(g)
+	pairing.Show(g, entries, r.t.a.reference)
 	shown := make(map[uint64]string, len(entries))
 	for i := range entries {
 		shown[entries[i].Position] = r.t.ledger.Shown(&entries[i])
@@ -233,24 +234,12 @@ func (r *reading) outputs(g *group) output {
 }
 
 // sizeOf is the size of messages that were counted.
-func sizeOf(items []item) int {
+func sizeOf(items []pairing.Item) int {
 	n := 0
 	for i := range items {
-		n += items[i].tokens
+		n += items[i].Tokens
 	}
 	return n
-}
-
-// stays tells whether a group is never shown as lines: it is pinned, or somebody
-// says something in it that no tool gave.
-func (g *group) stays() bool {
-	return slices.ContainsFunc(g.members, func(m member) bool {
-		if m.entry.Step != nil {
-			return m.entry.Step.Pinned
-		}
-		said := m.entry.Message
-		return said.Pinned || m.use == spoken && said.Role != session.Assistant
-	})
 }
 
 // limit bounds what is shown of the result of a step that is text.
@@ -258,5 +247,5 @@ func (r *reading) limit(a *history.Act) {
 	if a.Pinned || r.compactor.Hides(a.Step) || len(a.Inline) <= r.t.options.ResultTokens {
 		return
 	}
-	a.Inline = r.t.ledger.Shown(&history.Entry{Kind: history.Step, Output: a.Inline, Full: reference(&a.Step), Failed: !a.Success()})
+	a.Inline = r.t.ledger.Shown(&history.Entry{Kind: history.Step, Output: a.Inline, Full: pairing.Reference(&a.Step), Failed: !a.Success()})
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -88,7 +89,7 @@ func (t *task) recent(ctx context.Context) (*recent, error) {
 // ask notes the newest message of the user, of entries from the newest on.
 func (r *recent) ask(found []session.Entry) {
 	for _, e := range found {
-		if m := e.Message; m != nil && m.Role == session.User && !m.Observation && !onlyResults(m) {
+		if m := e.Message; m != nil && m.Role == session.User && !m.Observation && !pairing.OnlyResults(m) {
 			r.newest, r.asked = text.Head(inject.Strip(spokenText(m)), maxAskedBytes), e.Position
 			return
 		}

@@ -6,24 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
-
-// origin is where a message of a prompt comes from.
-type origin struct {
-	// said is the message of the log that it shows, or nil; result the position of the
-	// entry with the result that it shows, or 0.
-	said   *session.Message
-	result uint64
-	// batch and first name the fold that it is; 0 for none.
-	batch, first uint64
-	pieces       []layout.Piece
-}
 
 // sentExtra is what a record keeps for this package.
 type sentExtra struct {
@@ -93,15 +82,15 @@ func (b *builder) recorded(s *source) []past.Message {
 	out := make([]past.Message, len(b.messages))
 	for i := range b.messages {
 		m, o := &out[i], &b.origins[i]
-		m.Message, m.Batch, m.First = b.messages[i], o.batch, o.first
-		for k := range o.pieces {
-			m.Pieces = append(m.Pieces, past.Piece{Section: o.pieces[k].Section, Bytes: len(o.pieces[k].Text)})
+		m.Message, m.Batch, m.First = b.messages[i], o.Batch, o.First
+		for k := range o.Pieces {
+			m.Pieces = append(m.Pieces, past.Piece{Section: o.Pieces[k].Section, Bytes: len(o.Pieces[k].Text)})
 		}
-		if o.said == nil && o.result > 0 {
-			o.said = places.messages[o.result]
+		if o.Said == nil && o.Result > 0 {
+			o.Said = places.messages[o.Result]
 		}
-		if o.said != nil && len(o.pieces) == 0 && sameMessage(o.said, &m.Message) {
-			m.From = places.positions[o.said]
+		if o.Said != nil && len(o.Pieces) == 0 && sameMessage(o.Said, &m.Message) {
+			m.From = places.positions[o.Said]
 		}
 	}
 	return out
@@ -116,8 +105,8 @@ type places struct {
 func (s *source) places() places {
 	p := places{make(map[uint64]*session.Message), make(map[*session.Message]uint64)}
 	for _, g := range s.groups {
-		for i := range g.members {
-			if e := &g.members[i].entry; e.Message != nil {
+		for i := range g.Members {
+			if e := &g.Members[i].Entry; e.Message != nil {
 				p.messages[e.Position], p.positions[e.Message] = e.Message, e.Position
 			}
 		}
@@ -139,7 +128,7 @@ type lastTexts struct {
 	format   Format
 	tools    []byte
 	messages []session.Message
-	origins  []origin
+	origins  []pairing.Origin
 }
 
 // texts are the messages that were written, and what they take in memory.
@@ -196,7 +185,7 @@ func (l *lastTexts) layout(i int) *past.Layout {
 		return &past.Layout{} // it was written before
 	}
 	m := past.Written{Bytes: line.Bytes(), Content: l.messages[i].Content}
-	for _, p := range l.origins[i].pieces {
+	for _, p := range l.origins[i].Pieces {
 		m.Pieces = append(m.Pieces, past.Piece{Section: p.Section, Bytes: len(p.Text)})
 	}
 	if len(m.Pieces) == 0 {

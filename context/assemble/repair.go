@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -22,11 +23,11 @@ const (
 // lost finds the calls that nobody answered and that the model waits for no more. It
 // returns how many of each group's are older than the newest of all. A history that is
 // not literal shows all of them: which are the newest changes with every call.
-func (f *faded) lost() map[*group]int {
-	older := make(map[*group]int)
+func (f *faded) lost() map[*pairing.Group]int {
+	older := make(map[*pairing.Group]int)
 	left := maxLost
 	for _, g := range slices.Backward(f.groups) {
-		if n := g.lost(); n > 0 {
+		if n := g.Lost(); n > 0 {
 			f.lostCalls += n
 			if n > left && f.t.literal {
 				older[g] = n - left
@@ -41,7 +42,7 @@ func (f *faded) lost() map[*group]int {
 func (f *faded) lostRefs(calls int) []string {
 	var refs []string
 	for _, g := range slices.Backward(f.groups) {
-		if n := g.lost(); n > 0 && calls > 0 {
+		if n := g.Lost(); n > 0 && calls > 0 {
 			refs = append(refs, refsOf(g)...)
 			calls -= n
 		}
@@ -49,54 +50,41 @@ func (f *faded) lostRefs(calls int) []string {
 	return refs
 }
 
-// lost is how many calls of a group have no result and wait for none.
-func (g *group) lost() int {
-	n := 0
-	for _, t := range g.turns {
-		for i := range t.calls {
-			if !g.open && t.calls[i].waits() {
-				n++
-			}
-		}
-	}
-	return n
-}
-
 // repaired is a copy of a group without calls that have no result, and without results
 // that no call waits for. What the newest calls were is told as text; the first older
 // ones leave.
-func (r *reading) repaired(g *group) *group {
+func (r *reading) repaired(g *pairing.Group) *pairing.Group {
 	older := r.older[g]
-	own := g.copied()
+	own := g.Copied()
 	given := make(map[string]bool)
-	for i := range g.members {
-		if m := &g.members[i]; m.use == stray && !m.entry.Message.Pinned {
-			given[messageLabel(m.entry)] = true
+	for i := range g.Members {
+		if m := &g.Members[i]; m.Use == pairing.Stray && !m.Entry.Message.Pinned {
+			given[pairing.MessageLabel(m.Entry)] = true
 		}
 	}
-	own.turns = slices.DeleteFunc(own.turns, func(t *turn) bool { return given[t.label] })
-	if g.open || g.pinned() {
+	own.Turns = slices.DeleteFunc(own.Turns, func(t *pairing.Turn) bool { return given[t.Label] })
+	if g.Open || g.Pinned() {
 		return own
 	}
-	for _, t := range own.turns {
+	for _, t := range own.Turns {
 		var told []string
 		gone := make(map[string]bool)
-		t.calls = slices.DeleteFunc(t.calls, func(c call) bool {
-			if !c.waits() {
+		t.Calls = slices.DeleteFunc(t.Calls, func(c pairing.Call) bool {
+			if !c.Waits() {
 				return false
 			}
-			gone[c.id] = true
+			gone[c.ID] = true
 			if older--; older < 0 {
-				told = append(told, r.earlierCall(c.wish))
+				told = append(told, r.earlierCall(c.Wish))
 			}
 			return true
 		})
 		if len(gone) > 0 {
-			t.said = withoutCalls(t.said, gone, told)
+			t.Said = withoutCalls(t.Said, gone, told)
 		}
 	}
-	own.turns = slices.DeleteFunc(own.turns, func(t *turn) bool {
-		return t.said != nil && len(t.calls) == 0 && t.output == 0 && t.said.Content == "" && len(t.said.BlocksJSON) == 0
+	own.Turns = slices.DeleteFunc(own.Turns, func(t *pairing.Turn) bool {
+		return t.Said != nil && len(t.Calls) == 0 && t.Output == 0 && t.Said.Content == "" && len(t.Said.BlocksJSON) == 0
 	})
 	return own
 }
@@ -106,7 +94,7 @@ func withoutCalls(said *session.Message, gone map[string]bool, told []string) *s
 	m := *said
 	m.ToolCalls = slices.DeleteFunc(slices.Clone(m.ToolCalls), func(c session.ToolCall) bool { return gone[c.ID] })
 	if len(m.BlocksJSON) == 0 {
-		m.Content = joined(append([]string{m.Content}, told...))
+		m.Content = pairing.JoinLines(append([]string{m.Content}, told...))
 		return &m
 	}
 	calls, dialect := false, content.Shared

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -25,7 +26,7 @@ func (b *builder) addTools() {
 
 // render writes a prompt around its history. items are the messages of the history,
 // last is the trail of the prompt before.
-func (b *builder) render(ctx context.Context, f *layout.Frame, items []item, last *trail) error {
+func (b *builder) render(ctx context.Context, f *layout.Frame, items []pairing.Item, last *trail) error {
 	b.grow(items)
 	b.own(settings.System, 0)
 	b.write([]byte("{"))
@@ -73,8 +74,8 @@ func merges(f Format) bool { return f == provider.Anthropic || f == provider.Gem
 func (b *builder) addFrame(messages []layout.Message) error {
 	for i := range messages {
 		m := &messages[i]
-		it := item{label: m.Pieces[0].Section, message: m.Message, pieces: m.Pieces}
-		if err := b.add(it.label, it); err != nil {
+		it := pairing.Item{Label: m.Pieces[0].Section, Message: m.Message, Pieces: m.Pieces}
+		if err := b.add(it.Label, it); err != nil {
 			return err
 		}
 	}
@@ -83,43 +84,43 @@ func (b *builder) addFrame(messages []layout.Message) error {
 
 // ending takes what belongs into the last message off the history, and returns the rest
 // of the history and the messages that the prompt ends with.
-func ending(f *layout.Frame, items []item, split bool) ([]item, []layout.Message) {
+func ending(f *layout.Frame, items []pairing.Item, split bool) ([]pairing.Item, []layout.Message) {
 	if f.JoinsSteps() {
 		items = joinSteps(items)
-		if n := len(items); n > 0 && items[n-1].label == partSteps {
-			return items[:n-1], f.WithSteps(items[n-1].message.Content)
+		if n := len(items); n > 0 && items[n-1].Label == partSteps {
+			return items[:n-1], f.WithSteps(items[n-1].Message.Content)
 		}
 	}
-	if n := len(items); n > 0 && f.TakesQuery() && items[n-1].asks() {
-		return items[:n-1], f.Last(&items[n-1].message, split)
+	if n := len(items); n > 0 && f.TakesQuery() && asks(&items[n-1]) {
+		return items[:n-1], f.Last(&items[n-1].Message, split)
 	}
 	return items, f.Last(nil, split)
 }
 
 // joinSteps makes one message of neighbours that are steps as text.
-func joinSteps(items []item) []item {
-	var out []item
+func joinSteps(items []pairing.Item) []pairing.Item {
+	var out []pairing.Item
 	for _, it := range items {
 		last := len(out) - 1
-		if last < 0 || it.label != partSteps || out[last].label != partSteps {
+		if last < 0 || it.Label != partSteps || out[last].Label != partSteps {
 			out = append(out, it)
 			continue
 		}
-		out[last].message.Content += "\n\n" + it.message.Content
-		out[last].tokens = 0 // both together are counted anew
+		out[last].Message.Content += "\n\n" + it.Message.Content
+		out[last].Tokens = 0 // both together are counted anew
 	}
 	return out
 }
 
 // asks tells whether an item is a message in which the user asks for something.
-func (it *item) asks() bool {
-	m := &it.message
-	return m.Role == session.User && !m.Observation && it.label != labelFold && it.label != labelSummary && it.label != partSteps && !onlyResults(m)
+func asks(it *pairing.Item) bool {
+	m := &it.Message
+	return m.Role == session.User && !m.Observation && it.Label != pairing.LabelFold && it.Label != labelSummary && it.Label != partSteps && !pairing.OnlyResults(m)
 }
 
 // renderHistory writes the history, without counting again what stood in the prompt
 // before.
-func (b *builder) renderHistory(ctx context.Context, items []item, last *trail) error {
+func (b *builder) renderHistory(ctx context.Context, items []pairing.Item, last *trail) error {
 	b.own(settings.History, 0)
 	b.head = len(b.places)
 	done, err := b.resume(settings.History, last, items)
@@ -134,7 +135,7 @@ func (b *builder) renderHistory(ctx context.Context, items []item, last *trail) 
 		if err := b.add(settings.History, items[i]); err != nil {
 			return err
 		}
-		if items[i].label == labelFold {
+		if items[i].Label == pairing.LabelFold {
 			b.edges.folds = b.edge()
 		}
 		if i+1 == leave {

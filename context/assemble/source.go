@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -28,7 +29,7 @@ type source struct {
 	// folds stand in the history, groups are the rest and entries what the
 	// policy sees of it.
 	folds   []history.Fold
-	groups  []*group
+	groups  []*pairing.Group
 	entries []history.Entry
 	// presented is what a preset sees of them, once it was asked for.
 	presented *presented
@@ -72,8 +73,8 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 		return s, t.err
 	}
 	for _, g := range s.groups {
-		entries := entriesOf(g)
-		show(g, entries, t.a.reference)
+		entries := pairing.EntriesOf(g)
+		pairing.Show(g, entries, t.a.reference)
 		if err := t.weigh(g, entries); err != nil {
 			return nil, err
 		}
@@ -100,20 +101,20 @@ func (t *task) recounted(folds []history.Fold) []history.Fold {
 
 // readGroups reads groups. more says that limit ended the reading: only what can
 // be folded is read in parts.
-func (t *task) readGroups(ctx context.Context, folds []history.Fold, limit int) (groups []*group, more bool, err error) {
+func (t *task) readGroups(ctx context.Context, folds []history.Fold, limit int) (groups []*pairing.Group, more bool, err error) {
 	places := history.Live(folds)
 	next := 0
-	p, read := &pairer{}, volume{}
-	p.earlier = func(position uint64) ([]*group, error) { return t.asked(ctx, position) }
+	p, read := &pairing.Pairer{}, volume{}
+	p.Earlier = func(position uint64) ([]*pairing.Group, error) { return t.asked(ctx, position) }
 	for e, err := range t.moment.log.Unfolded(ctx, t.r.Scope, t.r.SessionID, folds) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		for ; err == nil && next < len(places) && places[next].Spans[0].First < e.Position; next++ {
-			p.cut()
+			p.Cut()
 		}
 		if err == nil {
-			err = p.entry(e)
+			err = p.Add(e)
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("assemble: read history: %w", err)
@@ -125,33 +126,33 @@ func (t *task) readGroups(ctx context.Context, folds []history.Fold, limit int) 
 			return nil, false, err
 		}
 		if read.all > limit && t.policy == session.PolicyLedger {
-			return p.done(), true, nil
+			return p.Done(), true, nil
 		}
 	}
 	if next < len(places) {
-		p.cut()
+		p.Cut()
 	}
-	return p.done(), false, nil
+	return p.Done(), false, nil
 }
 
 // asked returns the groups of steps right before a position that a message there
 // may ask for, with nothing but their names and ids.
-func (t *task) asked(ctx context.Context, position uint64) ([]*group, error) {
+func (t *task) asked(ctx context.Context, position uint64) ([]*pairing.Group, error) {
 	if position <= 1 {
 		return nil, nil
 	}
-	p := &pairer{}
+	p := &pairing.Pairer{}
 	// The steps, and the message that asked for them if one did.
-	first := position - min(position-1, 2*maxHeld)
+	first := position - min(position-1, 2*pairing.MaxHeld)
 	for e, err := range t.moment.log.Range(ctx, t.r.Scope, t.r.SessionID, first, position-1) {
 		if err == nil {
-			err = p.entry(named(e))
+			err = p.Add(named(e))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return p.asked(), nil
+	return p.Asked(), nil
 }
 
 // named is an entry without its texts.
@@ -198,12 +199,12 @@ func stepBytes(s *step.Step) int {
 
 // weigh sets what the entries of a group take beside their texts, so that the
 // sizes add up to those of the messages.
-func (t *task) weigh(g *group, entries []history.Entry) error {
+func (t *task) weigh(g *pairing.Group, entries []history.Entry) error {
 	left := 0
-	for _, it := range g.items(func(uint64) string { return "" }) {
-		n, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(it.message)))
+	for _, it := range g.Items(func(uint64) string { return "" }) {
+		n, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(it.Message)))
 		if err != nil {
-			return fmt.Errorf("assemble: count %s: %w", it.label, err)
+			return fmt.Errorf("assemble: count %s: %w", it.Label, err)
 		}
 		left += n.Tokens
 	}
@@ -217,18 +218,18 @@ func (t *task) weigh(g *group, entries []history.Entry) error {
 // originals reads folded entries again, for denser folds.
 func (t *task) originals(ctx context.Context) func(first, last uint64) ([]history.Entry, error) {
 	return func(first, last uint64) ([]history.Entry, error) {
-		p := &pairer{}
+		p := &pairing.Pairer{}
 		for e, err := range t.moment.log.Range(ctx, t.r.Scope, t.r.SessionID, first, last) {
 			if err == nil {
-				err = p.entry(e)
+				err = p.Add(e)
 			}
 			if err != nil {
 				return nil, err
 			}
 		}
 		var entries []history.Entry
-		for _, g := range p.groups {
-			entries = append(entries, entriesOf(g)...)
+		for _, g := range p.Groups {
+			entries = append(entries, pairing.EntriesOf(g)...)
 		}
 		return entries, nil
 	}

@@ -70,11 +70,11 @@ func (f *faded) words(units []decay.Unit) string {
 	var b strings.Builder
 	next := 0
 	for i := range units {
-		for f.groups[next].first() != units[i].Position {
+		for f.groups[next].First() != units[i].Position {
 			next++
 		}
-		for _, it := range f.groups[next].items(f.outputs(f.groups[next])) {
-			m := &it.message
+		for _, it := range f.groups[next].Items(f.outputs(f.groups[next])) {
+			m := &it.Message
 			b.WriteString("[" + m.Role.String() + "] " + spokenText(m))
 			for _, c := range m.ToolCalls {
 				b.WriteString("\n" + c.Name + " " + c.Arguments)

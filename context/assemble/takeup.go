@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -100,7 +101,7 @@ func (t *task) original(ctx context.Context, steps stepper, short string) (ref, 
 	if err != nil {
 		return "", "", fmt.Errorf("assemble: %w", err)
 	}
-	return e.Step.ID(), outputOf(e.Step), nil
+	return e.Step.ID(), pairing.OutputOf(e.Step), nil
 }
 
 // newest are the texts that may take something up: what the model asked for last, what
@@ -120,16 +121,16 @@ func (t *task) newest(ctx context.Context) ([]string, error) {
 			if turn != "" && e.Step.TurnID != turn {
 				return append(texts, t.r.Goal), nil
 			}
-			texts = append(texts, arguments(e.Step))
+			texts = append(texts, pairing.Arguments(e.Step))
 			if turn = e.Step.TurnID; turn == "" && e.Step.CallID == "" {
 				return append(texts, t.r.Goal), nil
 			}
 		case e.Message.Role == session.Assistant:
-			for _, c := range callsOf(e.Message) {
+			for _, c := range pairing.CallsOf(e.Message) {
 				texts = append(texts, c.Args)
 			}
 			return append(texts, t.r.Goal), nil
-		case e.Message.Role == session.User && !e.Message.Observation && !onlyResults(e.Message):
+		case e.Message.Role == session.User && !e.Message.Observation && !pairing.OnlyResults(e.Message):
 			texts = append(texts, spokenText(e.Message))
 		}
 	}
@@ -139,10 +140,10 @@ func (t *task) newest(ctx context.Context) ([]string, error) {
 // textsOf are the texts of an entry that a prompt may show.
 func textsOf(e session.Entry) []string {
 	if s := e.Step; s != nil {
-		return []string{outputOf(s), arguments(s), s.Thought}
+		return []string{pairing.OutputOf(s), pairing.Arguments(s), s.Thought}
 	}
 	texts := []string{spokenText(e.Message)}
-	for _, c := range callsOf(e.Message) {
+	for _, c := range pairing.CallsOf(e.Message) {
 		texts = append(texts, c.Args)
 	}
 	return texts
@@ -169,9 +170,9 @@ func (t *task) asks(ctx context.Context, s *source) asked {
 	}
 	now := asked{Through: max(before.Through, t.through), Calls: before.Calls, Faults: before.Faults}
 	for _, g := range s.groups {
-		for i := range g.members {
-			m := &g.members[i]
-			if m.entry.Position <= before.Through {
+		for i := range g.Members {
+			m := &g.Members[i]
+			if m.Entry.Position <= before.Through {
 				continue
 			}
 			for _, call := range madeBy(m) {
@@ -188,12 +189,12 @@ func (t *task) asks(ctx context.Context, s *source) asked {
 }
 
 // madeBy are the calls of an entry that no other entry has.
-func madeBy(m *member) []history.Call {
+func madeBy(m *pairing.Member) []history.Call {
 	switch {
-	case m.entry.Step != nil && m.use == alone:
-		return []history.Call{{Name: calledName(m.entry.Step), Args: arguments(m.entry.Step)}}
-	case m.entry.Message != nil && m.entry.Message.Role == session.Assistant:
-		return callsOf(m.entry.Message)
+	case m.Entry.Step != nil && m.Use == pairing.Alone:
+		return []history.Call{{Name: pairing.CalledName(m.Entry.Step), Args: pairing.Arguments(m.Entry.Step)}}
+	case m.Entry.Message != nil && m.Entry.Message.Role == session.Assistant:
+		return pairing.CallsOf(m.Entry.Message)
 	}
 	return nil
 }

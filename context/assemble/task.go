@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -172,7 +173,7 @@ func (t *task) open(c session.Config) error {
 		Prices:        t.prices,
 		MessageTokens: frame.Tokens,
 		ResultTokens:  cmp.Or(c.ResultTokens, t.a.limit),
-		Header:        foldHeader,
+		Header:        pairing.FoldHeader,
 		NoFold:        t.policy != session.PolicyLedger,
 		NoDedupe:      t.policy != session.PolicyLedger,
 		Memo:          t.a.memo,

@@ -5,6 +5,7 @@ import (
 	"hash"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
@@ -52,12 +53,12 @@ func (t *trail) size(model string, i int, text string) (tokens int, ok bool) {
 
 // begins tells whether a history of a format that begins at head begins with the
 // trail.
-func (t *trail) begins(format Format, head messageEnd, items []item) bool {
+func (t *trail) begins(format Format, head messageEnd, items []pairing.Item) bool {
 	if t == nil || t.format != format || len(t.messages) == 0 || head.sum != t.head || len(items) < len(t.messages) {
 		return false
 	}
 	for i := range t.messages {
-		if !sameMessage(&t.messages[i], &items[i].message) {
+		if !sameMessage(&t.messages[i], &items[i].Message) {
 			return false
 		}
 	}
@@ -72,11 +73,11 @@ func sameMessage(a, b *session.Message) bool {
 
 // trailOf returns how many of a history's messages a trail of it has: up to the
 // last fold, 0 where there is none or too much text beside them.
-func trailOf(items []item) int {
+func trailOf(items []pairing.Item) int {
 	n, others, size := 0, 0, 0
 	for i := range items {
-		if items[i].label != labelFold {
-			others += textBytes(items[i].message)
+		if items[i].Label != pairing.LabelFold {
+			others += textBytes(items[i].Message)
 			continue
 		}
 		if size += others; size > maxTrailBytes {
@@ -89,17 +90,17 @@ func trailOf(items []item) int {
 
 // resume writes the messages of a history that the last prompt had, too, and
 // returns how many those are. name is the section. The text of other formats has to be written anyway.
-func (b *builder) resume(name string, t *trail, items []item) (int, error) {
+func (b *builder) resume(name string, t *trail, items []pairing.Item) (int, error) {
 	if b.request.Format != Neutral || !t.begins(b.request.Format, b.places[len(b.places)-1], items) {
 		return 0, nil
 	}
 	for i := range t.messages {
-		if err := b.admit(name, &items[i], items[i].message); err != nil {
+		if err := b.admit(name, &items[i], items[i].Message); err != nil {
 			return 0, err
 		}
-		b.keep(&items[i], items[i].message)
+		b.keep(&items[i], items[i].Message)
 		b.size = t.ends[i].bytes
-		b.markAs(items[i].message.Role, t.ends[i].sum)
+		b.markAs(items[i].Message.Role, t.ends[i].sum)
 	}
 	b.writer.Resume(len(t.messages))
 	b.hash = clone(t.hash)
@@ -108,11 +109,11 @@ func (b *builder) resume(name string, t *trail, items []item) (int, error) {
 }
 
 // leave makes what was written of a history the trail.
-func (b *builder) leave(items []item) {
+func (b *builder) leave(items []pairing.Item) {
 	head := len(b.places) - len(items)
 	b.trail = &trail{format: b.request.Format, head: b.places[head-1].sum, ends: slices.Clone(b.places[head:]), hash: clone(b.hash)}
 	for i := range items {
-		b.trail.messages = append(b.trail.messages, items[i].message)
+		b.trail.messages = append(b.trail.messages, items[i].Message)
 	}
 }
 

@@ -1,4 +1,4 @@
-package assemble
+package pairing
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ func isImage(p *content.Part) bool {
 	return p.Kind == content.Image || p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
 }
 
-// aged is content with a line in the place of each image.
-func aged(blocks json.RawMessage, turn int) json.RawMessage {
+// Aged is content with a line in the place of each image.
+func Aged(blocks json.RawMessage, turn int) json.RawMessage {
 	return content.Edit(blocks, func(p *content.Part) json.RawMessage {
 		if !isImage(p) {
 			return nil
@@ -27,8 +27,8 @@ func aged(blocks json.RawMessage, turn int) json.RawMessage {
 	})
 }
 
-// undescribed are blocks without the descriptions of their images.
-func undescribed(blocks json.RawMessage) json.RawMessage {
+// Undescribed are blocks without the descriptions of their images.
+func Undescribed(blocks json.RawMessage) json.RawMessage {
 	if !strings.Contains(string(blocks), `"`+fieldDescription+`"`) {
 		return blocks
 	}

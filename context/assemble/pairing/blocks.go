@@ -1,4 +1,4 @@
-package assemble
+package pairing
 
 import (
 	"encoding/json"
@@ -9,10 +9,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
-// callsWithin returns the calls that stand in the blocks of an assistant's
+// CallsWithin returns the calls that stand in the blocks of an assistant's
 // message, of any provider: the first session.MaxToolCalls of them, which is what a
 // message may ask for.
-func callsWithin(m *session.Message) []session.ToolCall {
+func CallsWithin(m *session.Message) []session.ToolCall {
 	if m.Role != session.Assistant {
 		return nil
 	}
@@ -30,8 +30,8 @@ func callsWithin(m *session.Message) []session.ToolCall {
 
 // answeredWithin puts a message of the user whose blocks answer calls of the
 // message before to it.
-func (p *pairer) answeredWithin(e session.Entry) bool {
-	m, t := e.Message, p.last.asks()
+func (p *Pairer) answeredWithin(e session.Entry) bool {
+	m, t := e.Message, p.last.Asks()
 	if t == nil || len(m.BlocksJSON) == 0 {
 		return false
 	}
@@ -41,46 +41,46 @@ func (p *pairer) answeredWithin(e session.Entry) bool {
 			continue
 		}
 		if c := t.waiting(b.ID); c != nil && c.within {
-			c.answered, found = true, true
+			c.Answered, found = true, true
 		}
 	}
 	if !found {
 		return false
 	}
-	u := spoken
-	if onlyResults(m) {
-		u = observed
+	u := Spoken
+	if OnlyResults(m) {
+		u = Observed
 	}
-	p.last.turns = append(p.last.turns, &turn{label: messageLabel(e), said: m})
+	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: m})
 	p.last.add(e, u)
 	return true
 }
 
-// answerWithin is the message of the group with a block that answers a call, and
+// AnswerWithin is the message of the group with a block that answers a call, and
 // what the block says.
-func (g *group) answerWithin(id string) (session.Entry, string) {
-	for i := range g.members {
-		said := g.members[i].entry.Message
+func (g *Group) AnswerWithin(id string) (session.Entry, string) {
+	for i := range g.Members {
+		said := g.Members[i].Entry.Message
 		if said == nil || said.Role != session.User {
 			continue
 		}
 		for _, b := range content.Parse(said.BlocksJSON) {
 			if b.Kind == content.Result && b.ID == id {
-				return g.members[i].entry, textOf(b.Parts)
+				return g.Members[i].Entry, textOf(b.Parts)
 			}
 		}
 	}
 	return session.Entry{}, ""
 }
 
-// onlyResults tells whether a message has nothing but results of calls.
-func onlyResults(m *session.Message) bool {
+// OnlyResults tells whether a message has nothing but results of calls.
+func OnlyResults(m *session.Message) bool {
 	parts := content.Parse(m.BlocksJSON)
 	return len(parts) > 0 && !slices.ContainsFunc(parts, func(p content.Part) bool { return p.Kind != content.Result })
 }
 
-// blockText is what the blocks say, results of calls included; thoughts are
+// BlockText is what the blocks say, results of calls included; thoughts are
 // not.
-func blockText(blocks json.RawMessage) string { return textOf(content.Parse(blocks)) }
+func BlockText(blocks json.RawMessage) string { return textOf(content.Parse(blocks)) }
 
 func textOf(parts []content.Part) string { return strings.Join(content.Texts(parts), "\n") }

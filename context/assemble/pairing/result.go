@@ -1,4 +1,4 @@
-package assemble
+package pairing
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ func fullText(s *step.Step, style step.ReferenceStyle) string {
 	if s.Outcome == step.Unknown && s.Observation == "" {
 		lines = append(lines, unknownOutcome)
 	}
-	return cmp.Or(withError(s, joined(lines)), noOutput)
+	return cmp.Or(withError(s, JoinLines(lines)), noOutput)
 }
 
 // observation is what stands above a step's result.
@@ -46,9 +46,9 @@ func observation(s *step.Step, style step.ReferenceStyle) string {
 	return s.ToObservation(style)
 }
 
-// outputOf is what a step gave, without a frame: the result, or where none is
+// OutputOf is what a step gave, without a frame: the result, or where none is
 // kept what was observed of it.
-func outputOf(s *step.Step) string {
+func OutputOf(s *step.Step) string {
 	output := s.Output()
 	if mark, _ := s.CutMark(); mark != "" {
 		// Its words are no part of the result, so they name nothing.
@@ -60,12 +60,14 @@ func outputOf(s *step.Step) string {
 // withError adds the failure's own text to a text that does not say it.
 func withError(s *step.Step, body string) string {
 	if s.Error != "" && !strings.Contains(text.OneLine(body), text.OneLine(s.Error)) {
-		return joined([]string{body, "Error: " + s.Error})
+		return JoinLines([]string{body, "Error: " + s.Error})
 	}
 	return body
 }
 
-func joined(lines []string) string {
+// JoinLines puts each text that is not empty on a line of its own. It overwrites the
+// slice that it is given.
+func JoinLines(lines []string) string {
 	kept := lines[:0]
 	for _, line := range lines {
 		if line != "" {
@@ -116,5 +118,5 @@ func beginsWith(text, shown string) bool {
 	return shown == ""
 }
 
-// reference is where the full text of a result can be read.
-func reference(s *step.Step) string { return cmp.Or(s.OutcomePath, s.ID()) }
+// Reference is where the full text of a result can be read.
+func Reference(s *step.Step) string { return cmp.Or(s.OutcomePath, s.ID()) }

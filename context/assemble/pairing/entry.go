@@ -1,0 +1,176 @@
+package pairing
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+// FoldHeader begins a fold, and explains the short references of its lines.
+const FoldHeader = "[Earlier steps, folded: step call → result, or the names in it. " +
+	"Full text of step 012: fs:read_file step_012; of m17: fs:read_file message_017]"
+
+// EntriesOf returns what a policy sees of a group, but for how a prompt shows
+// the outputs of steps, which Show adds.
+func EntriesOf(g *Group) []history.Entry {
+	entries := make([]history.Entry, len(g.Members))
+	for i := range g.Members {
+		m := &g.Members[i]
+		e := &entries[i]
+		if m.Entry.Step != nil {
+			*e = stepEntry(m)
+		} else {
+			*e = messageEntry(m)
+		}
+		e.Position, e.Group, e.Open = m.Entry.Position, g.First(), g.Open || g.Awaited
+	}
+	return entries
+}
+
+// Show adds how a prompt shows the outputs of steps. style is how a result says
+// where its full text lies.
+func Show(g *Group, entries []history.Entry, style step.ReferenceStyle) {
+	for i := range g.Members {
+		if s := g.Members[i].Entry.Step; s != nil {
+			entries[i].Shown = text.Valid(fullText(s, style))
+			entries[i].CutMark, entries[i].CutBytes = s.CutMark()
+			entries[i].Read = readingOf(s, entries[i].Shown)
+		}
+	}
+}
+
+// readingOf is the text that a step has read, in what is shown of it.
+func readingOf(s *step.Step, shown string) *history.Reading {
+	if s.ToolName != step.ToolReadFile || s.Inline == "" || !s.Success() {
+		return nil
+	}
+	start := strings.Index(shown, s.Inline)
+	value, err := text.DecodeJSON(s.Args)
+	args, ok := value.(map[string]any)
+	if start < 0 || err != nil || !ok {
+		return nil
+	}
+	return &history.Reading{Start: start, End: start + s.Beginning(), Next: step.PlaceOf(args).Next}
+}
+
+// stepEntry is what a policy sees of a step.
+func stepEntry(m *Member) history.Entry {
+	s := m.Entry.Step
+	e := history.Entry{
+		Kind:     history.Result,
+		Ref:      strings.TrimPrefix(s.ID(), "step_"),
+		FullRef:  s.ID(),
+		Full:     Reference(s),
+		Label:    stepLabel(s),
+		Output:   OutputOf(s),
+		Brief:    s.Inline == "",
+		Exit:     exitCode(s),
+		Failed:   !s.Success(),
+		CallID:   s.CallID,
+		Pinned:   s.Pinned,
+		Evidence: s.Evidence,
+	}
+	if m.Use == Alone {
+		e.Kind, e.Text = history.Step, s.Thought
+		e.Calls = []history.Call{{ID: s.CallID, Name: CalledName(s), Args: Arguments(s)}}
+	}
+	return e
+}
+
+// exitCode is that of a step that has one, or nil.
+func exitCode(s *step.Step) *int {
+	if len(s.Metadata) == 0 {
+		return nil
+	}
+	if code, ok := s.Exit(); ok {
+		return &code
+	}
+	return nil
+}
+
+// messageEntry is what a policy sees of a message.
+func messageEntry(m *Member) history.Entry {
+	said := m.Entry.Message
+	e := history.Entry{
+		Ref:     fmt.Sprintf("m%d", m.Entry.Position),
+		FullRef: fmt.Sprintf("message_%03d", m.Entry.Position),
+		Label:   MessageLabel(m.Entry),
+		Pinned:  said.Pinned,
+	}
+	text := said.Content
+	if len(said.BlocksJSON) > 0 {
+		text = BlockText(said.BlocksJSON)
+	}
+	switch {
+	case m.Use == Again:
+		e.Kind = history.Unseen
+	case m.Use == answer, m.Use == Observed, m.Use == Stray:
+		e.Kind, e.CallID, e.Output = history.Result, said.ToolCallID, text
+		// Blocks stay as they are. A stray one becomes text with them.
+		e.Whole = len(said.BlocksJSON) > 0 && m.Use != Stray
+		if m.Use == Stray && len(said.BlocksJSON) > 0 {
+			e.Shown = JoinLines([]string{said.Content, string(said.BlocksJSON)})
+		}
+	case said.Role == session.Assistant:
+		e.Kind, e.Text, e.Calls = history.Turn, text, CallsOf(said)
+	default:
+		e.Kind, e.Text = history.Fixed, text
+	}
+	return e
+}
+
+// CallsOf are the calls that a message asks for.
+func CallsOf(m *session.Message) []history.Call {
+	wishes := m.ToolCalls
+	if len(wishes) == 0 {
+		wishes = CallsWithin(m)
+	}
+	calls := make([]history.Call, len(wishes))
+	for i, w := range wishes {
+		calls[i] = history.Call{ID: w.ID, Name: w.Name, Args: w.Arguments}
+	}
+	return calls
+}
+
+// stepLabel names a step for people.
+func stepLabel(s *step.Step) string { return fmt.Sprintf("%s (%s)", s.ID(), s.ToolName) }
+
+// MessageLabel names a message for people.
+func MessageLabel(e session.Entry) string {
+	return fmt.Sprintf("message %d (%s)", e.Position, e.Message.Role)
+}
+
+// callOf is a step as a call of its own.
+func callOf(e session.Entry) Call {
+	s := e.Step
+	return Call{
+		ID:      s.CallID,
+		Wish:    session.ToolCall{ID: "call_" + s.ID(), Name: CalledName(s), Arguments: Arguments(s)},
+		thought: s.Thought,
+		label:   stepLabel(s),
+		Result:  e.Position,
+	}
+}
+
+// CalledName is the tool's name as the model wrote it.
+func CalledName(s *step.Step) string {
+	if s.CalledAs != "" {
+		return s.CalledAs
+	}
+	return s.ToolName
+}
+
+// Arguments are all of them where the step kept them, else the minimal ones.
+func Arguments(s *step.Step) string {
+	for _, args := range []json.RawMessage{s.Args, s.MinimalArgs} {
+		if len(args) > 0 {
+			return string(args)
+		}
+	}
+	return "{}"
+}

@@ -1,0 +1,244 @@
+package pairing
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+)
+
+// What a group takes. More begins another one.
+const (
+	// maxThoughtBytes bounds the thoughts of a turn that is made of steps alone:
+	// they become one message.
+	maxThoughtBytes = 256 << 10
+	// maxObserved bounds what is observed after one message.
+	maxObserved = session.MaxToolCalls
+)
+
+// Group is what stays, moves and goes together: entries that stand next to each
+// other in the log, and the messages a provider takes for them. Which group an
+// entry belongs to depends on its neighbours only, so that what is folded
+// changes nothing about the rest.
+type Group struct {
+	// Members are the entries, in the order of the log.
+	Members []Member
+	// Turns are what a prompt shows of them, in order.
+	Turns []*Turn
+	// Open: a call still waits for its result.
+	Open bool
+	// Awaited: steps at the end of the log with ids of calls that a message may
+	// still ask for.
+	Awaited bool
+}
+
+// Member is an entry of a group.
+type Member struct {
+	Entry session.Entry
+	Use   Use
+}
+
+// Use is what an entry is to its group.
+type Use uint8
+
+const (
+	// Spoken is a message that stands for itself, or asks for calls.
+	Spoken Use = iota
+	// Alone is a step that no message asked for: a call of its own.
+	Alone
+	// answer is the result of a call: a step or a tool message.
+	answer
+	// Observed is a message of role user that tells what a call gave.
+	Observed
+	// Stray is a tool message that no call waits for.
+	Stray
+	// Again is a second result of a call, which no prompt shows.
+	Again
+)
+
+// Turn is one message, or an assistant message with calls and their results.
+type Turn struct {
+	Label string
+	// Said is the message from the log; nil when the turn is made of steps
+	// alone.
+	Said   *session.Message
+	turnID string
+	Calls  []Call
+	// thoughts are those of the calls of a turn of steps alone.
+	thoughts thoughts
+	// Output is the position of the entry whose output is the content of Said,
+	// behind its Content; 0 where it says everything itself.
+	Output uint64
+	// Described keeps the descriptions of images in what a prompt shows.
+	Described bool
+}
+
+// Call is one call of a turn.
+type Call struct {
+	ID      string // the model's id, empty for a step that has none
+	Wish    session.ToolCall
+	thought string
+	label   string
+	// Result is the position of the entry with the result, 0 for none, Blocks its
+	// content where that is blocks, and extra its further fields.
+	Result        uint64
+	Blocks, extra json.RawMessage
+	// within: the call stands in the blocks of its message, and Answered: so
+	// does its result.
+	within, Answered bool
+	// folded names the step with the result where that was recorded before its
+	// call, and is folded.
+	folded string
+}
+
+// Waits tells whether the call has no result.
+func (c *Call) Waits() bool { return c.Result == 0 && !c.Answered && c.folded == "" }
+
+// thoughts tells distinct thoughts apart.
+type thoughts struct {
+	known map[string]bool
+	bytes int
+}
+
+// add adds a thought, and tells whether it is new.
+func (t *thoughts) add(thought string) bool {
+	if thought == "" || t.known[thought] {
+		return false
+	}
+	if t.known == nil {
+		t.known = make(map[string]bool)
+	}
+	t.known[thought] = true
+	t.bytes += len(thought)
+	return true
+}
+
+// First is the position of the group's first entry.
+func (g *Group) First() uint64 { return g.Members[0].Entry.Position }
+
+func (g *Group) add(e session.Entry, u Use) { g.Members = append(g.Members, Member{e, u}) }
+
+// Steps tells whether the group is one turn of steps alone.
+func (g *Group) Steps() bool { return g != nil && len(g.Turns) == 1 && g.Turns[0].Said == nil }
+
+// takes tells whether a turn of steps alone has room for one more.
+func (t *Turn) takes(thought string) bool {
+	return len(t.Calls) < session.MaxToolCalls &&
+		(t.thoughts.known[thought] || t.thoughts.bytes+len(thought) <= maxThoughtBytes)
+}
+
+// Asks returns the turn that asks for calls, the last of the group's, or nil.
+func (g *Group) Asks() *Turn {
+	if g == nil {
+		return nil
+	}
+	for _, t := range slices.Backward(g.Turns) {
+		if t.Said != nil && len(t.Calls) > 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// waiting returns the call that awaits a result under id, or nil.
+func (t *Turn) waiting(id string) *Call {
+	if t == nil || id == "" {
+		return nil
+	}
+	for i := range t.Calls {
+		if c := &t.Calls[i]; c.ID == id && c.Waits() {
+			return c
+		}
+	}
+	return nil
+}
+
+// has tells whether the turn has a call with an id.
+func (t *Turn) has(id string) bool {
+	return slices.ContainsFunc(t.Calls, func(c Call) bool { return c.ID == id })
+}
+
+// EntryAt is the entry of the group at a position.
+func (g *Group) EntryAt(position uint64) session.Entry {
+	for i := range g.Members {
+		if g.Members[i].Entry.Position == position {
+			return g.Members[i].Entry
+		}
+	}
+	return session.Entry{}
+}
+
+// Pinned tells whether something in the group is pinned.
+func (g *Group) Pinned() bool {
+	return slices.ContainsFunc(g.Members, func(m Member) bool {
+		return m.Entry.Step != nil && m.Entry.Step.Pinned || m.Entry.Message != nil && m.Entry.Message.Pinned
+	})
+}
+
+// Answers tells whether the model said something in the group.
+func (g *Group) Answers() bool {
+	return slices.ContainsFunc(g.Members, func(m Member) bool {
+		return m.Entry.Step != nil || m.Entry.Message.Role == session.Assistant
+	})
+}
+
+// Begins tells whether a turn of the user begins with the group: a message that is
+// not only what tools gave.
+func (g *Group) Begins() bool {
+	return slices.ContainsFunc(g.Members, func(m Member) bool {
+		return m.Use == Spoken && m.Entry.Message != nil && m.Entry.Message.Role == session.User
+	})
+}
+
+// Instructs tells whether the group is an instruction.
+func (g *Group) Instructs() bool {
+	m := g.Members[0].Entry.Message
+	return m != nil && (m.Role == session.System || m.Role == session.Developer)
+}
+
+// UseOf is what the entry at a position is to the group.
+func (g *Group) UseOf(position uint64) Use {
+	for i := range g.Members {
+		if g.Members[i].Entry.Position == position {
+			return g.Members[i].Use
+		}
+	}
+	return Spoken
+}
+
+// Copied is the group with turns of its own.
+func (g *Group) Copied() *Group {
+	own := *g
+	own.Turns = make([]*Turn, len(g.Turns))
+	for i, t := range g.Turns {
+		turn := *t
+		turn.Calls = slices.Clone(t.Calls)
+		own.Turns[i] = &turn
+	}
+	return &own
+}
+
+// Lost is how many calls of a group have no result and wait for none.
+func (g *Group) Lost() int {
+	n := 0
+	for _, t := range g.Turns {
+		for i := range t.Calls {
+			if !g.Open && t.Calls[i].Waits() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Stays tells whether a group is never shown as lines: it is pinned, or somebody
+// says something in it that no tool gave.
+func (g *Group) Stays() bool {
+	return slices.ContainsFunc(g.Members, func(m Member) bool {
+		if m.Entry.Step != nil {
+			return m.Entry.Step.Pinned
+		}
+		said := m.Entry.Message
+		return said.Pinned || m.Use == Spoken && said.Role != session.Assistant
+	})
+}
