@@ -66,7 +66,10 @@ async def test_tools_say_their_level_and_the_need_of_approval(
     await live.attach()
     listed = {tool.name: (tool.level, tool.requires_approval) for tool in await other.tools.list()}
     assert (listed["disk:quiet"], listed["disk:wipe"]) == ((2, False), (1, True))
-    prompt = await other.context.assemble(goal="g")
+    plain = await other.context.assemble(goal="g")
+    assert not any(tool.name.startswith("disk:") for tool in plain.tools)
+    named = loombridge.PromptSettings(tools=loombridge.ToolSelection(names=["disk:w*"]))
+    prompt = await other.context.assemble(goal="g", settings=named)
     offered = {tool.name for tool in prompt.tools}
     assert "disk:wipe" in offered
     assert "disk:quiet" not in offered

@@ -226,7 +226,8 @@ async def test_refused_calls(live: loombridge.Client) -> None:
     )
     assert recorded.step.refused
     assert recorded.observation == "ls: refused: no such tool here"
-    prompt = await live.context.assemble(max_tokens=60_000)
+    history = loombridge.PromptSettings(sources=loombridge.SourceSettings(exclude=["errors"]))
+    prompt = await live.context.assemble(max_tokens=60_000, settings=history)
     assert sum(m.content.count("no such tool here") for m in prompt.messages) == 1
 
 
