@@ -3,9 +3,12 @@ package assemble
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
@@ -55,18 +58,18 @@ const maxRefs = 64
 
 // sections are the account of all sections: those that stand in the prompt, in its
 // order, then those that do not.
-func (t *task) sections(b *builder) []Section {
+func (t *task) sections(b *render.Builder) []Section {
 	pieces := make(map[string]*inject.Piece, len(t.prepared.Pieces))
 	for i := range t.prepared.Pieces {
 		pieces[t.prepared.Pieces[i].Name] = &t.prepared.Pieces[i]
 	}
 	var out []Section
-	for _, name := range b.order {
+	for _, name := range b.Order {
 		p := pieces[name]
 		delete(pieces, name)
-		s := t.section(name, p, b.parts[name])
-		if shared := t.prompt.SharedCap(); shared > 0 && name == settings.ToolList && s.Tokens > 0 && b.parts[settings.System]+s.Tokens > shared {
-			s.Reason = fmt.Sprintf("system prompt and tools take %d tokens, over their %d", b.parts[settings.System]+s.Tokens, shared)
+		s := t.section(name, p, b.Parts[name])
+		if shared := t.prompt.SharedCap(); shared > 0 && name == settings.ToolList && s.Tokens > 0 && b.Parts[settings.System]+s.Tokens > shared {
+			s.Reason = fmt.Sprintf("system prompt and tools take %d tokens, over their %d", b.Parts[settings.System]+s.Tokens, shared)
 		}
 		if s.Tokens > 0 || s.Outcome == LeftOut {
 			out = append(out, s)
@@ -126,4 +129,25 @@ func (t *task) sequences() []gather.Sequence {
 		out = append(out, gather.Sequence{Source: "session", Number: t.moment.sequence})
 	}
 	return append(out, t.gathered.Sequences...)
+}
+
+// marks plans the cache marks of a prompt that begins with shared of the one before.
+func (t *task) marks(b *render.Builder, shared render.End, last lastPrompt) []provider.Mark {
+	return provider.Plan(provider.Layout{
+		Tools: b.Edges.Tools, Stable: b.Edges.Stable, Session: b.Edges.Session, Folds: b.Edges.Folds, History: b.Edges.History,
+		Shared: provider.Edge{Blocks: shared.Blocks, Tokens: shared.Tokens}, Before: last.marks,
+		Minimum:    t.a.counter.Model(t.r.Model).CacheMinimum,
+		StableHour: t.prompt.Cache.StableTTL >= time.Hour,
+	})
+}
+
+// expectedHit is how many tokens the provider should read from its cache.
+func expectedHit(marks []provider.Mark) int {
+	n := 0
+	for _, m := range marks {
+		if m.ExpectedHit {
+			n = m.Tokens
+		}
+	}
+	return n
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -15,7 +16,7 @@ import (
 
 // draft is a prompt that may yet be refused.
 type draft struct {
-	b *builder
+	b *render.Builder
 	// folds stand in it; made are those of them that are not stored yet, and
 	// batch says why.
 	folds, made []history.Fold
@@ -70,10 +71,10 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 			s.firm = true
 		}
 		last = d
-		limit = min(fixed.soft, limit-1, d.b.total.Tokens-max(over, 1)-t.joining(s))
+		limit = min(fixed.soft, limit-1, d.b.Total.Tokens-max(over, 1)-t.joining(s))
 	}
 	if fits == nil {
-		return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: last.b.parts[settings.History]})
+		return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: last.b.Parts[settings.History]})
 	}
 	return fits, nil
 }
@@ -92,8 +93,8 @@ func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*d
 	if err != nil {
 		return nil, err
 	}
-	d.b = newBuilder(t.a.counter, t.r, t.tools)
-	if err := d.b.render(ctx, &t.frame, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
+	d.b = render.NewBuilder(t.a.counter, t.r.job(), t.tools.Tools)
+	if err := d.b.Render(ctx, &t.frame, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
 		return nil, err
 	}
 	t.predict(d)
@@ -112,12 +113,12 @@ func (t *task) joining(s *source) int {
 // query is the newest message of the user, if the log ends with it and the prompt's last
 // message begins with it.
 func (t *task) query(s *source) *session.Message {
-	if len(s.groups) == 0 || !t.frame.TakesQuery() || merges(t.r.Format) {
+	if len(s.groups) == 0 || !t.frame.TakesQuery() || render.Merges(t.r.Format) {
 		return nil
 	}
 	members := s.groups[len(s.groups)-1].Members
 	last := &members[len(members)-1]
-	if it := (pairing.Item{Message: deref(last.Entry.Message)}); last.Use == pairing.Spoken && asks(&it) {
+	if it := (pairing.Item{Message: deref(last.Entry.Message)}); last.Use == pairing.Spoken && it.Asks() {
 		return last.Entry.Message
 	}
 	return nil
@@ -138,7 +139,7 @@ func (t *task) joined(s *source) int {
 	}
 	size := func(messages []layout.Message) (n int) {
 		for i := range messages {
-			c, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(messages[i].Message)))
+			c, err := render.CountMessage(t.a.counter, t.r.Model, render.Counted(t.r.Format.Renamed(messages[i].Message)))
 			if err != nil {
 				return 0
 			}

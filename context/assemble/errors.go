@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
@@ -13,17 +14,12 @@ var (
 	// ErrOverflow: the prompt does not fit its budget.
 	ErrOverflow = errors.New("assemble: prompt exceeds its budget")
 	// ErrTooLarge: the prompt has more bytes than are taken.
-	ErrTooLarge = errors.New("assemble: prompt too large")
+	ErrTooLarge = render.ErrTooLarge
 	// ErrInvalid: the request is malformed.
 	ErrInvalid = errors.New("assemble: invalid request")
 	// ErrPromptUnknown: usage was reported for a prompt that is not known.
 	ErrPromptUnknown = errors.New("assemble: unknown prompt")
 )
-
-// tooLarge says what has more bytes than are taken.
-func tooLarge(what string, limit int) error {
-	return fmt.Errorf("%w: %s more than %d bytes", ErrTooLarge, what, limit)
-}
 
 // OverflowError says by how much a prompt is over its budget, and what takes
 // most of it. It is an ErrOverflow.

@@ -78,7 +78,7 @@ func (f *faded) items(l decay.Layout) ([]pairing.Item, error) {
 	var out []pairing.Item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			out = append(out, pairing.Item{Label: labelSummary, Message: session.Message{Role: session.User, Content: shown.Text}, Tokens: shown.Tokens})
+			out = append(out, pairing.Item{Label: pairing.LabelSummary, Message: session.Message{Role: session.User, Content: shown.Text}, Tokens: shown.Tokens})
 			continue
 		}
 		items, err := f.show(shown)
@@ -89,9 +89,6 @@ func (f *faded) items(l decay.Layout) ([]pairing.Item, error) {
 	}
 	return out, nil
 }
-
-// labelSummary is the label of the summary of the oldest messages.
-const labelSummary = "summary"
 
 // show are the messages of a unit.
 func (f *faded) show(shown decay.Shown) ([]pairing.Item, error) {
@@ -144,7 +141,7 @@ func (f *faded) overflow(l decay.Layout, budget int) error {
 			e.Fixed += shown.Tokens
 		}
 		if shown.Tokens > e.LargestTokens {
-			e.Largest, e.LargestTokens = labelSummary, shown.Tokens
+			e.Largest, e.LargestTokens = pairing.LabelSummary, shown.Tokens
 			if shown.Text == "" {
 				e.Largest = f.groups[shown.Unit].Turns[0].Label
 			}
@@ -360,7 +357,7 @@ func (r *reading) folded(g *pairing.Group, turn int, full []pairing.Item) []pair
 		lines[i] = decay.CallLine(turn, calledAs(a), r.outcome(a))
 	}
 	if len(lines) > 0 {
-		out = append(out, pairing.Item{Label: partSteps, Message: session.Message{Role: session.User, Content: strings.Join(lines, "\n")}})
+		out = append(out, pairing.Item{Label: pairing.LabelSteps, Message: session.Message{Role: session.User, Content: strings.Join(lines, "\n")}})
 	}
 	return out
 }

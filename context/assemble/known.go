@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -40,7 +41,7 @@ type known struct {
 	// meters has one for each agent, so that none spoils another's ratio.
 	meters *cache.LRU[kv.Scope, *tokens.Meter]
 	sets   *cache.LRU[[sha256.Size]byte, toolset]
-	trails *cache.LRU[sessionKey, *trail]
+	trails *cache.LRU[sessionKey, *render.Trail]
 	// briefs are calls in messages by the rules for steps.
 	briefs *cache.LRU[[sha256.Size]byte, step.Step]
 	// ends are what the ends of sessions' logs said.
@@ -64,7 +65,7 @@ type sessionKey struct {
 type lastPrompt struct {
 	// places are the ends of its tools and messages, head how many of them stand
 	// before the history.
-	places []messageEnd
+	places []render.End
 	head   int
 	// settled is what it had before its goal with nothing folded.
 	settled int
@@ -94,7 +95,7 @@ func newKnown(models *tokens.Models) *known {
 		sessions: cache.NewLRU[sessionKey, lastPrompt](maxSessions),
 		meters:   cache.NewLRU[kv.Scope, *tokens.Meter](maxAgents),
 		sets:     cache.NewLRU[[sha256.Size]byte, toolset](maxToolsets),
-		trails:   cache.NewLRU[sessionKey, *trail](maxTrails),
+		trails:   cache.NewLRU[sessionKey, *render.Trail](render.MaxTrails),
 		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
 		ends:     cache.NewLRU[sessionKey, recent](maxSessions),
 		texts:    cache.NewLRU[sessionKey, lastTexts](maxTexts),
@@ -158,14 +159,14 @@ func (k *known) keepUnit(key partKey, u fadedUnit) {
 
 // trail returns what the session's last prompt began with, nil where it is not
 // known.
-func (k *known) trail(scope kv.Scope, session string) *trail {
+func (k *known) trail(scope kv.Scope, session string) *render.Trail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, _ := k.trails.Get(sessionKey{scope, session})
 	return t
 }
 
-func (k *known) leave(scope kv.Scope, session string, t *trail) {
+func (k *known) leave(scope kv.Scope, session string, t *render.Trail) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.trails.Put(sessionKey{scope, session}, t, 1)
@@ -259,7 +260,7 @@ func (p lastPrompt) tokens() int {
 	if len(p.places) == 0 {
 		return 0
 	}
-	return p.places[len(p.places)-1].tokens
+	return p.places[len(p.places)-1].Tokens
 }
 
 // asked returns how often a session asked for what had been folded away.

@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
+	"math"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // fixed is what a prompt has beside its history, and how much there may be of
@@ -89,11 +92,11 @@ func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 	if !believed(f.anchor) {
 		f.anchor = tokens.Anchor{}
 	}
-	b := newBuilder(t.a.counter, t.r, t.tools)
-	if err := b.render(ctx, &t.frame, nil, nil); err != nil {
+	b := render.NewBuilder(t.a.counter, t.r.job(), t.tools.Tools)
+	if err := b.Render(ctx, &t.frame, nil, nil); err != nil {
 		return f, err
 	}
-	f.parts, f.order = b.parts, b.order
+	f.parts, f.order = b.Parts, b.Order
 	f.hard, f.soft = t.limits(f.anchor)
 	return f, nil
 }
@@ -129,13 +132,13 @@ func (t *task) meter() *tokens.Meter {
 // provider counted last, if it begins with that one.
 func (t *task) predict(d *draft) {
 	b := d.b
-	d.asked = tokens.Prompt{Model: t.r.Model, ID: t.promptID(d), Local: b.total, Added: b.total.Tokens}
-	if at := b.endOf(d.last); at >= 0 {
+	d.asked = tokens.Prompt{Model: t.r.Model, ID: t.promptID(d), Local: b.Total, Added: b.Total.Tokens}
+	if at := b.EndOf(d.last); at >= 0 {
 		d.asked.Base = d.last.ID
 		d.asked.Added -= d.last.Local
 		recorded := 0
-		if at = b.answerAt(at); at > 0 {
-			recorded = b.places[at].tokens - b.places[at-1].tokens
+		if at = b.AnswerAt(at); at > 0 {
+			recorded = b.Places[at].Tokens - b.Places[at-1].Tokens
 		}
 		if recorded > 0 && answers(d.last, recorded) {
 			// It is the answer, which the anchor counts.
@@ -147,41 +150,110 @@ func (t *task) predict(d *draft) {
 	d.predicted = t.meter().Predict(d.asked, d.last)
 }
 
-// answerAt is the place of the answer to the prompt that ended at a place, or 0: right
-// behind it, or behind the message that was answered.
-func (b *builder) answerAt(at int) int {
-	for i := at + 1; i < min(at+3, len(b.places)); i++ {
-		if b.roles[i] == session.Assistant {
-			return i
-		}
-	}
-	return 0
-}
-
-// endOf returns the place up to which the prompt is the anchored one, or -1.
-func (b *builder) endOf(a tokens.Anchor) int {
-	prefix, _, ok := strings.Cut(a.ID, "-")
-	if !ok || a.Model != b.request.Model {
-		return -1
-	}
-	var sum prefixSum
-	if len(prefix) != hex.EncodedLen(len(sum)) {
-		return -1
-	}
-	if _, err := hex.Decode(sum[:], []byte(prefix)); err != nil {
-		return -1
-	}
-	for i := len(b.places) - 1; i >= 0; i-- {
-		if b.places[i].sum == sum {
-			return i
-		}
-	}
-	return -1
-}
-
 // promptID names a prompt by everything that the next one begins with, and by the rest.
 func (t *task) promptID(d *draft) string {
-	all := d.b.places[len(d.b.places)-1].sum
+	all := d.b.Places[len(d.b.Places)-1].Sum
 	rest := sha256.Sum256(append([]byte(t.r.Model+"\x00"), all[:]...))
-	return d.b.settled.sum.String() + "-" + hex.EncodeToString(rest[:4])
+	return d.b.Settled.Sum.String() + "-" + hex.EncodeToString(rest[:4])
+}
+
+// UsageReport is what a provider counted for a prompt.
+type UsageReport struct {
+	// Scope is whose session it is.
+	Scope kv.Scope
+	// SessionID is the session; empty is the default session.
+	SessionID string
+	// PromptID is that of the prompt's receipt.
+	PromptID string
+	// Usage is what was counted; its Prompt is positive.
+	Usage tokens.Usage
+	// Cached is the part of the prompt that the provider read from its cache.
+	Cached int
+}
+
+// UsageLearned is what a report taught.
+type UsageLearned struct {
+	// Counted is what the prompt had been said to take.
+	Counted int
+	// Ratio is how many tokens the provider counted for each one that is counted
+	// here.
+	Ratio float64
+	// Missed is how many tokens should have come from the provider's cache and
+	// did not.
+	Missed int
+}
+
+// ReportUsage learns from what a provider counted: the session's next prompts
+// are predicted from it, also after a restart. A second report for a prompt
+// corrects the first. One that can't be of the prompt, because it is many times
+// as large or small, teaches nothing. ErrPromptUnknown is for a prompt that is not one of the
+// last of its session, or that a restart has forgotten; a malformed report is an
+// *invalid.Error.
+func (a *Assembler) ReportUsage(ctx context.Context, r UsageReport) (UsageLearned, error) {
+	if err := r.check(); err != nil {
+		return UsageLearned{}, err
+	}
+	session := sessionOf(r.SessionID)
+	sent, ok := a.known.report(r.Scope, session, r.PromptID, r.Usage)
+	if !ok {
+		return UsageLearned{}, fmt.Errorf("%w: %q", ErrPromptUnknown, r.PromptID)
+	}
+	if err := a.learn(ctx, r.Scope, session, sent, r.Usage); err != nil {
+		return UsageLearned{}, err
+	}
+	ratio := float64(r.Usage.Prompt) / float64(max(sent.asked.Local.Tokens, 1))
+	return UsageLearned{
+		Counted: sent.predicted,
+		Ratio:   ratio,
+		Missed:  max(int(math.Round(float64(sent.stable)*ratio))-r.Cached, 0),
+	}, nil
+}
+
+// learn makes reported usage the session's anchor, unless that is of a newer
+// prompt. Only the first report of a prompt changes the agent's ratio.
+func (a *Assembler) learn(ctx context.Context, scope kv.Scope, session string, sent sentPrompt, u tokens.Usage) error {
+	anchor := sent.anchor(u)
+	if !believed(anchor) {
+		return nil
+	}
+	if sent.usage == (tokens.Usage{}) {
+		anchor = a.known.meter(scope).Report(sent.asked, sent.last, u)
+	}
+	if sent.outdated {
+		return nil
+	}
+	if err := a.log.SaveAnchor(ctx, scope, session, anchor); err != nil {
+		return fmt.Errorf("assemble: save anchor: %w", err)
+	}
+	return nil
+}
+
+// check returns an *invalid.Error for a malformed report.
+func (r UsageReport) check() error {
+	switch {
+	case r.PromptID == "":
+		return invalid.Field(ErrInvalid, "prompt_id", "is required")
+	case r.Usage.Prompt <= 0:
+		return invalid.Field(ErrInvalid, "prompt_tokens", "must be positive")
+	case r.Usage.Completion < 0:
+		return invalid.Field(ErrInvalid, "completion_tokens", "must not be negative")
+	case r.Usage.Reasoning < 0:
+		return invalid.Field(ErrInvalid, "reasoning_tokens", "must not be negative")
+	case r.Cached < 0:
+		return invalid.Field(ErrInvalid, "cached_tokens", "must not be negative")
+	}
+	return nil
+}
+
+// CountMessages counts messages as a request to the model holds them. Those that
+// Log.AppendMessages would refuse are an *invalid.Error.
+func (a *Assembler) CountMessages(model string, messages []session.Message) (tokens.Count, error) {
+	if err := session.CheckMessages(messages); err != nil {
+		return tokens.Count{}, err
+	}
+	all := make([]tokens.Message, len(messages))
+	for i, m := range messages {
+		all[i] = render.Counted(m)
+	}
+	return a.counter.Messages(model, all)
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// partSteps is what a preset makes of steps, for people.
-const partSteps = "steps"
-
 // preset returns a preset by its name, with the lines that the options give.
 func (a *Assembler) preset(name string) history.Preset {
 	p, _ := a.presets(name)
@@ -90,7 +87,7 @@ func (p *presented) items(l history.Layout) ([]pairing.Item, error) {
 	var out []pairing.Item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			out = append(out, pairing.Item{Label: partSteps, Message: session.Message{Role: session.User, Content: shown.Text}, Tokens: shown.Tokens})
+			out = append(out, pairing.Item{Label: pairing.LabelSteps, Message: session.Message{Role: session.User, Content: shown.Text}, Tokens: shown.Tokens})
 			continue
 		}
 		items, err := p.form(p.groups[shown.Part], shown.Form)
@@ -121,7 +118,7 @@ func (p *presented) overflow(l history.Layout, budget int) error {
 		}
 	}
 	if steps > e.LargestTokens {
-		e.Largest, e.LargestTokens = partSteps, steps
+		e.Largest, e.LargestTokens = pairing.LabelSteps, steps
 	}
 	return e
 }

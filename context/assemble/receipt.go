@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -91,30 +92,48 @@ type Batch struct {
 	SummaryProblem string
 }
 
+// job is what the prompt of a request is written for.
+func (r *Request) job() render.Job {
+	return render.Job{Format: r.Format, Model: r.Model, System: r.System, Goal: r.Goal, MaxTokens: r.MaxTokens, MaxBytes: r.MaxBytes}
+}
+
+// promptOf is what was written as a prompt without a receipt.
+func promptOf(w *render.Written) Prompt {
+	p := Prompt{
+		Messages: w.Messages, ToolsJSON: w.ToolsJSON, OpenAIChatJSON: w.ChatJSON, Body: w.Body,
+		Marks: w.Marks, Tokens: w.Tokens, PrefixSHA256: w.Prefix,
+	}
+	for _, s := range w.Parts {
+		p.Parts = append(p.Parts, Part{Name: s.Section, Tokens: s.Tokens})
+	}
+	return p
+}
+
 // finish returns the prompt with its receipt, and remembers it.
 func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) {
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
-	now := lastPrompt{places: d.b.places, head: d.b.head, settled: d.b.settled.tokens + d.saved}
+	now := lastPrompt{places: d.b.Places, head: d.b.Head, settled: d.b.Settled.Tokens + d.saved}
 	stable := now.shared(last)
 	now.marks = t.marks(d.b, stable, last)
-	p, err := d.b.prompt(now.marks)
+	text, err := d.b.Finish(now.marks)
 	if err != nil {
 		return Prompt{}, err
 	}
-	settled := d.b.settled
+	p := promptOf(&text)
+	settled := d.b.Settled
 	p.Tokens = d.predicted.Count
 	r := Receipt{
 		PromptID: d.asked.ID, Policy: t.name, Folds: d.folds, Batch: t.folded.plus(d.batch),
-		SettledTokens:    settled.tokens,
-		AppendOnlyTokens: d.b.total.Tokens + d.saved,
+		SettledTokens:    settled.Tokens,
+		AppendOnlyTokens: d.b.Total.Tokens + d.saved,
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
 		ReserveTokens:    d.predicted.Reserve,
 		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
 	now.pressure = r.Pressure
 	r.ExpectedCached = expectedHit(now.marks)
-	r.StableTokens, r.StableBytes = stable.tokens, stable.bytes
-	r.Cost = t.cost(d.b.total.Tokens, stable.tokens)
+	r.StableTokens, r.StableBytes = stable.Tokens, stable.Bytes
+	r.Cost = t.cost(d.b.Total.Tokens, stable.Tokens)
 	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
 	r.Difference = t.difference(d.b, last)
 	asks := t.asks(ctx, s)
@@ -123,12 +142,12 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 	t.record(ctx, s, d, &p, asks, now.marks)
 	if !t.r.DryRun {
 		t.gathered.Rendered()
-		texts, size := d.b.texts()
+		texts, size := sentTexts(d.b)
 		t.a.known.keepTexts(t.r.Scope, sessionOf(t.r.SessionID), texts, size)
 		t.a.known.ask(t.r.Scope, sessionOf(t.r.SessionID), asks)
-		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.trail.with(t.r.Model, d.folds))
+		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.Trail.With(t.r.Model, d.folds))
 		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{
-			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.tokens,
+			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.Tokens,
 		})
 	}
 	return p, nil
@@ -158,10 +177,10 @@ func finite(f float64) float64 {
 }
 
 // shared is the end of what both prompts begin with.
-func (p lastPrompt) shared(last lastPrompt) messageEnd {
-	end := messageEnd{}
+func (p lastPrompt) shared(last lastPrompt) render.End {
+	end := render.End{}
 	for i := range min(len(p.places), len(last.places)) {
-		if p.places[i].sum != last.places[i].sum {
+		if p.places[i].Sum != last.places[i].Sum {
 			break
 		}
 		end = p.places[i]
@@ -173,7 +192,7 @@ func (p lastPrompt) shared(last lastPrompt) messageEnd {
 // was ever folded: all that stood before its goal, unless tools or system
 // differ.
 func (p lastPrompt) appended(last lastPrompt) int {
-	if p.head != last.head || len(last.places) < last.head || p.places[p.head-1].sum != last.places[p.head-1].sum {
+	if p.head != last.head || len(last.places) < last.head || p.places[p.head-1].Sum != last.places[p.head-1].Sum {
 		return 0
 	}
 	return min(p.settled, last.settled)

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -40,13 +41,13 @@ func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked
 		Tokens: p.Tokens.Tokens, Counter: p.Tokens.Counter, Certainty: certaintyOf(p.Tokens),
 		Prefix: p.PrefixSHA256, Extra: extra, Sum: sumOf(d.b, p),
 	}
-	if len(d.b.tools.counted) > 0 {
-		r.Tools = d.b.tools.json
+	if len(d.b.Tools.Counted) > 0 {
+		r.Tools = d.b.Tools.JSON
 	}
 	for _, part := range p.Parts {
 		r.Sizes = append(r.Sizes, past.Size{Section: part.Name, Tokens: part.Tokens})
 	}
-	_ = t.a.past.Save(ctx, t.r.Scope, sessionOf(t.r.SessionID), r, d.b.recorded(s))
+	_ = t.a.past.Save(ctx, t.r.Scope, sessionOf(t.r.SessionID), r, recorded(d.b, s))
 }
 
 // certaintyOf is how certain a count is.
@@ -68,28 +69,28 @@ const (
 )
 
 // sumOf is the hash of a prompt: of its body, or of the layout of a neutral one.
-func sumOf(b *builder, p *Prompt) (sum [32]byte) {
+func sumOf(b *render.Builder, p *Prompt) (sum [32]byte) {
 	if len(p.Body) > 0 {
 		return sha256.Sum256(p.Body)
 	}
-	b.hash.Sum(sum[:0])
+	b.Hash.Sum(sum[:0])
 	return sum
 }
 
 // recorded are the messages of a prompt as a record has them.
-func (b *builder) recorded(s *source) []past.Message {
+func recorded(b *render.Builder, s *source) []past.Message {
 	places := s.places()
-	out := make([]past.Message, len(b.messages))
-	for i := range b.messages {
-		m, o := &out[i], &b.origins[i]
-		m.Message, m.Batch, m.First = b.messages[i], o.Batch, o.First
+	out := make([]past.Message, len(b.Messages))
+	for i := range b.Messages {
+		m, o := &out[i], &b.Origins[i]
+		m.Message, m.Batch, m.First = b.Messages[i], o.Batch, o.First
 		for k := range o.Pieces {
 			m.Pieces = append(m.Pieces, past.Piece{Section: o.Pieces[k].Section, Bytes: len(o.Pieces[k].Text)})
 		}
 		if o.Said == nil && o.Result > 0 {
 			o.Said = places.messages[o.Result]
 		}
-		if o.Said != nil && len(o.Pieces) == 0 && sameMessage(o.Said, &m.Message) {
+		if o.Said != nil && len(o.Pieces) == 0 && render.SameMessage(o.Said, &m.Message) {
 			m.From = places.positions[o.Said]
 		}
 	}
@@ -131,14 +132,14 @@ type lastTexts struct {
 	origins  []pairing.Origin
 }
 
-// texts are the messages that were written, and what they take in memory.
-func (b *builder) texts() (texts lastTexts, bytes int) {
+// sentTexts are the messages that were written, and what they take in memory.
+func sentTexts(b *render.Builder) (texts lastTexts, bytes int) {
 	const perMessage = 300
 	var tools []byte
-	if len(b.tools.counted) > 0 {
-		tools = b.tools.json
+	if len(b.Tools.Counted) > 0 {
+		tools = b.Tools.JSON
 	}
-	return lastTexts{b.request.Format, tools, b.messages, b.origins}, b.text + len(tools) + perMessage*len(b.messages)
+	return lastTexts{b.Request.Format, tools, b.Messages, b.Origins}, b.Text + len(tools) + perMessage*len(b.Messages)
 }
 
 // headOf is what stands before the messages of a prompt with tools.
@@ -152,22 +153,22 @@ func headOf(tools []byte) []byte {
 
 // difference is where a prompt first differs from the session's prompt before; nil where
 // that is not known any more.
-func (t *task) difference(b *builder, last lastPrompt) *past.Difference {
+func (t *task) difference(b *render.Builder, last lastPrompt) *past.Difference {
 	before, ok := t.a.known.lastTexts(t.r.Scope, sessionOf(t.r.SessionID))
 	if !ok || len(last.places) == 0 || len(before.messages) != len(last.places)-1 {
 		return nil
 	}
-	now, _ := b.texts()
-	if last.places[0].sum != b.places[0].sum {
+	now, _ := sentTexts(b)
+	if last.places[0].Sum != b.Places[0].Sum {
 		d := past.Compare(&past.Layout{Head: headOf(before.tools)}, &past.Layout{Head: headOf(now.tools), Tools: settings.ToolList})
 		return &d
 	}
-	for i := 1; i < max(len(last.places), len(b.places)); i++ {
-		if i < len(last.places) && i < len(b.places) && last.places[i].sum == b.places[i].sum {
+	for i := 1; i < max(len(last.places), len(b.Places)); i++ {
+		if i < len(last.places) && i < len(b.Places) && last.places[i].Sum == b.Places[i].Sum {
 			continue
 		}
 		d := past.Compare(before.layout(i-1), now.layout(i-1))
-		d.Message, d.Byte = i-1, d.Byte+b.places[min(i, len(b.places))-1].bytes
+		d.Message, d.Byte = i-1, d.Byte+b.Places[min(i, len(b.Places))-1].Bytes
 		return &d
 	}
 	return &past.Difference{}

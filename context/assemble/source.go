@@ -5,9 +5,11 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // Limits of the text of entries that is held in memory.
@@ -90,7 +92,7 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 func (t *task) recounted(folds []history.Fold) []history.Fold {
 	last := t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))
 	for i := range folds {
-		size, known := last.size(t.r.Model, i, folds[i].Text)
+		size, known := last.Size(t.r.Model, i, folds[i].Text)
 		if !known {
 			size = t.count(folds[i].Text) + t.options.MessageTokens
 		}
@@ -177,7 +179,7 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 	if e.Step != nil {
 		v.all += stepBytes(e.Step)
 	} else {
-		n := textBytes(*e.Message)
+		n := render.TextBytes(*e.Message)
 		v.all += n
 		if e.Message.Role.Stays() && !e.Message.Observation {
 			v.fixed += n
@@ -185,9 +187,9 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 	}
 	switch {
 	case maxBytes > 0 && v.fixed > maxBytes:
-		return tooLarge("what is never folded has", maxBytes)
+		return render.TooLarge("what is never folded has", maxBytes)
 	case v.all > maxReadBytes:
-		return tooLarge("what is not folded yet has", maxReadBytes)
+		return render.TooLarge("what is not folded yet has", maxReadBytes)
 	}
 	return nil
 }
@@ -202,7 +204,7 @@ func stepBytes(s *step.Step) int {
 func (t *task) weigh(g *pairing.Group, entries []history.Entry) error {
 	left := 0
 	for _, it := range g.Items(func(uint64) string { return "" }) {
-		n, err := countMessage(t.a.counter, t.r.Model, counted(t.r.Format.Renamed(it.Message)))
+		n, err := render.CountMessage(t.a.counter, t.r.Model, render.Counted(t.r.Format.Renamed(it.Message)))
 		if err != nil {
 			return fmt.Errorf("assemble: count %s: %w", it.Label, err)
 		}
@@ -233,4 +235,47 @@ func (t *task) originals(ctx context.Context) func(first, last uint64) ([]histor
 		}
 		return entries, nil
 	}
+}
+
+// Snapshots is an engine that can be read as of one moment.
+type Snapshots interface {
+	kv.Reader
+	Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error)
+}
+
+// moment is what one prompt is read from: a snapshot, so that its parts belong together,
+// or the engine itself where a snapshot would be too old before the prompt is done.
+type moment struct {
+	log  Log
+	view kv.Reader
+	// sequence is that of the agent's log; 0 where there is no snapshot.
+	sequence uint64
+	close    func()
+}
+
+// now opens the present moment. live reads from the engine itself.
+func (a *Assembler) now(ctx context.Context, scope kv.Scope, live bool) (moment, error) {
+	log, ok := a.log.(*session.Log)
+	if a.engine == nil || !ok || live {
+		return moment{log: a.log, view: a.engine, close: func() {}}, nil
+	}
+	view, err := a.engine.Snapshot(ctx, log.Ref(scope))
+	if err != nil {
+		return moment{}, fmt.Errorf("assemble: open a snapshot: %w", err)
+	}
+	return moment{
+		log: log.At(view), view: view, sequence: view.Sequences()[0],
+		close: func() { _ = view.Close() }, // nothing was written to it
+	}, nil
+}
+
+// renew reads on from the present moment, because the task itself wrote to the log.
+func (t *task) renew(ctx context.Context) error {
+	m, err := t.a.now(ctx, t.r.Scope, t.live)
+	if err != nil {
+		return err
+	}
+	t.moment.close()
+	t.moment = m
+	return nil
 }

@@ -5,17 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -195,7 +194,7 @@ func (t *task) countUntil(ctx context.Context) func(text string) int {
 		err := ctx.Err()
 		var n tokens.Count
 		if err == nil {
-			n, err = countText(t.a.counter, t.r.Model, text)
+			n, err = render.CountText(t.a.counter, t.r.Model, text)
 		}
 		if err != nil {
 			t.err = fmt.Errorf("assemble: count history: %w", err)
@@ -222,47 +221,4 @@ func (a *Assembler) prices(model string, own history.Prices) history.Prices {
 		return history.DefaultPrices()
 	}
 	return history.Prices{Input: 1, CachedInput: price.CacheRead, CacheWrite: price.CacheWrite}
-}
-
-// countText counts a text of any length: one that is too large to count at once
-// in pieces, which makes an estimate of it.
-func countText(counter *tokens.Counter, model, text string) (tokens.Count, error) {
-	if len(text) <= tokens.MaxTextBytes {
-		return counter.Count(model, text)
-	}
-	total, err := counter.Count(model, "")
-	for err == nil && text != "" {
-		at := pieceEnd(text)
-		var n tokens.Count
-		n, err = counter.Count(model, text[:at])
-		total, text = total.Plus(n), text[at:]
-	}
-	total.Exact = false
-	return total, err
-}
-
-// pieceEnd is where the first piece of a text ends: behind a line, or at least a
-// character.
-func pieceEnd(s string) int {
-	if len(s) <= tokens.MaxTextBytes {
-		return len(s)
-	}
-	if at := strings.LastIndexByte(s[:tokens.MaxTextBytes], '\n'); at >= 0 {
-		return at + 1
-	}
-	return len(text.Head(s, tokens.MaxTextBytes))
-}
-
-// countMessage counts a message whose content may have any length.
-func countMessage(counter *tokens.Counter, model string, m tokens.Message) (tokens.Count, error) {
-	if len(m.Content) <= tokens.MaxTextBytes {
-		return counter.Message(model, m)
-	}
-	content, err := countText(counter, model, m.Content)
-	if err != nil {
-		return tokens.Count{}, err
-	}
-	m.Content = ""
-	frame, err := counter.Message(model, m)
-	return frame.Plus(content), err
 }

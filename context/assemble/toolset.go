@@ -5,11 +5,14 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/render"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -18,9 +21,8 @@ import (
 // toolset is the tools of a request in their final order and form. It never
 // changes.
 type toolset struct {
-	json    []byte // the canonical JSON array of the format
-	counted []tokens.Tool
-	count   tokens.Count
+	render.Tools
+
 	// costs are what each takes, by its own name.
 	costs []ToolCost
 }
@@ -39,7 +41,7 @@ func (a *Assembler) toolset(r Request) (toolset, error) {
 	if err != nil {
 		return toolset{}, err
 	}
-	if set.count, err = a.counter.Tools(r.Model, set.counted); err != nil {
+	if set.Count, err = a.counter.Tools(r.Model, set.Counted); err != nil {
 		return toolset{}, fmt.Errorf("assemble: count tools: %w", err)
 	}
 	if err := a.price(r.Model, &set); err != nil {
@@ -52,8 +54,8 @@ func (a *Assembler) toolset(r Request) (toolset, error) {
 // price counts what each tool takes, without what all of them take once.
 func (a *Assembler) price(model string, set *toolset) error {
 	shared := 0
-	for i := range set.counted {
-		n, err := a.counter.Tools(model, set.counted[i:i+1])
+	for i := range set.Counted {
+		n, err := a.counter.Tools(model, set.Counted[i:i+1])
 		if err != nil {
 			return fmt.Errorf("assemble: count tools: %w", err)
 		}
@@ -61,7 +63,7 @@ func (a *Assembler) price(model string, set *toolset) error {
 		shared += n.Tokens
 	}
 	if n := len(set.costs); n > 1 {
-		shared = (shared - set.count.Tokens) / (n - 1)
+		shared = (shared - set.Count.Tokens) / (n - 1)
 		for i := range set.costs {
 			set.costs[i].Tokens -= shared
 		}
@@ -110,9 +112,9 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 		}
 		list = append(list, provider.Tool{Name: name, Description: tool.Description, Schema: schema})
 		set.costs = append(set.costs, ToolCost{Name: tool.Name})
-		set.counted = append(set.counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
+		set.Counted = append(set.Counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
 	}
-	set.json = provider.Tools(format, list)
+	set.JSON = provider.Tools(format, list)
 	return set, nil
 }
 
@@ -145,4 +147,77 @@ func parameters(tool Tool) (map[string]any, error) {
 		return nil, invalidTool("hold %q, whose schema is not a JSON object", tool.Name)
 	}
 	return schema, nil
+}
+
+// Served is a tool that the server runs, or an attached agent.
+type Served struct {
+	Tool
+	// Level is 1 to 3.
+	Level int
+	// AgentID is who runs it; empty for the server's own.
+	AgentID string
+}
+
+// levelsShown are the levels whose tools stand in prompts by default.
+var levelsShown = []int{1}
+
+// offered are the tools of the prompt: those of the served ones that the settings and
+// the active skills choose, and the caller's own, which win.
+func (t *task) offered() []Tool {
+	if t.r.WithoutTools {
+		return nil
+	}
+	own := t.r.Tools
+	if t.a.served == nil {
+		return own
+	}
+	choice := settings.Tools{}
+	if t.prompt.Tools != nil {
+		choice = *t.prompt.Tools
+	}
+	if len(choice.Levels) == 0 {
+		choice.Levels = levelsShown
+	}
+	taken := make(map[string]bool, len(own))
+	for i := range own {
+		name, _ := t.r.Format.ToolName(own[i].Name)
+		taken[name] = true
+	}
+	out := slices.Clone(own)
+	for _, s := range t.a.served(t.r.Scope.Tenant, t.r.Format) {
+		if name, _ := t.r.Format.ToolName(s.Name); !taken[name] && (t.named(s.Name, choice) || !choice.None && s.AgentID == "" && slices.Contains(choice.Levels, s.Level)) {
+			out = append(out, s.Tool)
+		}
+	}
+	return out
+}
+
+// named tells whether the settings, or an active skill, choose a tool by its name.
+func (t *task) named(name string, choice settings.Tools) bool {
+	matches := func(pattern string) bool { return matchesName(pattern, name) }
+	return !choice.None && slices.ContainsFunc(choice.Names, matches) || slices.ContainsFunc(t.skillTools, matches)
+}
+
+// matchesName tells whether a name matches a pattern, in which `*` stands for any
+// number of characters.
+func matchesName(pattern, name string) bool {
+	if pattern == name {
+		return true
+	}
+	// A name of a tool has no slash that a star should stop at.
+	ok, err := path.Match(noSlashes(pattern), noSlashes(name))
+	return ok && err == nil
+}
+
+func noSlashes(s string) string {
+	out := []byte(s)
+	for i := range out {
+		switch out[i] {
+		case '/':
+			out[i] = 1
+		case '?', '[', ']', '\\':
+			out[i] = 2
+		}
+	}
+	return string(out)
 }

@@ -19,8 +19,14 @@ type Item struct {
 	Origin Origin
 }
 
-// LabelFold is the label of folds.
-const LabelFold = "folds"
+// Labels of messages that stand for many entries.
+const (
+	LabelFold = "folds"
+	// LabelSummary is that of the summary of the oldest messages.
+	LabelSummary = "summary"
+	// LabelSteps is that of what a preset makes of steps.
+	LabelSteps = "steps"
+)
 
 // Output returns what a prompt shows of the entry at a position.
 type Output func(position uint64) string
@@ -127,4 +133,10 @@ type Origin struct {
 	// batch and first name the fold that it is; 0 for none.
 	Batch, First uint64
 	Pieces       []layout.Piece
+}
+
+// Asks tells whether the user asks for something in it.
+func (it *Item) Asks() bool {
+	m := &it.Message
+	return m.Role == session.User && !m.Observation && it.Label != LabelFold && it.Label != LabelSummary && it.Label != LabelSteps && !OnlyResults(m)
 }

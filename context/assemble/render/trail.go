@@ -1,4 +1,4 @@
-package assemble
+package render
 
 import (
 	"bytes"
@@ -6,31 +6,32 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
 const (
-	// maxTrails bounds the sessions whose trail is remembered. Its folds are those
+	// MaxTrails bounds the sessions whose trail is remembered. Its folds are those
 	// that the log remembers, too.
-	maxTrails = 256
+	MaxTrails = 256
 	// maxTrailBytes bounds the text of a trail that is no fold.
 	maxTrailBytes = 64 << 10
 )
 
-// trail is what the last prompt of a session had up to its last fold, most of a
+// Trail is what the last prompt of a session had up to its last fold, most of a
 // long one. As long as the next prompt begins with the same messages, it is
 // neither written nor counted again. A trail never changes, and changes no
 // prompt.
-type trail struct {
+type Trail struct {
 	// format is that of the prompt: in another one the same messages are other
 	// bytes, since names are written otherwise.
-	format Format
+	format provider.Format
 	// head is the place where the history begins, messages what follows, and ends
 	// where they end.
-	head     prefixSum
+	head     Sum
 	messages []session.Message
-	ends     []messageEnd
+	ends     []End
 	// hash is that of everything up to the last end. It is only cloned.
 	hash hash.Cloner
 	// sizes are those of the session's folds for a model.
@@ -43,8 +44,8 @@ type foldSize struct {
 	tokens int
 }
 
-// size returns the size of the fold that is made as the i-th of its session.
-func (t *trail) size(model string, i int, text string) (tokens int, ok bool) {
+// Size returns the size of the fold that is made as the i-th of its session.
+func (t *Trail) Size(model string, i int, text string) (tokens int, ok bool) {
 	if t == nil || t.model != model || i >= len(t.sizes) || t.sizes[i].text != text {
 		return 0, false
 	}
@@ -53,20 +54,20 @@ func (t *trail) size(model string, i int, text string) (tokens int, ok bool) {
 
 // begins tells whether a history of a format that begins at head begins with the
 // trail.
-func (t *trail) begins(format Format, head messageEnd, items []pairing.Item) bool {
-	if t == nil || t.format != format || len(t.messages) == 0 || head.sum != t.head || len(items) < len(t.messages) {
+func (t *Trail) begins(format provider.Format, head End, items []pairing.Item) bool {
+	if t == nil || t.format != format || len(t.messages) == 0 || head.Sum != t.head || len(items) < len(t.messages) {
 		return false
 	}
 	for i := range t.messages {
-		if !sameMessage(&t.messages[i], &items[i].Message) {
+		if !SameMessage(&t.messages[i], &items[i].Message) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameMessage tells whether two messages are written the same.
-func sameMessage(a, b *session.Message) bool {
+// SameMessage tells whether two messages are written the same.
+func SameMessage(a, b *session.Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && bytes.Equal(a.BlocksJSON, b.BlocksJSON) && a.Name == b.Name &&
 		slices.Equal(a.ToolCalls, b.ToolCalls) && a.ToolCallID == b.ToolCallID && bytes.Equal(a.ExtraJSON, b.ExtraJSON)
 }
@@ -77,7 +78,7 @@ func trailOf(items []pairing.Item) int {
 	n, others, size := 0, 0, 0
 	for i := range items {
 		if items[i].Label != pairing.LabelFold {
-			others += textBytes(items[i].Message)
+			others += TextBytes(items[i].Message)
 			continue
 		}
 		if size += others; size > maxTrailBytes {
@@ -90,8 +91,8 @@ func trailOf(items []pairing.Item) int {
 
 // resume writes the messages of a history that the last prompt had, too, and
 // returns how many those are. name is the section. The text of other formats has to be written anyway.
-func (b *builder) resume(name string, t *trail, items []pairing.Item) (int, error) {
-	if b.request.Format != Neutral || !t.begins(b.request.Format, b.places[len(b.places)-1], items) {
+func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, error) {
+	if b.Request.Format != provider.Neutral || !t.begins(b.Request.Format, b.Places[len(b.Places)-1], items) {
 		return 0, nil
 	}
 	for i := range t.messages {
@@ -99,21 +100,21 @@ func (b *builder) resume(name string, t *trail, items []pairing.Item) (int, erro
 			return 0, err
 		}
 		b.keep(&items[i], items[i].Message)
-		b.size = t.ends[i].bytes
-		b.markAs(items[i].Message.Role, t.ends[i].sum)
+		b.size = t.ends[i].Bytes
+		b.markAs(items[i].Message.Role, t.ends[i].Sum)
 	}
 	b.writer.Resume(len(t.messages))
-	b.hash = clone(t.hash)
-	b.trail = t
+	b.Hash = clone(t.hash)
+	b.Trail = t
 	return len(t.messages), nil
 }
 
 // leave makes what was written of a history the trail.
-func (b *builder) leave(items []pairing.Item) {
-	head := len(b.places) - len(items)
-	b.trail = &trail{format: b.request.Format, head: b.places[head-1].sum, ends: slices.Clone(b.places[head:]), hash: clone(b.hash)}
+func (b *Builder) leave(items []pairing.Item) {
+	head := len(b.Places) - len(items)
+	b.Trail = &Trail{format: b.Request.Format, head: b.Places[head-1].Sum, ends: slices.Clone(b.Places[head:]), hash: clone(b.Hash)}
 	for i := range items {
-		b.trail.messages = append(b.trail.messages, items[i].Message)
+		b.Trail.messages = append(b.Trail.messages, items[i].Message)
 	}
 }
 
@@ -123,9 +124,9 @@ func clone(h hash.Cloner) hash.Cloner {
 	return own
 }
 
-// with returns the trail, or an empty one, with the sizes of a session's folds.
-func (t *trail) with(model string, folds []history.Fold) *trail {
-	own := trail{}
+// With returns the trail, or an empty one, with the sizes of a session's folds.
+func (t *Trail) With(model string, folds []history.Fold) *Trail {
+	own := Trail{}
 	if t != nil {
 		own = *t
 	}
