@@ -3,27 +3,22 @@ package assemble
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
-	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Limits and defaults of a request.
@@ -66,105 +61,6 @@ type Log interface {
 }
 
 var _ Log = (*session.Log)(nil)
-
-// Format is the shape of a prompt.
-type Format = provider.Format
-
-// The formats.
-const (
-	// Neutral fills Messages and ToolsJSON. Tools keep their own names.
-	Neutral = provider.Neutral
-	// OpenAIChat fills OpenAIChatJSON.
-	OpenAIChat = provider.OpenAIChat
-)
-
-// Tool is a tool to offer.
-type Tool struct {
-	// Name is its registered name, such as "fs:read_file".
-	Name string
-	// Description says what it does.
-	Description string
-	// Schema is the JSON Schema of its arguments; nil means no arguments.
-	Schema json.RawMessage
-}
-
-// Request asks for a prompt.
-type Request struct {
-	// Scope is whose session it is.
-	Scope kv.Scope
-	// SessionID is the session; empty is the default session.
-	SessionID string
-	// Goal is what the agent works towards; empty adds nothing.
-	Goal string
-	// Model is the model the prompt is for; it chooses the token counter. Empty
-	// is the session's, and without that tokens.DefaultModel.
-	Model string
-	// System is the system prompt; empty adds nothing.
-	System string
-	// MaxTokens is the budget of the whole prompt; zero is the session's, without
-	// that what the preset leaves to a prompt, without that the model's window
-	// without its reserve, and DefaultMaxTokens for a model whose window is not known.
-	MaxTokens int
-	// MaxBytes bounds the text of all messages, however few tokens it has and
-	// whatever the format adds; zero is no bound.
-	MaxBytes int
-	// Tools are the caller's own, offered beside those that are served. All are offered in
-	// the order of their names.
-	Tools []Tool
-	// WithoutTools offers none, also none of the caller's.
-	WithoutTools bool
-	// Settings say what this prompt is made of, over those of the session; nil is as
-	// those say.
-	Settings *settings.Prompt
-	// TurnID names the turn of the model that the prompt is for. Default: the place of
-	// the newest message of the user.
-	TurnID string
-	// Format is the shape of the answer.
-	Format Format
-	// DryRun stores nothing: the prompt is the one that would be made, and what
-	// would be folded is folded in it.
-	DryRun bool
-	// History are settings for this call, laid over those of the session.
-	History session.Config
-}
-
-// Part is one part of a prompt.
-type Part struct {
-	// Name is that of a section.
-	Name string
-	// Tokens is its size.
-	Tokens int
-}
-
-// Prompt is an assembled prompt. It belongs to the caller.
-type Prompt struct {
-	// Messages are the prompt in Neutral.
-	Messages []session.Message
-	// ToolsJSON is in Neutral a canonical JSON array of objects with
-	// description, name and parameters.
-	ToolsJSON []byte
-	// OpenAIChatJSON is in OpenAIChat one JSON object with tools, unless there
-	// are none, and messages.
-	OpenAIChatJSON []byte
-	// Body is in the other formats one JSON object, the part of a request that is the
-	// prompt.
-	Body []byte
-	// Marks are where the provider's cache should keep the prompt, in order. Body has them
-	// where its format has a place for them.
-	Marks []provider.Mark
-	// Tokens is the size of the whole: all parts and tokens.ReplyTokens, or, where
-	// usage was reported, what the provider is expected to count.
-	Tokens tokens.Count
-	// Parts are the sections of the prompt, in its order, among them always system,
-	// tools, history and goal.
-	Parts []Part
-	// PrefixSHA256 is the hash, in hex, of everything before the goal: of the
-	// bytes of OpenAIChatJSON up to there, and of the same layout with the
-	// neutral names in Neutral.
-	PrefixSHA256 string
-	// Receipt is the account of it.
-	Receipt Receipt
-}
 
 // Options adjusts an Assembler. Nil and zero fields mean the defaults.
 type Options struct {
@@ -374,24 +270,3 @@ func (t *task) tell(ctx context.Context, b *Batch, err error) {
 
 // sessionOf is the session that an id names.
 func sessionOf(id string) string { return cmp.Or(id, session.DefaultSession) }
-
-// check returns an *invalid.Error for a malformed request.
-func (r Request) check() error {
-	switch {
-	case r.MaxTokens < 0:
-		return invalid.Field(ErrInvalid, "max_tokens", "must be positive")
-	case len(r.Goal) > MaxGoalBytes:
-		return invalid.Field(ErrInvalid, "goal", "is %d bytes, over the limit of %d", len(r.Goal), MaxGoalBytes)
-	case len(r.System) > MaxSystemBytes:
-		return invalid.Field(ErrInvalid, "system", "is %d bytes, over the limit of %d", len(r.System), MaxSystemBytes)
-	case !utf8.ValidString(r.Goal):
-		return invalid.Field(ErrInvalid, "goal", "is not UTF-8")
-	case !utf8.ValidString(r.System):
-		return invalid.Field(ErrInvalid, "system", "is not UTF-8")
-	case r.Settings != nil && r.Settings.Check("settings") != nil:
-		return r.Settings.Check("settings")
-	case int(r.Format) >= provider.Formats:
-		return invalid.Field(ErrInvalid, "format", "is unknown")
-	}
-	return nil
-}

@@ -255,51 +255,6 @@ func (r *reading) unit(g *pairing.Group, turn int) (decay.Unit, error) {
 	return u, nil
 }
 
-// refsOf name the entries of a group.
-func refsOf(g *pairing.Group) []string {
-	refs := make([]string, len(g.Members))
-	for i := range g.Members {
-		e := &g.Members[i].Entry
-		if e.Step != nil {
-			refs[i] = e.Step.ID()
-		} else {
-			refs[i] = session.MessageID(e.Position)
-		}
-	}
-	return refs
-}
-
-// said is what a summary may say of a group: its messages, and for each call what
-// came of it.
-func (r *reading) said(g *pairing.Group) []decay.Said {
-	all := make([]decay.Said, 0, len(g.Members))
-	for _, it := range r.spokenItems(g) {
-		m := &it.Message
-		words := spokenText(m)
-		sentence := decay.Sentence(words)
-		if sentence == "" && len(m.BlocksJSON) > 0 && len(pairing.CallsWithin(m)) == 0 {
-			sentence = decay.Multimodal
-		}
-		all = append(all, decay.Said{Role: m.Role.String(), Sentence: sentence, Words: text.Head(words, maxWeighed)})
-	}
-	if r.omits(g) {
-		return all
-	}
-	done := r.answered(g)
-	for i := range done {
-		a := &done[i].act
-		line := decay.Sentence(calledAs(a) + " → " + r.outcome(a))
-		all = append(all, decay.Said{
-			Role: session.Tool.String(), Sentence: line, Words: text.Head(cmp.Or(a.Inline, a.Observation), maxWeighed), Result: true, Failed: a.Outcome == step.Failed,
-		})
-	}
-	return all
-}
-
-// maxWeighed bounds what of a message is weighed against the goal, in bytes: units are
-// remembered.
-const maxWeighed = 1 << 10
-
 // spokenItems are the messages of a group without the results of its calls, which
 // are texts in none of them.
 func (r *reading) spokenItems(g *pairing.Group) []pairing.Item {

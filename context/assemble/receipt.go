@@ -92,23 +92,6 @@ type Batch struct {
 	SummaryProblem string
 }
 
-// job is what the prompt of a request is written for.
-func (r *Request) job() render.Job {
-	return render.Job{Format: r.Format, Model: r.Model, System: r.System, Goal: r.Goal, MaxTokens: r.MaxTokens, MaxBytes: r.MaxBytes}
-}
-
-// promptOf is what was written as a prompt without a receipt.
-func promptOf(w *render.Written) Prompt {
-	p := Prompt{
-		Messages: w.Messages, ToolsJSON: w.ToolsJSON, OpenAIChatJSON: w.ChatJSON, Body: w.Body,
-		Marks: w.Marks, Tokens: w.Tokens, PrefixSHA256: w.Prefix,
-	}
-	for _, s := range w.Parts {
-		p.Parts = append(p.Parts, Part{Name: s.Section, Tokens: s.Tokens})
-	}
-	return p
-}
-
 // finish returns the prompt with its receipt, and remembers it.
 func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) {
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
