@@ -93,7 +93,7 @@ type Builder struct {
 
 // NewBuilder returns a builder that has written nothing yet.
 func NewBuilder(counter *tokens.Counter, r Job, set Tools) *Builder {
-	b := &Builder{counter: counter, Request: r, Tools: set, writer: provider.NewWriter(r.Format), Hash: sha256.New().(hash.Cloner), Parts: make(map[string]int)}
+	b := &Builder{counter: counter, Job: r, Tools: set, writer: provider.NewWriter(r.Format), Hash: sha256.New().(hash.Cloner), Parts: make(map[string]int)}
 	// What counts an empty text says how texts are counted, and never fails.
 	b.Total, _ = counter.Count(r.Model, "")
 	b.Total.Tokens += tokens.ReplyTokens
