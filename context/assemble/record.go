@@ -139,7 +139,7 @@ func sentTexts(b *render.Builder) (texts lastTexts, bytes int) {
 	if len(b.Tools.Counted) > 0 {
 		tools = b.Tools.JSON
 	}
-	return lastTexts{b.Request.Format, tools, b.Messages, b.Origins}, b.Text + len(tools) + perMessage*len(b.Messages)
+	return lastTexts{b.Job.Format, tools, b.Messages, b.Origins}, b.Text + len(tools) + perMessage*len(b.Messages)
 }
 
 // headOf is what stands before the messages of a prompt with tools.

@@ -57,7 +57,7 @@ type Share struct {
 // Builder writes a prompt from its beginning to its end.
 type Builder struct {
 	counter *tokens.Counter
-	Request Job
+	Job     Job
 	Tools   Tools
 	writer  *provider.Writer
 
@@ -93,7 +93,7 @@ type Builder struct {
 
 // NewBuilder returns a builder that has written nothing yet.
 func NewBuilder(counter *tokens.Counter, r Job, set Tools) *Builder {
-	b := &Builder{counter: counter, Request: r, Tools: set, writer: provider.NewWriter(r.Format), Hash: sha256.New().(hash.Cloner), Parts: make(map[string]int)}
+	b := &Builder{counter: counter, Job: r, Tools: set, writer: provider.NewWriter(r.Format), Hash: sha256.New().(hash.Cloner), Parts: make(map[string]int)}
 	// What counts an empty text says how texts are counted, and never fails.
 	b.Total, _ = counter.Count(r.Model, "")
 	b.Total.Tokens += tokens.ReplyTokens
@@ -104,10 +104,10 @@ func NewBuilder(counter *tokens.Counter, r Job, set Tools) *Builder {
 func (b *Builder) grow(items []pairing.Item) {
 	b.Places, b.roles = slices.Grow(b.Places, len(items)+2), slices.Grow(b.roles, len(items)+2)
 	b.Messages, b.Origins = slices.Grow(b.Messages, len(items)+2), slices.Grow(b.Origins, len(items)+2)
-	if b.Request.Format != provider.OpenAIChat {
+	if b.Job.Format != provider.OpenAIChat {
 		return
 	}
-	n := len(b.Request.System) + len(b.Request.Goal)
+	n := len(b.Job.System) + len(b.Job.Goal)
 	for i := range items {
 		n += TextBytes(items[i].Message) + messageBytes
 	}
@@ -123,7 +123,7 @@ const (
 
 // add appends one message that belongs to a part.
 func (b *Builder) add(part string, it pairing.Item) error {
-	m := b.Request.Format.Renamed(it.Message)
+	m := b.Job.Format.Renamed(it.Message)
 	if err := b.admit(part, &it, m); err != nil {
 		return err
 	}
@@ -147,18 +147,18 @@ func (b *Builder) admit(part string, it *pairing.Item, m session.Message) error 
 	if err := b.share(part, it.Pieces, count.Tokens); err != nil {
 		return err
 	}
-	if b.Text += TextBytes(m); b.Request.MaxBytes > 0 && b.Text > b.Request.MaxBytes {
-		return TooLarge(fmt.Sprintf("it fits %d tokens, but has", b.Request.MaxTokens), b.Request.MaxBytes)
+	if b.Text += TextBytes(m); b.Job.MaxBytes > 0 && b.Text > b.Job.MaxBytes {
+		return TooLarge(fmt.Sprintf("it fits %d tokens, but has", b.Job.MaxTokens), b.Job.MaxBytes)
 	}
 	return nil
 }
 
 func (b *Builder) count(it *pairing.Item, m session.Message) (tokens.Count, error) {
 	if it.Tokens == 0 {
-		return CountMessage(b.counter, b.Request.Model, Counted(m))
+		return CountMessage(b.counter, b.Job.Model, Counted(m))
 	}
 	// What counts an empty text says how texts are counted.
-	count, err := b.counter.Count(b.Request.Model, "")
+	count, err := b.counter.Count(b.Job.Model, "")
 	count.Tokens = it.Tokens
 	return count, err
 }
@@ -180,7 +180,7 @@ func TextBytes(m session.Message) int {
 func (b *Builder) write(p []byte) {
 	b.Hash.Write(p)
 	b.size += int64(len(p))
-	if b.Request.Format == provider.OpenAIChat {
+	if b.Job.Format == provider.OpenAIChat {
 		b.wire.Write(p)
 	}
 }
@@ -188,7 +188,7 @@ func (b *Builder) write(p []byte) {
 // keep keeps a message for formats that are written at the end and for the record of the
 // prompt, and counts its blocks. renamed has the names of the format.
 func (b *Builder) keep(it *pairing.Item, renamed session.Message) {
-	if b.Request.Format == provider.Anthropic || len(it.Message.BlocksJSON) == 0 {
+	if b.Job.Format == provider.Anthropic || len(it.Message.BlocksJSON) == 0 {
 		b.blocks += provider.Blocks(renamed)
 	} else {
 		// Other providers have no look-back that counts them.
@@ -205,7 +205,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 	for _, section := range b.Order {
 		p.Parts = append(p.Parts, Share{section, b.Parts[section]})
 	}
-	if b.Request.Format == provider.OpenAIChat {
+	if b.Job.Format == provider.OpenAIChat {
 		b.line.Reset()
 		b.writer.Close(&b.line)
 		b.write(b.line.Bytes())
@@ -213,7 +213,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 		p.ChatJSON = b.wire.Bytes()
 		return p, nil
 	}
-	if b.Request.Format == provider.Neutral {
+	if b.Job.Format == provider.Neutral {
 		p.Messages, p.ToolsJSON = b.Messages, slices.Clone(b.Tools.JSON)
 		return p, nil
 	}
@@ -221,7 +221,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 	if len(b.Tools.Counted) > 0 {
 		set = b.Tools.JSON
 	}
-	body, err := provider.Encode(b.Request.Format, provider.Prompt{Messages: b.Messages, Tools: set, Marks: marks})
+	body, err := provider.Encode(b.Job.Format, provider.Prompt{Messages: b.Messages, Tools: set, Marks: marks})
 	if err != nil {
 		return Written{}, fmt.Errorf("assemble: %w", err)
 	}

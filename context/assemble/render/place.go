@@ -27,7 +27,7 @@ func (b *Builder) AnswerAt(at int) int {
 // EndOf returns the place up to which the prompt is the anchored one, or -1.
 func (b *Builder) EndOf(a tokens.Anchor) int {
 	prefix, _, ok := strings.Cut(a.ID, "-")
-	if !ok || a.Model != b.Request.Model {
+	if !ok || a.Model != b.Job.Model {
 		return -1
 	}
 	var sum Sum

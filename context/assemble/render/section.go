@@ -37,7 +37,7 @@ func (b *Builder) Render(ctx context.Context, f *layout.Frame, items []pairing.I
 	if err := b.addBefore(f.Before); err != nil {
 		return err
 	}
-	items, end := ending(f, items, Merges(b.Request.Format))
+	items, end := ending(f, items, Merges(b.Job.Format))
 	if err := b.renderHistory(ctx, items, last); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (b *Builder) share(section string, pieces []layout.Piece, total int) error 
 	}
 	sizes := make([]int, len(pieces))
 	for i := len(pieces) - 1; i > 0; i-- {
-		n, err := CountText(b.counter, b.Request.Model, pieces[i].Text)
+		n, err := CountText(b.counter, b.Job.Model, pieces[i].Text)
 		if err != nil {
 			return fmt.Errorf("assemble: count %s: %w", pieces[i].Section, err)
 		}
