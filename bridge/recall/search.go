@@ -30,6 +30,10 @@ const (
 	// minShare is the part of the best score that the others need. It keeps nine tenths
 	// of the evidence that a search has among its first hundred hits.
 	minShare = 0.2
+	// fewRecords is how many records a scope must hold for a least score to count in full.
+	// Among fewer a word that is asked for is rare in none, so that no score says much, and
+	// what does not fit takes little room.
+	fewRecords = 50
 	// goalShare is how much a hit of the goal counts against one of the newest message.
 	goalShare = 0.5
 	// endBytes is how much of the beginning, and of the end, of a long text is searched
@@ -70,7 +74,7 @@ func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (hits
 			return err
 		}
 		note = strings.Join(found.Receipt.Degraded, "; ")
-		more := fitting(found.Hits, q.minScore)
+		more := fitting(found.Hits, q.minScore*float64(min(found.Receipt.Records, fewRecords))/fewRecords)
 		for i := range more {
 			more[i].Score *= share
 		}

@@ -90,7 +90,8 @@ func (t *task) recent(ctx context.Context) (*recent, error) {
 func (r *recent) ask(found []session.Entry) {
 	for _, e := range found {
 		if m := e.Message; m != nil && m.Role == session.User && !m.Observation && !pairing.OnlyResults(m) {
-			r.newest, r.asked = text.Head(inject.Strip(spokenText(m)), maxAskedBytes), e.Position
+			said := spokenText(m)
+			r.newest, r.asked = text.Head(cmp.Or(inject.Strip(said), said), maxAskedBytes), e.Position
 			return
 		}
 	}

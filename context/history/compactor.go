@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -44,10 +45,17 @@ func (c *Compactor) Full(s step.Step) string {
 		return text
 	}
 	if result != "" && !c.Hides(s) && !repeats(s, result) {
-		text += "\n" + result
+		text += "\n" + marked(result)
 	}
 	return text
 }
+
+// heads begin the lines that only a history of steps as text has.
+var heads = regexp.MustCompile(`(?m)^(Step \d+:|Thought: |Action: |Observation: |(?:Recent|Previous|Earlier) (?:steps|actions)|Earlier: |(?:Current )?Goal: )`)
+
+// marked is what a tool said, with a mark before each line that would look like a step of
+// the history, or like the goal.
+func marked(result string) string { return heads.ReplaceAllString(result, "| $1") }
 
 // bare is a step in full without its result.
 func (c *Compactor) bare(s step.Step) string {
@@ -64,7 +72,11 @@ func (c *Compactor) bare(s step.Step) string {
 	if c.preset.Results == ResultsOmit && !s.Pinned {
 		return strings.TrimSuffix(b.String(), "\n")
 	}
-	b.WriteString("Observation: " + c.Observed(s))
+	first, rest, more := strings.Cut(c.Observed(s), "\n")
+	b.WriteString("Observation: " + first)
+	if more {
+		b.WriteString("\n" + marked(rest))
+	}
 	return b.String()
 }
 

@@ -94,8 +94,9 @@ func (p *Pairer) Add(e session.Entry) error {
 		return fmt.Errorf("entry %d holds neither a message nor a step", e.Position)
 	}
 	if e.Message.Role == session.User {
-		if e.Message = inject.StripMessage(e.Message); e.Message == nil {
-			return nil // it was the goal of an earlier prompt, and nothing else
+		// What is nothing but a goal block may be the user's own words, and stays.
+		if short := inject.StripMessage(e.Message); short != nil {
+			e.Message = short
 		}
 	}
 	return p.message(e)
