@@ -33,54 +33,58 @@ func brief(p *content.Part) string {
 }
 
 func TestParse(t *testing.T) {
-	for block, want := range map[string]string{
-		`{"type":"text","text":"a"}`:                                                                    "text a",
-		`{"text":"a\u00e9","type":"text","citations":null}`:                                             "anthropic text aé",
-		`{"type":"input_text","text":"a"}`:                                                              "responses text a",
-		`{"text":"a"}`:                                                                                  "gemini text a",
-		`{"text":"a","thought":true,"thoughtSignature":"s"}`:                                            "gemini thought a s",
-		`{"type":"thinking","thinking":"a","signature":"s"}`:                                            "anthropic thought a",
-		`{"type":"redacted_thinking","data":"x"}`:                                                       "anthropic thought",
-		`{"type":"reasoning","summary":[],"encrypted_content":"x"}`:                                     "responses thought",
-		`{"type":"refusal","refusal":"no"}`:                                                             "chat refusal no",
-		`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`:                         "chat image image/png AAAA",
-		`{"type":"image_url","image_url":"https://e.org/a"}`:                                            "chat image https://e.org/a",
-		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`:            "anthropic image image/png AAAA",
-		`{"type":"image","data":"AAAA","mimeType":"image/png"}`:                                         "mcp image image/png AAAA",
-		`{"type":"image"}`:                                                                              "other",
-		`{"inline_data":{"mime_type":"audio/wav","data":"AAAA"}}`:                                       "gemini audio audio/wav AAAA",
-		`{"fileData":{"mimeType":"application/pdf","fileUri":"gs://a"}}`:                                "gemini file application/pdf gs://a",
-		`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a"},"title":"t"}`: "anthropic file text/plain a t",
-		`{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA","filename":"a.pdf"}}`:    "chat file application/pdf AAAA a.pdf",
-		`{"type":"tool_use","id":"1","name":"n","input":{"a":1}}`:                                       `anthropic call 1 n {"a":1}`,
-		`{"type":"tool_result","tool_use_id":"1","content":"a","is_error":true}`:                        "anthropic result 1 failed [text a]",
-		`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},1]}`:             "anthropic result 1 [text a] [other]",
-		`{"type":"tool_result","tool_use_id":"1"}`:                                                      "anthropic result 1",
-		`{"type":"function_call","call_id":"1","name":"n","arguments":"{}","id":"fc"}`:                  "responses call 1 n {}",
-		`{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"a"}]}`:     "responses result 1 [responses text a]",
-		`{"type":"custom_tool_call","call_id":"1","name":"n","input":"ls"}`:                             "responses call 1 n ls",
-		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`:           "responses said [responses text a]",
-		`{"type":"web_search_call","id":"1"}`:                                                           "responses other",
-		`{"type":"server_tool_use","id":"1"}`:                                                           "anthropic other",
-		`{"functionCall":{"name":"n","args":{"a":1}},"thoughtSignature":"s"}`:                           `gemini call n-1 n {"a":1} s`,
-		`{"function_call":{"id":"7","name":"n","args":{}}}`:                                             "gemini call 7 n {}",
-		`{"functionResponse":{"name":"n","response":{"output":"a"}}}`:                                   "gemini result n-1 n [text a]",
-		`{"functionResponse":{"name":"n","response":{"error":{"a":1}}}}`:                                `gemini result n-1 n failed [text {"a":1}]`,
-		`{"functionResponse":{"name":"n","response":{"a":1,"b":2}}}`:                                    `gemini result n-1 n [text {"a":1,"b":2}]`,
-		`{"role":"model","parts":[{"text":"a"}]}`:                                                       "gemini text a",
-		`{"type":"of nobody","text":"a"}`:                                                               "other a",
-		`{"type":7}`:                                                                                    "other", `{}`: "other", `1`: "other", `"text"`: "other", `null`: "other",
+	for _, test := range []struct{ block, want string }{
+		{`{"type":"text","text":"a"}`, "text a"},
+		{`{"text":"a\u00e9","type":"text","citations":null}`, "anthropic text aé"},
+		{`{"type":"input_text","text":"a"}`, "responses text a"},
+		{`{"text":"a"}`, "gemini text a"},
+		{`{"text":"a","thought":true,"thoughtSignature":"s"}`, "gemini thought a s"},
+		{`{"type":"thinking","thinking":"a","signature":"s"}`, "anthropic thought a"},
+		{`{"type":"redacted_thinking","data":"x"}`, "anthropic thought"},
+		{`{"type":"reasoning","summary":[],"encrypted_content":"x"}`, "responses thought"},
+		{`{"type":"refusal","refusal":"no"}`, "chat refusal no"},
+		{`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`, "chat image image/png AAAA"},
+		{`{"type":"image_url","image_url":"https://e.org/a"}`, "chat image https://e.org/a"},
+		{`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`, "anthropic image image/png AAAA"},
+		{`{"type":"image","data":"AAAA","mimeType":"image/png"}`, "mcp image image/png AAAA"},
+		{`{"type":"image"}`, "other"},
+		{`{"inline_data":{"mime_type":"audio/wav","data":"AAAA"}}`, "gemini audio audio/wav AAAA"},
+		{`{"fileData":{"mimeType":"application/pdf","fileUri":"gs://a"}}`, "gemini file application/pdf gs://a"},
+		{`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"a"},"title":"t"}`, "anthropic file text/plain a t"},
+		{`{"type":"file","file":{"file_data":"data:application/pdf;base64,AAAA","filename":"a.pdf"}}`, "chat file application/pdf AAAA a.pdf"},
+		{`{"type":"tool_use","id":"1","name":"n","input":{"a":1}}`, `anthropic call 1 n {"a":1}`},
+		{`{"type":"tool_result","tool_use_id":"1","content":"a","is_error":true}`, "anthropic result 1 failed [text a]"},
+		{`{"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"a"},1]}`, "anthropic result 1 [text a] [other]"},
+		{`{"type":"tool_result","tool_use_id":"1"}`, "anthropic result 1"},
+		{`{"type":"function_call","call_id":"1","name":"n","arguments":"{}","id":"fc"}`, "responses call 1 n {}"},
+		{`{"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"a"}]}`, "responses result 1 [responses text a]"},
+		{`{"type":"custom_tool_call","call_id":"1","name":"n","input":"ls"}`, "responses call 1 n ls"},
+		{`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`, "responses said [responses text a]"},
+		{`{"type":"web_search_call","id":"1"}`, "responses other"},
+		{`{"type":"server_tool_use","id":"1"}`, "anthropic other"},
+		{`{"functionCall":{"name":"n","args":{"a":1}},"thoughtSignature":"s"}`, `gemini call n-1 n {"a":1} s`},
+		{`{"function_call":{"id":"7","name":"n","args":{}}}`, "gemini call 7 n {}"},
+		{`{"functionResponse":{"name":"n","response":{"output":"a"}}}`, "gemini result n-1 n [text a]"},
+		{`{"functionResponse":{"name":"n","response":{"error":{"a":1}}}}`, `gemini result n-1 n failed [text {"a":1}]`},
+		{`{"functionResponse":{"name":"n","response":{"a":1,"b":2}}}`, `gemini result n-1 n [text {"a":1,"b":2}]`},
+		{`{"role":"model","parts":[{"text":"a"}]}`, "gemini text a"},
+		{`{"type":"of nobody","text":"a"}`, "other a"},
+		{`{"type":7}`, "other"},
+		{`{}`, "other"},
+		{`1`, "other"},
+		{`"text"`, "other"},
+		{`null`, "other"},
 	} {
-		parts := content.Parse(json.RawMessage("[ " + block + " ]"))
+		parts := content.Parse(json.RawMessage("[ " + test.block + " ]"))
 		if len(parts) != 1 {
-			t.Errorf("%s: %d parts", block, len(parts))
+			t.Errorf("%s: %d parts", test.block, len(parts))
 			continue
 		}
-		if got := brief(&parts[0]); got != want {
-			t.Errorf("%s:\n got %s\nwant %s", block, got, want)
+		if got := brief(&parts[0]); got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", test.block, got, test.want)
 		}
-		if !strings.Contains(block, string(parts[0].Raw)) {
-			t.Errorf("%s: came as %s", block, parts[0].Raw)
+		if !strings.Contains(test.block, string(parts[0].Raw)) {
+			t.Errorf("%s: came as %s", test.block, parts[0].Raw)
 		}
 	}
 }
