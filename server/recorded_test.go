@@ -202,6 +202,8 @@ func (r *recordedRun) assemble(dryRun bool) *loombridgev1.AssembleResponse {
 		AgentId: agent, System: r.system, WithoutTools: true, MaxTokens: recordedBudget, DryRun: dryRun,
 		// The prices of the policy alone.
 		History: &loombridgev1.HistorySettings{Prices: &loombridgev1.TokenPrices{Input: 1, CachedInput: .1, CacheWrite: 1.25}},
+		// The policy alone has nothing behind its history.
+		Settings: &loombridgev1.PromptSettings{Sources: &loombridgev1.SourceSettings{Exclude: []string{"errors", "rehydrated"}}},
 	})
 	must(r.tb, err)
 	return got

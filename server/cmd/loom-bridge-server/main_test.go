@@ -356,7 +356,7 @@ func TestVersionAndHelp(t *testing.T) {
 		want string
 	}{
 		{[]string{"--version"}, `^loom-bridge-server \d+\.\d+\.\d+\S*\n$`},
-		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*Where it serves.*--data-dir directory  .*\(\./\.loom/store\)\n.*memory +5  Long-term memory`},
+		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*Where it serves.*--data-dir directory  .*\(\./\.loom/store\)\n.*memory +\d+  Long-term memory`},
 		{[]string{"help"}, `(?s)Examples:.*check`},
 		{[]string{"help", "limits"}, `^\nLimits on calls and connections:\n  --max-receive-bytes bytes +largest request message \(4MiB\)\n`},
 		{[]string{"help", "all"}, `(?s)--addr host.*--embedder-batch texts +texts of one request \(32\)\n.*--blob-ttl`},
