@@ -33,18 +33,6 @@ func viewOnce(ctx context.Context, engine Engine, refs []Ref, do func(Snapshot) 
 	return do(view)
 }
 
-// ViewOrNow runs do on a snapshot that is opened with refs, for what is nearly always
-// done within SnapshotLife, and gives it their sequences. Where the snapshot becomes too
-// old it runs do once more on the engine itself, which has each key as it is when it is
-// read, and without sequences: late, but done. So do must be repeatable.
-func ViewOrNow(ctx context.Context, engine Engine, refs []Ref, do func(view Reader, sequences []uint64) error) error {
-	err := viewOnce(ctx, engine, refs, func(view Snapshot) error { return do(view, view.Sequences()) })
-	if errors.Is(err, ErrTooOld) {
-		return do(engine, nil)
-	}
-	return err
-}
-
 // opener opens a snapshot, as Engine.Snapshot and Sweeper.Sweep do.
 type opener = func(ctx context.Context, refs ...Ref) (Snapshot, error)
 
