@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -20,9 +22,9 @@ import (
 // The kinds of records that sections of their own show. User memories are all others.
 const (
 	KindKnowledge = "knowledge"
-	KindPlaybook  = "playbook"
+	KindPlaybook  = playbook.Kind
 	KindNote      = "note"
-	KindSkill     = "skill"
+	KindSkill     = settings.SkillKind
 	kindTask      = "task"
 )
 

@@ -127,7 +127,9 @@ func TestSkills(t *testing.T) {
 	w.save(alice, record.Record{Kind: "skill", Key: "review", Text: "Read twice.", Metadata: json.RawMessage(`{"description":"How to\nreview","tools":["fs:read_file"]}`)})
 	w.save(alice, record.Record{Kind: "skill", Text: "Other.", Metadata: json.RawMessage(`{"name":"declared"}`)})
 	w.save(alice, record.Record{Kind: "skill", Text: "nameless"})
-	w.save(eva, record.Record{Kind: "skill", Key: "review", Text: "The user's."})
+	w.save(eva, record.Record{Kind: "skill", Key: "users", Text: "CANARY of the user's, which other agents write"})
+	w.save(alice, record.Record{Kind: "skill", Key: "tools", Text: "CANARY", Origin: record.OriginTool})
+	w.save(alice, record.Record{Kind: "skill", Key: "pages", Text: "CANARY", Origin: record.OriginWeb})
 	w.save(kv.AgentScope("default", "bob"), record.Record{Kind: "skill", Key: "bobs", Text: "CANARY"})
 	a := w.ask("")
 	a.Settings.Skills = []settings.Skill{{Name: "declared", Text: "Mine."}}
