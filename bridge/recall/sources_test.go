@@ -104,12 +104,14 @@ func TestHostileAgents(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"link out": func(path string) error { return os.Symlink(outside, path) },
 		"folder":   func(path string) error { return os.Mkdir(path, 0o700) },
+		"NUL":      func(path string) error { return os.WriteFile(path, []byte("CANARY\x00"), 0o600) },
 	} {
 		dir := t.TempDir()
 		w.must(make(filepath.Join(dir, "AGENTS.md")))
-		got := w.gather(w.notes(dir), w.ask(""))
-		if texts(got) != "" || got.Notes["notes"] == "" || strings.Contains(got.Notes["notes"], dir) {
-			t.Errorf("%s: %q, %v", name, texts(got), got.Notes)
+		got, err := gather.New([]gather.Source{w.notes(dir)}, nil).Gather(t.Context(), w.ask(""))
+		w.must(err)
+		if texts(got) != "" || len(got.Failures) != 1 || got.Failures[0].Source != "notes:agents_md" || strings.Contains(got.Failures[0].Reason, dir) {
+			t.Errorf("%s: %q, %v", name, texts(got), got.Failures)
 		}
 	}
 	for _, size := range []int{64<<10 - 1, 64 << 10, 64<<10 + 1} {
