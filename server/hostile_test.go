@@ -45,8 +45,10 @@ func TestWhoWritesSkills(t *testing.T) {
 		t.Errorf("a draft of a playbook: %v", got)
 	}
 	for i, r := range []*loombridgev1.MemorySaveRequest{
-		{Key: "of-tool", Origin: loombridgev1.Origin_ORIGIN_TOOL}, {Key: "of-web", Origin: loombridgev1.Origin_ORIGIN_WEB},
-		{Key: "of-user", UserId: "eva"}, {Key: "of-bob", UserId: "eva", AgentId: "bob"},
+		{Key: "of-tool", Origin: loombridgev1.Origin_ORIGIN_TOOL},
+		{Key: "of-web", Origin: loombridgev1.Origin_ORIGIN_WEB},
+		{Key: "of-user", UserId: "eva"},
+		{Key: "of-bob", UserId: "eva", AgentId: "bob"},
 	} {
 		r.Kind, r.Text, r.MetadataForm = "skill", "CANARY", metadataOf(`{"description":"CANARY"}`)
 		remember(t, s, r)
