@@ -34,7 +34,7 @@ type Explanation struct {
 	// Signals are what was added up, the strongest first.
 	Signals []SignalScore
 	// MatchedWords are the words of the query, as the index has them, that the
-	// record or one next to it holds.
+	// record holds: none where it was found by what stands around it.
 	MatchedWords []string
 }
 

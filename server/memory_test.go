@@ -202,6 +202,21 @@ func TestMemoryQueryOverSeveralOwners(t *testing.T) {
 	}
 }
 
+// A question finds the same words in other forms, and a hit claims no word but its own:
+// what was found by what stands around it has none.
+func TestMemoryQueryMatchesForms(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "Ann lives in Paris", SessionId: "talk"})
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "Nice!", SessionId: "talk"})
+	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "Where does she live?", Explain: true})
+	must(t, err)
+	for i, want := range [][]string{{"live"}, nil} {
+		if got := found.GetHits()[i].GetExplanation().GetMatchedWords(); !slices.Equal(got, want) {
+			t.Errorf("hit %d matched %q, want %q", i, got, want)
+		}
+	}
+}
+
 // max_tokens drops whole hits, the worst first.
 func TestMemoryQueryWithinTokens(t *testing.T) {
 	s := servertest.Start(t, nil)

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/working"
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -45,35 +44,13 @@ func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *l
 		return !slices.ContainsFunc(config.Skills(), func(s settings.Skill) bool { return s.Name == name })
 	}
 	if slices.ContainsFunc(r.GetActivate(), undeclared) {
-		var err error
-		if known, err = s.skillRecords(ctx, scope); err != nil {
-			return working.Working{}, err
+		recorded, err := recall.SkillsOf(ctx, s.memory, scope)
+		if err != nil {
+			return working.Working{}, fmt.Errorf("read skills: %w", err)
+		}
+		for i := range recorded {
+			known = append(known, recorded[i].Name)
 		}
 	}
 	return s.log.UpdateWorking(ctx, scope, r.GetSessionId(), convert.WorkingChange(r), known, r.GetRequestId())
-}
-
-// skillRecords are the names of the skills that stand in the agent's memory: of the
-// newest settings.MaxSkills. What a tool printed, or was read on the web, is none.
-func (s *contextService) skillRecords(ctx context.Context, scope kv.Scope) ([]string, error) {
-	listing := memory.Listing{Filter: `kind = "` + settings.SkillKind + `"`, PageSize: settings.MaxSkills, NewestFirst: true}
-	var names []string
-	for read := 0; read < settings.MaxSkills; {
-		page, err := s.memory.List(ctx, scope, listing)
-		if err != nil {
-			return nil, fmt.Errorf("read skills: %w", err)
-		}
-		for i := range page.Records {
-			r := &page.Records[i]
-			skill, err := settings.SkillOf(r.Text, r.Key, r.Metadata)
-			if err == nil && r.Origin != record.OriginTool && r.Origin != record.OriginWeb {
-				names = append(names, skill.Name)
-			}
-		}
-		read += len(page.Records)
-		if listing.PageToken = page.NextPageToken; listing.PageToken == "" {
-			break
-		}
-	}
-	return names, nil
 }

@@ -104,7 +104,7 @@ const (
 "required":["query"]}`
 	saveSchema = `{"type":"object","properties":{
 "text":{"type":"string","minLength":1,"description":"What to remember, so that it can be understood alone"},
-"kind":{"type":"string","description":"What it is: fact, state, pattern, note or another word (default fact)"},
+"kind":{"type":"string","description":"What it is: fact, state, pattern, note or another word, but not skill (default fact)"},
 "key":{"type":"string","description":"A unique name of your own for it"},
 "tags":{"type":"array","items":{"type":"string","minLength":1},"description":"Labels to find it by"},
 "importance":{"type":"number","minimum":0,"maximum":1,"description":"How much it matters (default 0.5)"},

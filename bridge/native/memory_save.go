@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -33,6 +36,9 @@ func (m memories) save(ctx context.Context, c tools.Input) (tools.Output, error)
 			r.Tags = append(r.Tags, s)
 		}
 	}
+	if err := checkSaved(&r); err != nil {
+		return tools.Output{}, err
+	}
 	saved, err := m.memory.Save(ctx, c.Scope, r)
 	if err != nil {
 		return tools.Output{}, memoryFailure(err)
@@ -42,6 +48,20 @@ func (m memories) save(ctx context.Context, c tools.Input) (tools.Output, error)
 		out["key"] = saved.Key
 	}
 	return tools.Output{Values: out}, nil
+}
+
+// checkSaved refuses what would speak to the model as its instructions. A model, or a page
+// that it read, must not write those.
+func checkSaved(r *record.Record) error {
+	switch strings.ToLower(strings.TrimSpace(r.Kind)) {
+	case settings.SkillKind:
+		return refuse("kind", "is skill: skills are instructions, so only the agent's program saves them")
+	case playbook.Kind:
+		if entry, err := playbook.Parse(r.Metadata); err == nil && entry.Status == playbook.Approved {
+			return refuse("metadata.status", "is approved: only the agent's program approves playbooks")
+		}
+	}
+	return nil
 }
 
 // memoryFailure says for the model what went wrong with memory.

@@ -112,7 +112,8 @@ func pieceOf(r *record.Record) piece {
 	}
 	_ = json.Unmarshal(r.Metadata, &m) // what does not fit is not there
 	return piece{version: versionOf(r), Snippet: inject.Snippet{
-		Title: label(cmp.Or(said(m.Title), r.Key, r.ID)), Type: label(cmp.Or(said(m.Type), KindKnowledge)),
+		Foreign: r.Origin.Foreign(),
+		Title:   label(cmp.Or(said(m.Title), r.Key, r.ID)), Type: label(cmp.Or(said(m.Type), KindKnowledge)),
 		Source: label(cmp.Or(said(m.Source), said(m.Path), said(m.URL), r.Key, "memory:"+r.ID)),
 	}}
 }

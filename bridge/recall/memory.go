@@ -33,7 +33,7 @@ const userFilter = `NOT (kind = "` + KindKnowledge + `" OR kind = "` + KindPlayb
 func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
 	scope, named := userScope(a)
 	if !named {
-		return gather.Found{}, nil
+		return gather.Found{Note: "no user is named: give user_id"}, nil
 	}
 	view := m.Store.At(a.View)
 	limit := cmp.Or(a.Settings.Sources.UserMemories, inject.DefaultShown)

@@ -1,9 +1,11 @@
 package recall
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -55,14 +57,14 @@ func (n *Notes) Name() string { return settings.Notes }
 func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
 	found := gather.Found{}
 	limit := a.Settings.Cap(settings.Notes)
-	agents, err := n.agents(ctx, a)
+	agents, source, err := n.agents(ctx, a)
 	if err != nil {
-		found.Note = agentsFile + " can't be read: " + err.Error()
+		found.Failures = append(found.Failures, gather.Failure{Source: agentsName, Reason: agentsFile + " can't be read: " + err.Error()})
 	}
 	if agents != "" {
 		in := inject.Injection{
 			Name: agentsName, Phase: inject.UserContext, Cache: inject.Stable, Priority: agentsPriority, MaxTokens: limit,
-			Tag: "agents_md", Text: agents, Source: agentsFile,
+			Tag: "agents_md", Text: agents, Source: source,
 		}
 		found.Injections, found.Refs = append(found.Injections, in), append(found.Refs, agentsFile)
 		if limit > 0 {
@@ -75,27 +77,32 @@ func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 	return found, n.notes(ctx, a, limit, &found)
 }
 
-// agents is the text of AGENTS.md; empty where there is none.
-func (n *Notes) agents(ctx context.Context, a *gather.Ask) (string, error) {
-	if a.Settings.AgentsMD != "" || n.Workspaces == nil || n.Files == nil {
-		return a.Settings.AgentsMD, nil
+// agents is the text of AGENTS.md, and where it is from; empty where there is none. The
+// file is that of the workspace, so all agents that work there are told it.
+func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source string, err error) {
+	if own := a.Settings.AgentsMD; own != "" || n.Workspaces == nil || n.Files == nil {
+		return own, fmt.Sprintf("agents_md of the settings, %d bytes", len(own)), nil
 	}
 	root, err := n.Workspaces.Root(a.Scope)
 	if err != nil {
-		return "", errors.New("the workspace can't be opened")
+		return "", "", errors.New("the workspace can't be opened")
 	}
 	head, info, err := n.Files.Head(ctx, root, agentsFile, settings.MaxAgentsBytes)
 	var failed *tools.Error
 	switch {
 	case errors.As(err, &failed) && failed.Code == tools.NotFound:
-		return "", nil
+		return "", "", nil
 	case err != nil:
-		return "", err
+		return "", "", err
+	case bytes.IndexByte(head, 0) >= 0:
+		return "", "", errors.New("it holds a NUL, so it is no text")
 	}
+	source = fmt.Sprintf("%s of the workspace, %d bytes", agentsFile, info.Size())
 	if info.Size() > int64(len(head)) {
 		head = text.WholeChars(head)
+		source += fmt.Sprintf(", the first %d of them", len(head))
 	}
-	return text.Valid(string(head)), nil
+	return text.Valid(string(head)), source, nil
 }
 
 const noteFilter = `kind = "` + KindNote + `"`

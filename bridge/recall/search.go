@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -20,9 +23,9 @@ import (
 // The kinds of records that sections of their own show. User memories are all others.
 const (
 	KindKnowledge = "knowledge"
-	KindPlaybook  = "playbook"
+	KindPlaybook  = playbook.Kind
 	KindNote      = "note"
-	KindSkill     = "skill"
+	KindSkill     = settings.SkillKind
 	kindTask      = "task"
 )
 
@@ -66,39 +69,65 @@ func clipped(s string) string {
 }
 
 // search asks for what fits the newest message and the goal, the best first. note says
-// what the search had to do without.
+// what the search had to do without, or why there are no hits.
 func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (hits []memory.Hit, note string, err error) {
-	ask := func(words string, share float64) error {
-		found, err := view.QueryScopes(ctx, q.scopes, question.Question{Text: words, Filter: q.filter, Limit: min(q.limit, question.MaxLimit)})
-		if err != nil {
-			return err
-		}
-		note = strings.Join(found.Receipt.Degraded, "; ")
-		more := fitting(found.Hits, q.minScore*float64(min(found.Receipt.Records, fewRecords))/fewRecords)
-		for i := range more {
-			more[i].Score *= share
-		}
-		hits = joined(hits, more, q.limit)
-		return nil
-	}
+	s := searching{view: view, query: q, why: "there is no message and no goal to search with"}
 	for _, words := range asked(a.Newest) {
-		if err := ask(words, 1); err != nil {
+		if err := s.ask(ctx, words, 1); err != nil {
 			return nil, "", err
 		}
 	}
-	if a.Goal == a.Newest {
-		return hits, note, nil
-	}
 	share := goalShare
-	if len(hits) == 0 {
+	if len(s.hits) == 0 {
 		share = 1
 	}
 	for _, words := range asked(a.Goal) {
-		if err := ask(words, share); err != nil {
+		if a.Goal == a.Newest {
+			break // it was asked already
+		}
+		if err := s.ask(ctx, words, share); err != nil {
 			return nil, "", err
 		}
 	}
-	return hits, note, nil
+	if len(s.hits) == 0 {
+		s.note = strings.TrimSuffix(s.why+"; "+s.note, "; ")
+	}
+	return s.hits, s.note, nil
+}
+
+// searching is one search.
+type searching struct {
+	view  memory.View
+	query query
+	hits  []memory.Hit
+	// note says what it had to do without, why there is no hit.
+	note, why string
+	// best is the score of the best record so far.
+	best float64
+}
+
+// ask adds what fits some words. share is how much that counts.
+func (s *searching) ask(ctx context.Context, words string, share float64) error {
+	q := &s.query
+	found, err := s.view.QueryScopes(ctx, q.scopes, question.Question{Text: words, Filter: q.filter, Limit: min(q.limit, question.MaxLimit)})
+	if err != nil {
+		return err
+	}
+	s.note = strings.Join(found.Receipt.Degraded, "; ")
+	least := q.minScore * float64(min(found.Receipt.Records, fewRecords)) / fewRecords
+	more := fitting(found.Hits, least)
+	for i := range more {
+		more[i].Score *= share
+	}
+	s.hits = joined(s.hits, more, q.limit)
+	switch {
+	case len(found.Hits) > 0 && found.Hits[0].Score >= s.best:
+		s.best = found.Hits[0].Score
+		s.why = fmt.Sprintf("what fits best scores %.2f, less than %.2f", s.best, least)
+	case s.best == 0:
+		s.why = "nothing fits what is asked"
+	}
+	return nil
 }
 
 const (

@@ -1,22 +1,17 @@
 package recall
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// Skills are the records of the kind `skill` of an agent and of the user: the text is
-// what the model is told while the skill is active, the metadata say name, description
-// and tools. The record's key is its name where they don't.
+// Skills are the records of the kind `skill` of an agent; see SkillsOf.
 type Skills struct{ Store Store }
 
 // Name is that of the section.
@@ -24,7 +19,7 @@ func (s *Skills) Name() string { return settings.SkillTexts }
 
 // Collect returns the skills that the settings do not declare themselves.
 func (s *Skills) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
-	all, err := s.Recorded(ctx, a.View, scopesOf(a))
+	all, err := SkillsOf(ctx, s.Store.At(a.View), a.Scope)
 	if err != nil {
 		return gather.Found{}, err
 	}
@@ -34,14 +29,30 @@ func (s *Skills) Collect(ctx context.Context, a *gather.Ask) (gather.Found, erro
 	return gather.Found{Skills: slices.DeleteFunc(all, declared)}, nil
 }
 
-const skillFilter = `kind = "` + KindSkill + `"`
+// Lister lists records. *memory.Store and memory.View are such.
+type Lister interface {
+	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
+}
 
-// Recorded returns the skills of some scopes, each name once: in the order of the scopes,
-// and there in that of their saving. A record that is no skill is passed over.
-func (s *Skills) Recorded(ctx context.Context, view kv.Reader, scopes []kv.Scope) ([]settings.Skill, error) {
+const (
+	skillFilter = `kind = "` + KindSkill + `"`
+	// maxSkillRecords bounds the records that are looked at for skills: some are replaced,
+	// or none.
+	maxSkillRecords = 4 * settings.MaxSkills
+)
+
+// SkillsOf returns the skills that an agent's records are, each name once, in the order of
+// their saving and at most settings.MaxSkills: the text is what the model is told while
+// the skill is active, the metadata say name, description and tools.
+//
+// Skills stand in the system message. So only the agent's own records are skills, not
+// those of a user, which other agents write, too; and none that a tool printed or that was
+// read on the web. The tool memory:save saves none.
+func SkillsOf(ctx context.Context, from Lister, scope kv.Scope) ([]settings.Skill, error) {
 	var all []settings.Skill
-	for _, scope := range scopes {
-		page, err := s.Store.At(view).List(ctx, scope, memory.Listing{Filter: skillFilter, PageSize: settings.MaxSkills})
+	listing := memory.Listing{Filter: skillFilter, PageSize: settings.MaxSkills}
+	for read := 0; read < maxSkillRecords; {
+		page, err := from.List(ctx, scope, listing)
 		if err != nil {
 			return nil, err
 		}
@@ -52,22 +63,18 @@ func (s *Skills) Recorded(ctx context.Context, view kv.Reader, scopes []kv.Scope
 				all = append(all, skill)
 			}
 		}
+		read += len(page.Records)
+		if listing.PageToken = page.NextPageToken; listing.PageToken == "" || len(page.Records) == 0 {
+			break
+		}
 	}
 	return all, nil
 }
 
 // skillOf is the skill that a record is; false where it is none.
 func skillOf(r *record.Record) (settings.Skill, bool) {
-	var m struct {
-		Name, Description string
-		Tools             []string
-	}
-	if len(r.Metadata) > 0 && json.Unmarshal(r.Metadata, &m) != nil || r.Archived || r.SupersededBy != "" {
+	if r.Archived || r.SupersededBy != "" || r.Origin.Foreign() {
 		return settings.Skill{}, false
 	}
-	s := settings.Skill{
-		Name: text.OneLine(cmp.Or(m.Name, r.Key)), Description: text.Cut(text.OneLine(m.Description), settings.MaxDescriptionBytes-len(text.Ellipsis), text.Ellipsis),
-		Text: text.Head(r.Text, settings.MaxSkillBytes), Tools: m.Tools[:min(len(m.Tools), settings.MaxSkillTools)],
-	}
-	return s, s.Name != "" && len(s.Name) <= settings.MaxSkillNameBytes
+	return settings.SkillOf(r.Text, r.Key, r.Metadata)
 }

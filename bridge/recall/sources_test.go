@@ -104,12 +104,14 @@ func TestHostileAgents(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"link out": func(path string) error { return os.Symlink(outside, path) },
 		"folder":   func(path string) error { return os.Mkdir(path, 0o700) },
+		"NUL":      func(path string) error { return os.WriteFile(path, []byte("CANARY\x00"), 0o600) },
 	} {
 		dir := t.TempDir()
 		w.must(make(filepath.Join(dir, "AGENTS.md")))
-		got := w.gather(w.notes(dir), w.ask(""))
-		if texts(got) != "" || got.Notes["notes"] == "" || strings.Contains(got.Notes["notes"], dir) {
-			t.Errorf("%s: %q, %v", name, texts(got), got.Notes)
+		got, err := gather.New([]gather.Source{w.notes(dir)}, nil).Gather(t.Context(), w.ask(""))
+		w.must(err)
+		if texts(got) != "" || len(got.Failures) != 1 || got.Failures[0].Source != "notes:agents_md" || strings.Contains(got.Failures[0].Reason, dir) {
+			t.Errorf("%s: %q, %v", name, texts(got), got.Failures)
 		}
 	}
 	for _, size := range []int{64<<10 - 1, 64 << 10, 64<<10 + 1} {
@@ -127,7 +129,9 @@ func TestSkills(t *testing.T) {
 	w.save(alice, record.Record{Kind: "skill", Key: "review", Text: "Read twice.", Metadata: json.RawMessage(`{"description":"How to\nreview","tools":["fs:read_file"]}`)})
 	w.save(alice, record.Record{Kind: "skill", Text: "Other.", Metadata: json.RawMessage(`{"name":"declared"}`)})
 	w.save(alice, record.Record{Kind: "skill", Text: "nameless"})
-	w.save(eva, record.Record{Kind: "skill", Key: "review", Text: "The user's."})
+	w.save(eva, record.Record{Kind: "skill", Key: "users", Text: "CANARY of the user's, which other agents write"})
+	w.save(alice, record.Record{Kind: "skill", Key: "tools", Text: "CANARY", Origin: record.OriginTool})
+	w.save(alice, record.Record{Kind: "skill", Key: "pages", Text: "CANARY", Origin: record.OriginWeb})
 	w.save(kv.AgentScope("default", "bob"), record.Record{Kind: "skill", Key: "bobs", Text: "CANARY"})
 	a := w.ask("")
 	a.Settings.Skills = []settings.Skill{{Name: "declared", Text: "Mine."}}

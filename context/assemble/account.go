@@ -1,8 +1,10 @@
 package assemble
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -26,6 +28,8 @@ type Section struct {
 	// Outcome is what became of it, Reason why something of it is missing, or a warning.
 	Outcome Outcome
 	Reason  string
+	// Source says where its text came from, for people; empty where it has none of its own.
+	Source string
 	// Refs name what it shows, LeftOut what was found for it and had no room.
 	Refs, LeftOut []string
 }
@@ -45,6 +49,8 @@ const (
 	Failed
 	// TimedOut: its source took too long.
 	TimedOut
+	// Empty: there was nothing to show.
+	Empty
 )
 
 // ToolCost is what a tool takes in a prompt.
@@ -57,7 +63,7 @@ type ToolCost struct {
 const maxRefs = 64
 
 // sections are the account of all sections: those that stand in the prompt, in its
-// order, then those that do not.
+// order, then those that do not: cut to nothing, failed, and without anything to show.
 func (t *task) sections(b *render.Builder) []Section {
 	pieces := make(map[string]*inject.Piece, len(t.prepared.Pieces))
 	for i := range t.prepared.Pieces {
@@ -83,6 +89,24 @@ func (t *task) sections(b *render.Builder) []Section {
 	for i := range t.gathered.Failures {
 		out = append(out, failed(&t.gathered.Failures[i]))
 	}
+	return t.withAbsent(out)
+}
+
+// withAbsent adds the sections that were looked for, and have nothing to show, and those
+// that the settings leave out.
+func (t *task) withAbsent(out []Section) []Section {
+	absent := func(name string, o Outcome, reason string) {
+		named := func(s Section) bool { return s.Name == name || strings.HasPrefix(s.Name, name+":") }
+		if !slices.ContainsFunc(out, named) {
+			out = append(out, Section{Name: name, MaxTokens: t.prompt.Cap(name), Outcome: o, Reason: reason})
+		}
+	}
+	for _, name := range t.prompt.Sources.Exclude {
+		absent(name, LeftOut, "the settings leave it out")
+	}
+	for _, name := range t.gathered.Asked {
+		absent(name, Empty, cmp.Or(t.gathered.Notes[name], "nothing was found for it"))
+	}
 	return out
 }
 
@@ -92,7 +116,7 @@ func (t *task) section(name string, p *inject.Piece, tokens int) Section {
 	if p == nil {
 		return s
 	}
-	s.Phase, s.Cache, s.MaxTokens = p.Phase, p.Cache, p.MaxTokens
+	s.Phase, s.Cache, s.MaxTokens, s.Source = p.Phase, p.Cache, p.MaxTokens, p.Source
 	for _, number := range p.Left {
 		s.LeftOut = append(s.LeftOut, fmt.Sprintf("%s[%d]", name, number-1))
 	}

@@ -14,10 +14,14 @@ const laterHeader = "[Folded as above]"
 
 // What a line of a fold keeps.
 const (
-	// resultIdentifiers of one result stand in its line, turnIdentifiers of what
-	// the model said beside its calls.
-	resultIdentifiers = 100
+	// resultIdentifiers and resultPaths of one result stand in its line,
+	// turnIdentifiers and turnPaths of what the model said beside its calls. A file
+	// that was read has hundreds of names, and any of them may be written again long
+	// after; they take a fifth of it. What lists more paths can be asked again.
+	resultIdentifiers = 800
+	resultPaths       = 200
 	turnIdentifiers   = 50
+	turnPaths         = 100
 	// verbatimBytes bounds an output that stands in its line as it is, when that
 	// is as short as its evidence; verbatimSlack is how many tokens longer it may
 	// be, because it says more.
@@ -112,7 +116,7 @@ func (w *writer) line(ref string, calls []Call, said string, result *Entry) stri
 		text = joined(text, w.call(c))
 	}
 	w.seen.add(text)
-	if names := pick(w.identifiers(said), turnIdentifiers, w.seen); names != "" {
+	if names := pick(w.identifiers(said), turnIdentifiers, turnPaths, w.seen); names != "" {
 		text = joined(text, "("+names+")")
 		w.seen.add(names)
 	}
@@ -134,7 +138,7 @@ func (w *writer) said(turn *Entry, observed []*Entry) string {
 		text = joined(text, "said: "+inline(w.words(turn.Text)))
 	}
 	w.seen.add(text)
-	if names := pick(excerpt.Identifiers(turn.Text), turnIdentifiers, w.seen); names != "" {
+	if names := pick(excerpt.Identifiers(turn.Text), turnIdentifiers, turnPaths, w.seen); names != "" {
 		text = joined(text, "("+names+")")
 	}
 	for _, e := range observed {
@@ -203,7 +207,7 @@ func (w *writer) call(c Call) string {
 	w.cuts++
 	short := inline(text.Head(s, keptCallBytes)) + "…"
 	w.seen.add(short)
-	return joined(short, pick(excerpt.Identifiers(s), turnIdentifiers, w.seen))
+	return joined(short, pick(excerpt.Identifiers(s), turnIdentifiers, turnPaths, w.seen))
 }
 
 // result is what a call gave.
@@ -260,7 +264,7 @@ func (w *writer) evidence(e *Entry, body string) string {
 		w.seen.add(text)
 	}
 	evidence := ""
-	if names := pick(w.identifiers(body), resultIdentifiers, w.seen); names != "" {
+	if names := pick(w.identifiers(body), resultIdentifiers, resultPaths, w.seen); names != "" {
 		evidence += " " + names
 	}
 	for _, text := range lines {

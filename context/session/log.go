@@ -49,6 +49,8 @@ type Log struct {
 	folds    foldCache
 	// closeAfter and endAfter are those of Options.
 	closeAfter, endAfter time.Duration
+	// entryCache has the entries that prompts read.
+	entryCache entryCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay
@@ -67,11 +69,13 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	return &Log{
 		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, folds: newFoldCache(maxCachedFoldBytes),
 		closeAfter: cmp.Or(o.CloseAfter, DefaultCloseAfter), endAfter: cmp.Or(o.EndAfter, DefaultEndAfter),
+		entryCache: newEntryCache(maxCachedEntryBytes),
 	}
 }
 
 // Entry is one thing in a session: exactly one of Message and Step is set. It
-// belongs to the receiver.
+// belongs to the receiver, but for what Unfolded and Before yield: these are shared, and
+// for reading only.
 type Entry struct {
 	// Position is the entry's place in its session, from 1.
 	Position uint64
@@ -191,13 +195,13 @@ func (l *Log) get(ctx context.Context, key []byte) ([]byte, error) {
 // Steps returns up to limit steps of a session that stand behind a position, in
 // order. A limit outside 1 to MaxListed means MaxListed.
 func (l *Log) Steps(ctx context.Context, scope kv.Scope, sessionID string, after uint64, limit int) ([]Entry, error) {
-	return collectSteps(l.entries(ctx, scope, sessionID, after, false), limit)
+	return collectSteps(l.entries(ctx, scope, sessionID, after, false, nil), limit)
 }
 
 // LastSteps returns the last n steps of a session, oldest first. An n outside 1
 // to MaxListed means MaxListed.
 func (l *Log) LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]Entry, error) {
-	steps, err := collectSteps(l.entries(ctx, scope, sessionID, 0, true), n)
+	steps, err := collectSteps(l.entries(ctx, scope, sessionID, 0, true, nil), n)
 	slices.Reverse(steps)
 	return steps, err
 }
@@ -224,18 +228,42 @@ func collectSteps(entries iter.Seq2[Entry, error], limit int) ([]Entry, error) {
 // Entries yields all entries of a session in order. An error comes last, with a
 // zero Entry.
 func (l *Log) Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Entry, error] {
-	return l.entries(ctx, scope, sessionID, 0, false)
+	return l.entries(ctx, scope, sessionID, 0, false, nil)
 }
 
 // Before yields the entries of a session that stand before a position, the newest
-// first; 0 is behind them all. An error comes last, with a zero Entry.
+// first; 0 is behind them all, where those that earlier calls read are not read again. The
+// entries are for reading only. An error comes last, with a zero Entry.
 func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[Entry, error] {
-	return l.entries(ctx, scope, sessionID, position, true)
+	if position > 0 {
+		return l.entries(ctx, scope, sessionID, position, true, nil)
+	}
+	return func(yield func(Entry, error) bool) {
+		r, err := l.reading(ctx, scope, sessionID)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		defer r.keep(nil)
+		at := r.last
+		for ; at > 0; at-- {
+			e, known := r.known.at(at)
+			if !known {
+				break
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if at > 0 {
+			all(l.entries(ctx, scope, sessionID, at+1, true, r.known), yield)
+		}
+	}
 }
 
 // entries yields what stands behind a position or, in reverse, before it; 0 is no
-// bound.
-func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint64, reverse bool) iter.Seq2[Entry, error] {
+// bound. It adds to what is known of the session; nil is not added to.
+func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint64, reverse bool, known *cachedEntries) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		id, err := sessionID(id)
 		if err = errors.Join(err, scope.Validate()); err != nil {
@@ -254,6 +282,9 @@ func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint6
 			e, err := readPair(pair, err)
 			if errors.Is(err, errUnknownKind) {
 				continue
+			}
+			if err == nil && known != nil {
+				known.add(e, len(pair.Value))
 			}
 			if !yield(e, err) || err != nil {
 				return

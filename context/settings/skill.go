@@ -1,8 +1,11 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // SkillKind is the kind of a memory record that holds a skill.
@@ -10,18 +13,30 @@ const SkillKind = "skill"
 
 // SkillOf is the skill that a record of SkillKind holds: the text of the record, and in
 // its metadata name, description and tools. Without a name there it is called as the
-// record's key. It is an error as of CheckSkill, with the paths of the record.
-func SkillOf(text, key string, metadata json.RawMessage) (Skill, error) {
-	var s Skill
-	if len(metadata) > 0 {
-		// Metadata of another form names nothing.
-		_ = json.Unmarshal(metadata, &s)
+// record's key. Name and description are made one line, and what is too long is cut; a
+// record without a name, or with one that is too long, is no skill.
+func SkillOf(body, key string, metadata json.RawMessage) (Skill, bool) {
+	var m struct{ Name, Description, Tools json.RawMessage }
+	_ = json.Unmarshal(metadata, &m) // metadata of another form say nothing
+	s := Skill{
+		Name:        text.OneLine(cmp.Or(stringOf(m.Name), key)),
+		Description: text.Cut(text.OneLine(stringOf(m.Description)), MaxDescriptionBytes-len(text.Ellipsis), text.Ellipsis),
+		Text:        text.Head(body, MaxSkillBytes),
 	}
-	if s.Name == "" {
-		s.Name = key
+	var tools []json.RawMessage
+	_ = json.Unmarshal(m.Tools, &tools)
+	for _, raw := range tools {
+		if name := stringOf(raw); name != "" && len(name) <= MaxToolNameBytes && len(s.Tools) < MaxSkillTools {
+			s.Tools = append(s.Tools, name)
+		}
 	}
-	s.Text, s.Active = text, false
-	return s, CheckSkill("record", s)
+	return s, CheckSkill("record", s) == nil
+}
+
+// stringOf is the text that a JSON value is; empty where it is none.
+func stringOf(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s)
+	return s
 }
 
 // FirstActive are the names of the skills that are active from the start.

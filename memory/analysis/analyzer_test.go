@@ -48,6 +48,8 @@ func TestTerms(t *testing.T) {
 		{"may and mar are words, too", "It may rain; may 50 people; del Mar; 32 May", "rain 50 person del mar 32"},
 		{"times are no days", "meet 14:30 May or May 8:30", "meet 14 30 14:30 8 30 8:30"},
 		{"irregular forms", "He went and bought the children's books; she has gone to buy a book for a child", "go buy child book go buy book child"},
+		{"forms of two words", "She lives where they live, a living, of their lives; the life of leaves, he leaves, a leaf", "live live live live live leav leav leav"},
+		{"nouns like irregular forms", "a rose, roses; a thought, thoughts; a shot, two shots", "rise rise think think shoot two shoot"},
 		{"thousands", "at 45,000 or 1,234,567.50", "45000 1234567 50 1234567.50"},
 		{"no thousands", "1,2,3 and 1234,567", "1 2 3 1234 567"},
 		{"ellipsis joins nothing", "wait...what", "wait"},
@@ -271,5 +273,24 @@ func BenchmarkTermsOfNewWords(b *testing.B) {
 		for range a.Terms(text[n : n+1024]) {
 		}
 		n += 1024
+	}
+}
+
+// A word is found by the same word, whatever its ending: what is regular meets what is
+// irregular.
+func TestRegularFormsMeet(t *testing.T) {
+	a := analysis.New(nil)
+	term := func(word string) string { return strings.Join(slices.Collect(a.Terms(word)), " ") }
+	for _, forms := range []string{
+		"live lives lived living life", "leave leaves leaving left leaf", "shelf shelves", "halve halves half",
+		"thought thoughts think", "shot shots shoot", "rose roses rise", "spoke spokes speak", "saw saws see", "bit bits bite",
+		"thief thieves", "calf calves", "wife wives", "knife knives", "self selves",
+	} {
+		all := strings.Fields(forms)
+		for _, form := range all[1:] {
+			if term(form) != term(all[0]) {
+				t.Errorf("%s is %q, %s is %q", form, term(form), all[0], term(all[0]))
+			}
+		}
 	}
 }

@@ -5,7 +5,8 @@ import "strings"
 // irregular holds the base form of English words whose forms no stemmer
 // relates. It is never changed. Forms that are as often a word of their own
 // (bid, fit, wound) are left out unless the verb is the
-// everyday meaning.
+// everyday meaning. Where a form belongs to two words, such as lives, the two share
+// one base, so that each is found by all of its forms.
 var irregular = irregularForms(`
 	arise: arose arisen
 	awake: awoke awoken
@@ -60,7 +61,7 @@ var irregular = irregularForms(`
 	lead: led
 	lean: leant
 	learn: learnt
-	leave: left
+	leave: left leaf leaves
 	lend: lent
 	lie: lain
 	light: lit
@@ -120,18 +121,20 @@ var irregular = irregularForms(`
 	withdraw: withdrew withdrawn
 	write: wrote written
 
+	calf: calves
 	child: children
 	foot: feet
 	goose: geese
-	half: halves
+	halve: half halves
 	knife: knives
-	leaf: leaves
-	life: lives
+	loaf: loaves
+	live: life lives
 	man: men
 	mouse: mice
 	person: people
 	self: selves
-	shelf: shelves
+	shelve: shelf shelves
+	thief: thieves
 	tooth: teeth
 	wife: wives
 	wolf: wolves

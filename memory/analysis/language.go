@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kljensen/snowball/english"
 	"github.com/kljensen/snowball/french"
@@ -90,8 +91,17 @@ func isFrenchStopWord(word string) bool { return word == "les" || french.IsStopW
 
 // stemEnglish cuts an English word to its stem; went and gone become go first.
 func stemEnglish(word string, stopWordsToo bool) string {
+	return english.Stem(baseOf(word), stopWordsToo)
+}
+
+// baseOf returns the base of an irregular form, or of one with an s behind it, which is
+// a noun: what has thoughts in it is found by thought.
+func baseOf(word string) string {
 	if base, ok := irregular[word]; ok {
-		word = base
+		return base
 	}
-	return english.Stem(word, stopWordsToo)
+	if base, ok := irregular[strings.TrimSuffix(word, "s")]; ok {
+		return base
+	}
+	return word
 }

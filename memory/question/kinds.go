@@ -22,6 +22,14 @@ var (
 	listEnds      = wordSet("did was is does do will has had have were are would can could should may might of to about for in on at with")
 )
 
+func wordSet(words string) map[string]bool {
+	set := make(map[string]bool)
+	for word := range strings.FieldsSeq(words) {
+		set[word] = true
+	}
+	return set
+}
+
 // asks returns the kinds of answer that a question asks for.
 func asks(words []word) (kinds segment.Flags) {
 	at := func(i int) string {

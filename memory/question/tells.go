@@ -7,25 +7,42 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// What a text tells, by English words. One in another language tells its numbers all
-// the same.
-var (
-	timeWords   = wordSet("yesterday today tonight tomorrow ago monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november december")
-	nearWords   = wordSet("last next this past")
-	periodWords = wordSet("night day week weekend month year morning evening summer spring fall autumn winter monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thurs fri sat sun")
-	countWords  = wordSet("few couple several two three four five six seven eight nine ten")
-	unitWords   = wordSet("day days week weeks month months year years weekend weekends hour hours")
-	numberWords = wordSet("one two three four five six seven eight nine ten eleven twelve hundred thousand million dozen once twice several few couple first second third fourth fifth")
-	changeWords = wordSet("moved changed switched quit grew became replaced updated anymore")
-	newWords    = wordSet("now new since instead left currently")
+// class is what a word is to Tells; a word can be several.
+type class uint16
+
+const (
+	timeWord   class = 1 << iota
+	nearWord         // "last" of "last summer"
+	periodWord       // "summer" of it
+	countWord        // "two" of "two days"
+	unitWord         // "days" of it
+	numberWord
+	changeWord
+	newWord
 )
 
-func wordSet(words string) map[string]bool {
-	set := make(map[string]bool)
-	for word := range strings.FieldsSeq(words) {
-		set[word] = true
+// classes has the English words by which Tells knows what a text tells. One in another
+// language tells its numbers all the same. They are one map, because it is asked for
+// each word of all that is saved.
+var classes = classesOf(map[class]string{
+	timeWord:   "yesterday today tonight tomorrow ago monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november december",
+	nearWord:   "last next this past",
+	periodWord: "night day week weekend month year morning evening summer spring fall autumn winter monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thurs fri sat sun",
+	countWord:  "few couple several two three four five six seven eight nine ten",
+	unitWord:   "day days week weeks month months year years weekend weekends hour hours",
+	numberWord: "one two three four five six seven eight nine ten eleven twelve hundred thousand million dozen once twice several few couple first second third fourth fifth",
+	changeWord: "moved changed switched quit grew became replaced updated anymore",
+	newWord:    "now new since instead left currently",
+})
+
+func classesOf(words map[class]string) map[string]class {
+	all := make(map[string]class)
+	for c, list := range words {
+		for word := range strings.FieldsSeq(list) {
+			all[word] |= c
+		}
 	}
-	return set
+	return all
 }
 
 // minNameBytes is the length of the shortest word that is taken for a name.
@@ -47,13 +64,17 @@ func Tells(text string) segment.Flags {
 		}
 	}
 	words := cut(text)
+	known := make([]class, len(words)+wordsAhead)
+	for i, word := range words {
+		known[i] = classes[word.lower]
+	}
 	changes := 0
 	for i, word := range words {
-		told |= word.tells(words[i+1:])
-		switch {
-		case changeWords[word.lower]:
+		told |= word.tells(words[i+1:], known[i:])
+		if known[i]&changeWord != 0 {
 			changes += 2
-		case newWords[word.lower]:
+		}
+		if known[i]&newWord != 0 {
 			changes++ // two of them tell as much as one of the others
 		}
 	}
@@ -63,37 +84,42 @@ func Tells(text string) segment.Flags {
 	return told
 }
 
-// tells returns what the word tells, with those behind it.
-func (w word) tells(next []word) (told segment.Flags) {
+// wordsAhead is how many words are read behind one for what it tells.
+const wordsAhead = 2
+
+// tells returns what the word tells, with those behind it. known are the classes of the
+// word and of at least wordsAhead behind it.
+func (w word) tells(next []word, known []class) (told segment.Flags) {
 	if w.capital && !w.begins && len(w.lower) >= minNameBytes {
 		told |= segment.FlagTellsName
 	}
 	digits := w.lower[0] >= '0' && w.lower[0] <= '9'
-	if digits || numberWords[w.lower] {
+	if digits || known[0]&numberWord != 0 {
 		told |= segment.FlagTellsNumber
 	}
 	const yearDigits = 4
-	isRecent := len(w.lower) == yearDigits && yearOf(w.lower) >= 1900 && yearOf(w.lower) < 2100
-	isMay := w.lower == "may" && w.capital && !w.begins
-	if timeWords[w.lower] || isMay || isRecent || w.beginsPeriod(next) {
+	isRecent := digits && len(w.lower) == yearDigits && yearOf(w.lower) >= 1900 && yearOf(w.lower) < 2100
+	isMay := w.capital && !w.begins && w.lower == "may"
+	if known[0]&timeWord != 0 || isMay || isRecent || w.beginsPeriod(known) {
 		return told | segment.FlagTellsTime
 	}
-	if (digits || countWords[w.lower]) && len(next) > 0 {
-		if next[0].lower == "of" {
-			next = next[1:]
+	if digits || known[0]&countWord != 0 {
+		unit := known[1]
+		if len(next) > 0 && next[0].lower == "of" {
+			unit = known[2]
 		}
-		if len(next) > 0 && unitWords[next[0].lower] {
+		if unit&unitWord != 0 {
 			told |= segment.FlagTellsTime
 		}
 	}
 	return told
 }
 
-// beginsPeriod tells whether the word begins something like "last summer" or
-// "next school year".
-func (w word) beginsPeriod(next []word) bool {
-	if !nearWords[w.lower] || len(next) == 0 {
+// beginsPeriod tells whether the word, whose class comes first, begins something like
+// "last summer" or "next school year".
+func (w word) beginsPeriod(known []class) bool {
+	if known[0]&nearWord == 0 {
 		return false
 	}
-	return periodWords[next[0].lower] || w.lower != "this" && len(next) > 1 && periodWords[next[1].lower]
+	return known[1]&periodWord != 0 || w.lower != "this" && known[2]&periodWord != 0
 }

@@ -19,8 +19,8 @@ type word struct {
 	joint byte
 }
 
-// bytesPerWord is what a word and the space behind it have about.
-const bytesPerWord = 6
+// bytesPerWord is what a word and the space behind it have at least in most texts.
+const bytesPerWord = 5
 
 // cut cuts a text into words. It is the only place that does, but for the analysis,
 // which makes the terms of the index.

@@ -81,6 +81,10 @@ func (o Origin) String() string {
 	return "unknown"
 }
 
+// Foreign tells whether neither a person nor the agent wrote a text: it is never to be
+// taken as an instruction.
+func (o Origin) Foreign() bool { return o == OriginTool || o == OriginWeb }
+
 // Record is one thing remembered. One that a store handed out belongs to its
 // caller. Times are kept to the microsecond, in UTC; a zero time is unset.
 type Record struct {

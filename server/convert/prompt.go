@@ -155,7 +155,7 @@ func sectionsOf(sections []assemble.Section) []*loombridgev1.SectionInfo {
 		out[i] = &loombridgev1.SectionInfo{
 			Name: s.Name, Phase: loombridgev1.InjectionPhase(s.Phase), Cache: loombridgev1.CacheStrategy(s.Cache),
 			Tokens: Int32(s.Tokens), BeforeTokens: Int32(s.Before), MaxTokens: Int32(s.MaxTokens),
-			Outcome: loombridgev1.SectionOutcome(s.Outcome), Reason: utf8Text(s.Reason), Refs: s.Refs, LeftOut: s.LeftOut,
+			Outcome: loombridgev1.SectionOutcome(s.Outcome), Reason: utf8Text(s.Reason), Source: s.Source, Refs: s.Refs, LeftOut: s.LeftOut,
 		}
 	}
 	return out

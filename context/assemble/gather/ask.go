@@ -73,8 +73,11 @@ type Found struct {
 	LeftOut []string
 	// Sequences say how far something was read.
 	Sequences []Sequence
-	// Note says what the source had to do without; empty for nothing.
+	// Note says what the source had to do without, or why it has nothing; empty for
+	// nothing.
 	Note string
+	// Failures name parts of the source that are missing.
+	Failures []Failure
 	// Rendered, unless nil, is called once the prompt was made, with the refs of those
 	// items that stand in it. It must not block.
 	Rendered func(refs []string)
@@ -134,7 +137,9 @@ type Gathered struct {
 	Injections []inject.Injection
 	// Skills are those that the agent has besides the declared ones.
 	Skills []settings.Skill
-	// Failures name the sources that are missing.
+	// Asked are the sections of the sources that answered, Failures name the sources that
+	// are missing.
+	Asked    []string
 	Failures []Failure
 	// Notes say by section what its source had to do without.
 	Notes map[string]string

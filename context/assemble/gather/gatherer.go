@@ -93,6 +93,10 @@ func (g *Gatherer) Gather(ctx context.Context, a *Ask) (Gathered, error) {
 		case got.err != nil:
 			g.fail(ctx, &all, s.Name(), got.err)
 		default:
+			all.Asked = append(all.Asked, s.Name())
+			for _, f := range got.found.Failures {
+				g.note(ctx, &all, f, errors.New(f.Reason))
+			}
 			g.add(&all, a, s.Name(), &got.found)
 		}
 	}
@@ -160,9 +164,14 @@ func (g *Gatherer) fail(ctx context.Context, all *Gathered, name string, err err
 	if errors.As(err, &public) {
 		f.Reason = public.Public()
 	}
+	g.note(ctx, all, f, err)
+}
+
+// note names a failure in the answer, and tells of it.
+func (g *Gatherer) note(ctx context.Context, all *Gathered, f Failure, err error) {
 	all.Failures = append(all.Failures, f)
 	if ctx.Err() == nil {
-		g.logger.WarnContext(ctx, "a prompt goes without a source", "source", name, "error", err)
+		g.logger.WarnContext(ctx, "a prompt goes without a source", "source", f.Source, "error", err)
 		g.onFailure(f)
 	}
 }

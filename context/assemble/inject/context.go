@@ -47,6 +47,9 @@ type Snippet struct {
 	Title, Type, Source string
 	Content             string
 	Score               float64
+	// Foreign says that a tool printed it, or that it was read on the web: it never speaks
+	// in the role of the system.
+	Foreign bool
 }
 
 // enough are the first most snippets from MinKnowledgeScore up.
@@ -95,8 +98,8 @@ func (s *Snippet) Numbered(i int) string {
 	return out
 }
 
-// KnowledgeMessages are those of Knowledge as a system message each, for layout
-// task_context.
+// KnowledgeMessages are those of Knowledge as a message each, for layout task_context: of
+// the system, but of the user where a snippet is foreign.
 func KnowledgeMessages(found []Snippet, most, limit int) Injection {
 	in := knowledge(limit)
 	for _, s := range enough(found, most) {
@@ -104,7 +107,11 @@ func KnowledgeMessages(found []Snippet, most, limit int) Injection {
 		if s.Source != "" {
 			content += "\n(Source: " + GuardTags(text.OneLine(s.Source)) + ")"
 		}
-		in.Messages = append(in.Messages, session.Message{Role: session.System, Content: content})
+		role := session.System
+		if s.Foreign {
+			role = session.User
+		}
+		in.Messages = append(in.Messages, session.Message{Role: role, Content: content})
 	}
 	return in
 }

@@ -6,22 +6,18 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
-	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// explain gives every hit its signals and the words that matched.
+// explain gives every hit its signals and the words of its own that matched.
 func (r *ranking) explain() error {
-	around := make(map[documentSlot][]*Hit)
+	hits := make(map[documentSlot]*Hit, len(r.answer.Hits))
 	for i := range r.answer.Hits {
 		hit := &r.answer.Hits[i]
-		p := r.parts[hit.Part]
-		hit.Signals = r.signalsNamed(p, r.ranked[i])
-		for _, o := range neighbours(p.frame, r.ranked[i].slot) {
-			around[documentSlot{hit.Part, o}] = append(around[documentSlot{hit.Part, o}], hit)
-		}
+		hit.Signals = r.signalsNamed(r.parts[hit.Part], r.ranked[i])
+		hits[documentSlot{hit.Part, r.ranked[i].slot}] = hit
 	}
 	for i, word := range r.query.Words {
-		if err := r.explainWord(i, word.Text, around); err != nil {
+		if err := r.explainWord(i, word.Text, hits); err != nil {
 			return err
 		}
 	}
@@ -34,19 +30,15 @@ func neighbours(f *frame.Frame, o uint32) []uint32 {
 	return slices.DeleteFunc(near, func(o uint32) bool { return o == 0 })
 }
 
-// explainWord names a word at every hit that it matched.
-func (r *ranking) explainWord(i int, word string, around map[documentSlot][]*Hit) error {
+// explainWord names a word at every hit that holds it.
+func (r *ranking) explainWord(i int, word string, hits map[documentSlot]*Hit) error {
 	for n, p := range r.parts {
 		if err := p.read(p.frame, p.words[i]); err != nil {
 			return err
 		}
 		for _, posting := range p.postings {
-			body, _ := segment.UnpackFrequency(posting.Value)
-			for _, hit := range around[documentSlot{n, posting.Ordinal}] {
-				own := hit.Ordinal == p.frame.Ordinal(posting.Ordinal)
-				if (own || body > 0) && !slices.Contains(hit.Words, word) {
-					hit.Words = append(hit.Words, word)
-				}
+			if hit := hits[documentSlot{n, posting.Ordinal}]; hit != nil {
+				hit.Words = append(hit.Words, word)
 			}
 		}
 	}

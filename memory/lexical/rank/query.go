@@ -95,8 +95,7 @@ type Hit struct {
 	Ordinal uint32
 	Score   float64
 	// Signals are what its rank is made of, the strongest first, and Words those
-	// of the query that it or a document around it holds; only where they were
-	// asked for.
+	// of the query that it holds; only where they were asked for.
 	Signals []Signal
 	Words   []string
 }

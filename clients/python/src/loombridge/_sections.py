@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias, cast
 from loombridge import _brief, _settings, _values
 from loombridge.v1 import prompt_pb2 as pb
 
-SectionOutcome: TypeAlias = Literal["shown", "cut", "left_out", "failed", "timed_out"]
-"""What became of a section: it stands there whole, or a part of it; there was no room; its
-source failed, or took too long."""
+SectionOutcome: TypeAlias = Literal["shown", "cut", "left_out", "failed", "timed_out", "empty"]
+"""What became of a section: it stands there whole, or a part of it; there was no room, or the
+settings leave it out; its source failed, or took too long; there was nothing to show."""
 
 CachedPart: TypeAlias = Literal["tools", "stable", "session", "history"]
 """What stands before a mark for the provider's cache."""
@@ -34,11 +34,13 @@ class PromptSection(_brief.Brief):
     outcome: SectionOutcome
     """What became of it."""
     reason: str
-    """Why something of it is missing, or a warning; empty otherwise."""
+    """Why something of it is missing, or there is nothing, or a warning; empty otherwise."""
     refs: tuple[str, ...]
     """What it shows, such as ids of records or tasks: at most 64."""
     left_out: tuple[str, ...]
     """What was found for it and had no room: at most 64."""
+    source: str = ""
+    """Where its text came from, for people, such as `AGENTS.md of the workspace, 312 bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def section(m: pb.SectionInfo) -> PromptSection:
         reason=m.reason,
         refs=tuple(m.refs),
         left_out=tuple(m.left_out),
+        source=m.source,
     )
 
 

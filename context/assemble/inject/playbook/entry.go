@@ -43,6 +43,9 @@ const (
 	Deprecated Status = "deprecated"
 )
 
+// Kind is the kind of the memory records that hold entries.
+const Kind = "playbook"
+
 // Source is where an entry came from.
 type Source string
 

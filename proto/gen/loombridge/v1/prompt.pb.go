@@ -377,12 +377,14 @@ const (
 	SectionOutcome_SECTION_OUTCOME_SHOWN SectionOutcome = 1
 	// SECTION_OUTCOME_CUT: a part of it stands there.
 	SectionOutcome_SECTION_OUTCOME_CUT SectionOutcome = 2
-	// SECTION_OUTCOME_LEFT_OUT: there was no room for it.
+	// SECTION_OUTCOME_LEFT_OUT: there was no room for it, or the settings leave it out.
 	SectionOutcome_SECTION_OUTCOME_LEFT_OUT SectionOutcome = 3
 	// SECTION_OUTCOME_FAILED: its source failed.
 	SectionOutcome_SECTION_OUTCOME_FAILED SectionOutcome = 4
 	// SECTION_OUTCOME_TIMED_OUT: its source took too long.
 	SectionOutcome_SECTION_OUTCOME_TIMED_OUT SectionOutcome = 5
+	// SECTION_OUTCOME_EMPTY: there was nothing to show.
+	SectionOutcome_SECTION_OUTCOME_EMPTY SectionOutcome = 6
 )
 
 // Enum value maps for SectionOutcome.
@@ -394,6 +396,7 @@ var (
 		3: "SECTION_OUTCOME_LEFT_OUT",
 		4: "SECTION_OUTCOME_FAILED",
 		5: "SECTION_OUTCOME_TIMED_OUT",
+		6: "SECTION_OUTCOME_EMPTY",
 	}
 	SectionOutcome_value = map[string]int32{
 		"SECTION_OUTCOME_UNSPECIFIED": 0,
@@ -402,6 +405,7 @@ var (
 		"SECTION_OUTCOME_LEFT_OUT":    3,
 		"SECTION_OUTCOME_FAILED":      4,
 		"SECTION_OUTCOME_TIMED_OUT":   5,
+		"SECTION_OUTCOME_EMPTY":       6,
 	}
 )
 
@@ -453,13 +457,17 @@ type PromptSettings struct {
 	// few_shot are examples: at most 32. Whole examples leave, the last first, where
 	// they take more than their cap.
 	FewShot []*Example `protobuf:"bytes,7,rep,name=few_shot,json=fewShot,proto3" json:"few_shot,omitempty"`
-	// skills are what the agent can be told to do: at most 64. Records of the kind
-	// `skill` are skills, too.
+	// skills are what the agent can be told to do: at most 64. The agent's records of the
+	// kind `skill` are skills, too, the 64 oldest, but for those of ORIGIN_TOOL and
+	// ORIGIN_WEB: skills are instructions.
 	Skills []*Skill `protobuf:"bytes,8,rep,name=skills,proto3" json:"skills,omitempty"`
-	// agents_md stands in the place of the AGENTS.md of the workspace. At most 64 KiB.
+	// agents_md stands in the place of the AGENTS.md of the workspace. At most 64 KiB and
+	// no NUL. Default: that file, of which the first 64 KiB stand in the prompts of all
+	// agents of the workspace, as what the user says and never as instructions of the
+	// system: whoever may write to the workspace writes to all of them.
 	AgentsMd string `protobuf:"bytes,9,opt,name=agents_md,json=agentsMd,proto3" json:"agents_md,omitempty"`
 	// user_id is whose memories the prompt may hold, besides the agent's. At most 256
-	// bytes. Default: nobody's.
+	// bytes and no NUL. Default: nobody's.
 	UserId string `protobuf:"bytes,10,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// limits are the caps of sections.
 	Limits *InjectionLimits `protobuf:"bytes,11,opt,name=limits,proto3" json:"limits,omitempty"`
@@ -1640,12 +1648,17 @@ type SectionInfo struct {
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// outcome is what became of it.
 	Outcome SectionOutcome `protobuf:"varint,7,opt,name=outcome,proto3,enum=loombridge.v1.SectionOutcome" json:"outcome,omitempty"`
-	// reason says why something of it is missing, or warns of it; empty otherwise.
+	// reason says why something of it is missing, or why there is nothing, or warns of it;
+	// empty otherwise.
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	// refs name what it shows, such as ids of records or tasks: at most 64.
 	Refs []string `protobuf:"bytes,9,rep,name=refs,proto3" json:"refs,omitempty"`
 	// left_out name what was found for it and had no room: at most 64.
-	LeftOut       []string `protobuf:"bytes,10,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	LeftOut []string `protobuf:"bytes,10,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	// source says where its text came from, for people, such as `memory of the user` or
+	// `AGENTS.md of the workspace, 312 bytes`; empty for the history and for what has
+	// nothing to show.
+	Source        string `protobuf:"bytes,11,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1748,6 +1761,13 @@ func (x *SectionInfo) GetLeftOut() []string {
 		return x.LeftOut
 	}
 	return nil
+}
+
+func (x *SectionInfo) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
 }
 
 // ToolCost is what a tool takes in a prompt.
@@ -2116,7 +2136,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"request_id\x18\a \x01(\tR\trequestIdB\a\n" +
 	"\x05_goal\"I\n" +
 	"\x15UpdateWorkingResponse\x120\n" +
-	"\aworking\x18\x01 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\"\xe6\x02\n" +
+	"\aworking\x18\x01 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\"\xfe\x02\n" +
 	"\vSectionInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x1d.loombridge.v1.InjectionPhaseR\x05phase\x122\n" +
@@ -2129,7 +2149,8 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x06reason\x18\b \x01(\tR\x06reason\x12\x12\n" +
 	"\x04refs\x18\t \x03(\tR\x04refs\x12\x19\n" +
 	"\bleft_out\x18\n" +
-	" \x03(\tR\aleftOut\"6\n" +
+	" \x03(\tR\aleftOut\x12\x16\n" +
+	"\x06source\x18\v \x01(\tR\x06source\"6\n" +
 	"\bToolCost\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x05R\x06tokens\"F\n" +
@@ -2176,14 +2197,15 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x13PLAN_STATUS_PENDING\x10\x01\x12\x1b\n" +
 	"\x17PLAN_STATUS_IN_PROGRESS\x10\x02\x12\x14\n" +
 	"\x10PLAN_STATUS_DONE\x10\x03\x12\x16\n" +
-	"\x12PLAN_STATUS_FAILED\x10\x04*\xbe\x01\n" +
+	"\x12PLAN_STATUS_FAILED\x10\x04*\xd9\x01\n" +
 	"\x0eSectionOutcome\x12\x1f\n" +
 	"\x1bSECTION_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15SECTION_OUTCOME_SHOWN\x10\x01\x12\x17\n" +
 	"\x13SECTION_OUTCOME_CUT\x10\x02\x12\x1c\n" +
 	"\x18SECTION_OUTCOME_LEFT_OUT\x10\x03\x12\x1a\n" +
 	"\x16SECTION_OUTCOME_FAILED\x10\x04\x12\x1d\n" +
-	"\x19SECTION_OUTCOME_TIMED_OUT\x10\x05BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x19SECTION_OUTCOME_TIMED_OUT\x10\x05\x12\x19\n" +
+	"\x15SECTION_OUTCOME_EMPTY\x10\x06BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_prompt_proto_rawDescOnce sync.Once

@@ -59,6 +59,7 @@ class SectionOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SECTION_OUTCOME_LEFT_OUT: _ClassVar[SectionOutcome]
     SECTION_OUTCOME_FAILED: _ClassVar[SectionOutcome]
     SECTION_OUTCOME_TIMED_OUT: _ClassVar[SectionOutcome]
+    SECTION_OUTCOME_EMPTY: _ClassVar[SectionOutcome]
 PROMPT_LAYOUT_UNSPECIFIED: PromptLayout
 PROMPT_LAYOUT_THREE_PHASE: PromptLayout
 PROMPT_LAYOUT_TASK_CONTEXT: PromptLayout
@@ -88,6 +89,7 @@ SECTION_OUTCOME_CUT: SectionOutcome
 SECTION_OUTCOME_LEFT_OUT: SectionOutcome
 SECTION_OUTCOME_FAILED: SectionOutcome
 SECTION_OUTCOME_TIMED_OUT: SectionOutcome
+SECTION_OUTCOME_EMPTY: SectionOutcome
 
 class PromptSettings(_message.Message):
     __slots__ = ("layout", "system", "tool_rendering", "tools", "runtime_position", "sources", "few_shot", "skills", "agents_md", "user_id", "limits", "variation", "cache", "injections", "max_output_tokens")
@@ -291,7 +293,7 @@ class UpdateWorkingResponse(_message.Message):
     def __init__(self, working: _Optional[_Union[Working, _Mapping]] = ...) -> None: ...
 
 class SectionInfo(_message.Message):
-    __slots__ = ("name", "phase", "cache", "tokens", "before_tokens", "max_tokens", "outcome", "reason", "refs", "left_out")
+    __slots__ = ("name", "phase", "cache", "tokens", "before_tokens", "max_tokens", "outcome", "reason", "refs", "left_out", "source")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     CACHE_FIELD_NUMBER: _ClassVar[int]
@@ -302,6 +304,7 @@ class SectionInfo(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     REFS_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
     name: str
     phase: InjectionPhase
     cache: CacheStrategy
@@ -312,7 +315,8 @@ class SectionInfo(_message.Message):
     reason: str
     refs: _containers.RepeatedScalarFieldContainer[str]
     left_out: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., phase: _Optional[_Union[InjectionPhase, str]] = ..., cache: _Optional[_Union[CacheStrategy, str]] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., outcome: _Optional[_Union[SectionOutcome, str]] = ..., reason: _Optional[str] = ..., refs: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ...) -> None: ...
+    source: str
+    def __init__(self, name: _Optional[str] = ..., phase: _Optional[_Union[InjectionPhase, str]] = ..., cache: _Optional[_Union[CacheStrategy, str]] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., outcome: _Optional[_Union[SectionOutcome, str]] = ..., reason: _Optional[str] = ..., refs: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ...) -> None: ...
 
 class ToolCost(_message.Message):
     __slots__ = ("name", "tokens")
