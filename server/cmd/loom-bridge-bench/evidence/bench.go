@@ -54,7 +54,7 @@ func (b *Bench) sets() (all []*sets.Set, err error) {
 		all = append(all, set)
 	}
 	made, err := sets.Quality(b.Source)
-	return append(all, made), err
+	return append(all, made, sets.Assistant(sets.FullAssistant)), err
 }
 
 // each does something with every collection.
