@@ -47,6 +47,7 @@ type Config struct {
 	HistoryLiteral                       bool
 	Compaction
 	Prompts
+	Sessions
 	Rules string
 	Reduction
 	Compress compress.Options
@@ -63,6 +64,13 @@ type Config struct {
 	Sharing Sharing
 	Sandbox Sandbox
 	Limits  server.Limits
+}
+
+// Sessions is how long short-term memory of sessions lasts in which nothing happens.
+type Sessions struct {
+	SessionIdleTTL, SessionEndAfter time.Duration
+	// ShortTermPersist is true, false or, for each session's preset to say, empty.
+	ShortTermPersist string
 }
 
 // Sharing is how much there is of what tenants and agents share, beside what
