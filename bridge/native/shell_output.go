@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ func (p *printed) end(out sandbox.Outcome, err error) {
 // Read gives stdout. With its end, values are complete.
 func (p *printed) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		p.complete()
 	}
 	return n, err
