@@ -1,11 +1,13 @@
 package pairing
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
@@ -51,9 +53,21 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 	if OnlyResults(m) {
 		u = Observed
 	}
-	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: m})
+	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: withGuarded(m, content.WithOutputs, guard.Output)})
 	p.last.add(e, u)
 	return true
+}
+
+// withGuarded is a message in whose content blocks the outputs of calls are guarded: m
+// itself, which is never changed, where that makes no difference. edit chooses the texts.
+func withGuarded(m *session.Message, edit func(json.RawMessage, func(string) string) json.RawMessage, guarded func(string) string) *session.Message {
+	blocks := edit(m.BlocksJSON, guarded)
+	if bytes.Equal(blocks, m.BlocksJSON) {
+		return m
+	}
+	own := *m
+	own.BlocksJSON = blocks
+	return &own
 }
 
 // AnswerWithin is the message of the group with a block that answers a call, and
