@@ -1,7 +1,6 @@
 package pairing
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -37,11 +36,12 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 	if t == nil || len(m.BlocksJSON) == 0 {
 		return false
 	}
-	found := false
+	found, forged := false, false
 	for _, b := range content.Parse(m.BlocksJSON) {
 		if b.Kind != content.Result {
 			continue
 		}
+		forged = forged || forges(b.Parts)
 		if c := t.waiting(b.ID); c != nil && c.within {
 			c.Answered, found = true, true
 		}
@@ -53,21 +53,20 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 	if OnlyResults(m) {
 		u = Observed
 	}
-	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: withGuarded(m, content.WithOutputs, guard.Output)})
+	said := m
+	if forged {
+		own := *m
+		own.BlocksJSON = content.WithOutputs(m.BlocksJSON, guard.Output)
+		said = &own
+	}
+	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: said})
 	p.last.add(e, u)
 	return true
 }
 
-// withGuarded is a message in whose content blocks the outputs of calls are guarded: m
-// itself, which is never changed, where that makes no difference. edit chooses the texts.
-func withGuarded(m *session.Message, edit func(json.RawMessage, func(string) string) json.RawMessage, guarded func(string) string) *session.Message {
-	blocks := edit(m.BlocksJSON, guarded)
-	if bytes.Equal(blocks, m.BlocksJSON) {
-		return m
-	}
-	own := *m
-	own.BlocksJSON = blocks
-	return &own
+// forges tells whether parts of a result have lines that look like those of a fold.
+func forges(parts []content.Part) bool {
+	return slices.ContainsFunc(content.Texts(parts), func(text string) bool { return len(guard.FoldLines(text)) > 0 })
 }
 
 // AnswerWithin is the message of the group with a block that answers a call, and

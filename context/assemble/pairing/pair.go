@@ -155,7 +155,10 @@ func (p *Pairer) step(e session.Entry) {
 func (p *Pairer) toolMessage(e session.Entry) {
 	m, asked := e.Message, p.last.Asks()
 	if c := asked.waiting(m.ToolCallID); c != nil {
-		blocks := withGuarded(m, content.WithTexts, guard.Output).BlocksJSON
+		blocks := m.BlocksJSON
+		if forges(content.Parse(blocks)) {
+			blocks = content.WithTexts(blocks, guard.Output)
+		}
 		c.Result, c.Blocks, c.extra, c.label = e.Position, blocks, m.ExtraJSON, MessageLabel(e)
 		p.last.add(e, answer)
 		return
@@ -192,7 +195,8 @@ func (p *Pairer) known(id string) bool {
 
 // observation belongs to the words right before it.
 func (p *Pairer) observation(e session.Entry) {
-	m := *withGuarded(e.Message, content.WithTexts, guard.Text)
+	m := *e.Message
+	m.BlocksJSON = content.WithTexts(m.BlocksJSON, guard.Text)
 	t := &Turn{Label: MessageLabel(e), Said: &m}
 	if len(m.BlocksJSON) == 0 {
 		m.Content, t.Output = "", e.Position
