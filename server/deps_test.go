@@ -137,6 +137,9 @@ func TestOneDoors(t *testing.T) {
 		if within(file.dir, domain...) && !file.test {
 			checkEnvironment(t, file)
 		}
+		if !file.test && !within(file.dir, "bridge/sandbox", "server/cmd/loom-bridge-bench") {
+			checkText(t, file, processStart, "only bridge/sandbox starts processes")
+		}
 	}
 }
 
@@ -144,10 +147,18 @@ var environment = regexp.MustCompile(`\bos\.(Getenv|LookupEnv|Environ)\b`)
 
 func checkEnvironment(t *testing.T, file goFile) {
 	t.Helper()
+	checkText(t, file, environment, "settings come through Options")
+}
+
+// processStart is what starts a process without os/exec.
+var processStart = regexp.MustCompile(`\bos\.StartProcess\b|\b(syscall|unix)\.(ForkExec|StartProcess|Exec|SYS_(EXECVE|EXECVEAT|FORK|VFORK|CLONE3?))\b`)
+
+func checkText(t *testing.T, file goFile, forbidden *regexp.Regexp, why string) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", file.path))
 	must(t, err)
-	if found := environment.Find(text); found != nil {
-		t.Errorf("%s uses %s: settings come through Options", file.path, found)
+	if found := forbidden.Find(text); found != nil {
+		t.Errorf("%s uses %s: %s", file.path, found, why)
 	}
 }
 

@@ -56,6 +56,15 @@ func (n *Notes) Name() string { return settings.Notes }
 
 // Collect reads AGENTS.md and the notes.
 func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	return n.collect(ctx, n.Store.At(a.View), a)
+}
+
+// Remembered is Collect without a search.
+func (n *Notes) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	return remembered(n.Store, a, func(view memory.View) (gather.Found, error) { return n.collect(ctx, view, a) })
+}
+
+func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
 	found := gather.Found{}
 	limit := a.Settings.Cap(settings.Notes)
 	agents, source, err := n.agents(ctx, a)
@@ -75,7 +84,7 @@ func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 			}
 		}
 	}
-	return found, n.notes(ctx, a, limit, &found)
+	return found, n.notes(ctx, view, a, limit, &found)
 }
 
 // agents is the text of AGENTS.md, and where it is from; empty where there is none. The
@@ -109,8 +118,7 @@ func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source string,
 const noteFilter = `kind = "` + KindNote + `"`
 
 // notes adds the notes: the most important first, and of equal ones the newest.
-func (n *Notes) notes(ctx context.Context, a *gather.Ask, limit int, found *gather.Found) error {
-	view := n.Store.At(a.View)
+func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limit int, found *gather.Found) error {
 	type note struct {
 		scope  kv.Scope
 		record *record.Record

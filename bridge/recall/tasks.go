@@ -81,6 +81,15 @@ func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 	return found, nil
 }
 
+// Remembered is Collect where nothing is asked for but the few newest tasks of the session.
+func (t *Tasks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	if t.showsEvents(a) || slices.Contains(a.Settings.Sources.Layers, layerL2) {
+		return gather.Found{}, false, nil
+	}
+	found, err := t.Collect(ctx, a)
+	return found, err == nil, err
+}
+
 // tasks are those of L2, where settings ask for them, and of L1, each oldest first.
 func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []entry, err error) {
 	view := t.Tiers.At(a.View)

@@ -116,11 +116,16 @@ func (g gatherer) run(text string, start, end int, has byteKind) {
 	}
 }
 
+// maxSymbolBytes bounds a name that is no path: longer ones are those of built
+// packages, tokens and digests, which nobody writes again.
+const maxSymbolBytes = 64
+
 // noise tells what looks like an identifier but names nothing that a later
 // step would ask for: a place in a file, which its path says, too; a number
-// with a word glued to it, as grep prints it; a rule of underscores.
+// with a word glued to it, as grep prints it; a rule of underscores; an address
+// in memory; what is very long.
 func noise(id string) bool {
-	if strings.IndexByte(id, ':') >= 0 {
+	if placed(id) || strings.IndexByte(id, '/') < 0 && len(id) > maxSymbolBytes || isAddress(id) {
 		return true
 	}
 	digits, letters := 0, 0
@@ -140,6 +145,32 @@ func noise(id string) bool {
 		glued++
 	}
 	return letters > 0 && glued > 0 && id[glued] == '-'
+}
+
+// placed tells whether a single colon stands in an identifier: it parts a path and
+// a line, or a key and a value. Two are a part of names, such as "tests/a.py::test_b".
+func placed(id string) bool {
+	for i := strings.IndexByte(id, ':'); i >= 0; {
+		if i+1 == len(id) || id[i+1] != ':' {
+			return true
+		}
+		next := strings.IndexByte(id[i+2:], ':')
+		if next < 0 {
+			return false
+		}
+		i += 2 + next
+	}
+	return false
+}
+
+// addressDigits are those of an address in memory at least, as programs print it.
+const addressDigits = 9
+
+// isAddress tells whether an identifier is an address in memory: it is another one
+// in the next run.
+func isAddress(id string) bool {
+	digits, hex := strings.CutPrefix(id, "0x")
+	return hex && len(digits) >= addressDigits && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
 }
 
 // Ranking adds up the identifiers of many texts. Only one goroutine may use it at a

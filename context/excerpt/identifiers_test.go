@@ -23,6 +23,8 @@ func TestIdentifiersByClass(t *testing.T) {
 		{"numbers", "took 3.4s, 12 passed, 45% of 1.5MB, 250 ms v2 12x 100s1", excerpt.Number, []string{"3.4s", "12 passed", "45%", "1.5MB", "250 ms"}},
 		{"links", "see https://example.org/a/b?c=1&d=e, or ftp://h/x. done", excerpt.Link, []string{"https://example.org/a/b?c=1&d=e", "ftp://h/x"}},
 		{"symbols", "def run(self):\nclass Parser: parse_date DateField v1.2.3 the and", excerpt.Symbol, []string{"run", "Parser", "parse_date", "DateField", "v1.2.3"}},
+		{"names with two colons", "tests/a.py::TestA::test_b std::vector a:12:std::map", excerpt.Symbol, []string{"tests/a.py::TestA::test_b", "std::vector"}},
+		{"addresses and what is built", "0x7f23b2e4edd8 0x00100010 " + strings.Repeat("a1-", 21) + "b " + strings.Repeat("a1-", 21) + "bc", excerpt.Symbol, []string{"0x00100010", strings.Repeat("a1-", 21) + "b"}},
 		{"no symbols", "12:def ____ 34-return :: ... --- 7: a.b", excerpt.Symbol, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 const (
 	// capIdentifiers bounds the identifiers that stand for what a cap cuts out.
-	capIdentifiers = 100
+	capIdentifiers = 200
 	// capStep is how many bytes a cap gives up at least at a time until the text
 	// fits.
 	capStep = 8
@@ -114,7 +114,7 @@ func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (sh
 		mark += ". Full data: " + ref
 	}
 	mark += e.readOn(first)
-	if named := pick(names.found, names.most, seen); named != "" {
+	if named := pick(names.found, names.most, names.most, seen); named != "" {
 		mark += "; they name: " + named
 	}
 	cut = strings.Count(first, "\n") + 1

@@ -326,7 +326,7 @@ func (w *writer) best(ranked []excerpt.Identifier, limit int) string {
 func (w *writer) within(ranked []excerpt.Identifier, seen *visible, limit int) string {
 	// Names take about this many tokens each; the limit decides.
 	for n := min(limit/denseNameTokens, len(ranked)); n > 0; {
-		names := pick(ranked, n, seen)
+		names := pick(ranked, n, n*pathFactor, seen)
 		got := w.count(names)
 		if got <= limit {
 			return names

@@ -375,3 +375,32 @@ func TestExtraTokensCount(t *testing.T) {
 		t.Errorf("%d tokens, want %d", got, without+1600)
 	}
 }
+
+// A file that was read is folded to the names in it, however many: any of them may
+// be written again long after. Of paths that a search lists two hundred are kept.
+func TestFoldsKeepTheNamesOfLongResults(t *testing.T) {
+	const lines, most, mostPaths = 700, 800, 200
+	var file, paths strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&file, "%6d\t    value_%d = here.is(\"a line\", of, some, code, that=\"is long enough to be worth a fold\")\n", i+1, i)
+		fmt.Fprintf(&paths, "-rw-r--r-- 1 root root %d May  6  2025 src/part/module%d.py\n", i, i)
+	}
+	s := session{tb: t, ledger: history.New(count, nil)}
+	s.step("cat -n src/a.py", file.String())
+	s.step("find .", paths.String())
+	s.step("make", "ok")
+	s.step("make", "ok")
+	text := s.batch().Made[0].Text
+	names, listed := 0, 0
+	for i := range lines {
+		if strings.Contains(text, fmt.Sprintf(" value_%d ", i)) {
+			names++
+		}
+		if strings.Contains(text, fmt.Sprintf("src/part/module%d.py", i)) {
+			listed++
+		}
+	}
+	if names < lines-1 || names > most || listed != mostPaths {
+		t.Errorf("%d of %d names and %d paths are kept, want all and %d:\n%.300s", names, lines, listed, mostPaths, text)
+	}
+}

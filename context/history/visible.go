@@ -64,22 +64,18 @@ func (v *visible) hasLine(text string) bool {
 }
 
 // pick returns the best identifiers that are not shown yet as one text, class
-// by class.
-func pick(ids []excerpt.Identifier, limit int, seen *visible) string {
+// by class: so many paths, and so many others.
+func pick(ids []excerpt.Identifier, limit, paths int, seen *visible) string {
 	var byClass [excerpt.Classes][]string
-	left := [excerpt.Classes]int{excerpt.Path: limit * pathFactor}
 	for _, id := range ids {
-		if seen.has(id.Text) {
+		left := &limit
+		if id.Class == excerpt.Path {
+			left = &paths
+		}
+		if *left == 0 || seen.has(id.Text) {
 			continue
 		}
-		switch {
-		case left[id.Class] > 0:
-			left[id.Class]--
-		case limit > 0:
-			limit--
-		default:
-			continue
-		}
+		*left--
 		byClass[id.Class] = append(byClass[id.Class], id.Text)
 	}
 	var parts []string

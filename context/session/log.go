@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type Options struct {
 	// Defaults are the settings of sessions that have none of their own. Default:
 	// those of package assemble.
 	Defaults Config
+	// CloseAfter is how long nothing is recorded in a session before it is closed, and
+	// EndAfter before it needs its blobs no more, though nobody ended it; negative: never.
+	// Defaults DefaultCloseAfter and DefaultEndAfter.
+	CloseAfter, EndAfter time.Duration
 	// OnBegin is called after the first entry of a session of the scope was committed,
 	// perhaps more than once when that request is repeated. It must not block. Default:
 	// nobody is told.
@@ -42,6 +47,10 @@ type Log struct {
 	defaults Config
 	onBegin  func(scope kv.Scope)
 	folds    foldCache
+	// closeAfter and endAfter are those of Options.
+	closeAfter, endAfter time.Duration
+	// entryCache has the entries that prompts read.
+	entryCache entryCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay
@@ -59,11 +68,14 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	}
 	return &Log{
 		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, folds: newFoldCache(maxCachedFoldBytes),
+		closeAfter: cmp.Or(o.CloseAfter, DefaultCloseAfter), endAfter: cmp.Or(o.EndAfter, DefaultEndAfter),
+		entryCache: newEntryCache(maxCachedEntryBytes),
 	}
 }
 
 // Entry is one thing in a session: exactly one of Message and Step is set. It
-// belongs to the receiver.
+// belongs to the receiver, but for what Unfolded and Before yield: these are shared, and
+// for reading only.
 type Entry struct {
 	// Position is the entry's place in its session, from 1.
 	Position uint64
@@ -183,13 +195,13 @@ func (l *Log) get(ctx context.Context, key []byte) ([]byte, error) {
 // Steps returns up to limit steps of a session that stand behind a position, in
 // order. A limit outside 1 to MaxListed means MaxListed.
 func (l *Log) Steps(ctx context.Context, scope kv.Scope, sessionID string, after uint64, limit int) ([]Entry, error) {
-	return collectSteps(l.entries(ctx, scope, sessionID, after, false), limit)
+	return collectSteps(l.entries(ctx, scope, sessionID, after, false, nil), limit)
 }
 
 // LastSteps returns the last n steps of a session, oldest first. An n outside 1
 // to MaxListed means MaxListed.
 func (l *Log) LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]Entry, error) {
-	steps, err := collectSteps(l.entries(ctx, scope, sessionID, 0, true), n)
+	steps, err := collectSteps(l.entries(ctx, scope, sessionID, 0, true, nil), n)
 	slices.Reverse(steps)
 	return steps, err
 }
@@ -216,18 +228,42 @@ func collectSteps(entries iter.Seq2[Entry, error], limit int) ([]Entry, error) {
 // Entries yields all entries of a session in order. An error comes last, with a
 // zero Entry.
 func (l *Log) Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Entry, error] {
-	return l.entries(ctx, scope, sessionID, 0, false)
+	return l.entries(ctx, scope, sessionID, 0, false, nil)
 }
 
 // Before yields the entries of a session that stand before a position, the newest
-// first; 0 is behind them all. An error comes last, with a zero Entry.
+// first; 0 is behind them all, where those that earlier calls read are not read again. The
+// entries are for reading only. An error comes last, with a zero Entry.
 func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[Entry, error] {
-	return l.entries(ctx, scope, sessionID, position, true)
+	if position > 0 {
+		return l.entries(ctx, scope, sessionID, position, true, nil)
+	}
+	return func(yield func(Entry, error) bool) {
+		r, err := l.reading(ctx, scope, sessionID)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		defer r.keep(nil)
+		at := r.last
+		for ; at > 0; at-- {
+			e, known := r.known.at(at)
+			if !known {
+				break
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if at > 0 {
+			all(l.entries(ctx, scope, sessionID, at+1, true, r.known), yield)
+		}
+	}
 }
 
 // entries yields what stands behind a position or, in reverse, before it; 0 is no
-// bound.
-func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint64, reverse bool) iter.Seq2[Entry, error] {
+// bound. It adds to what is known of the session; nil is not added to.
+func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint64, reverse bool, known *cachedEntries) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		id, err := sessionID(id)
 		if err = errors.Join(err, scope.Validate()); err != nil {
@@ -246,6 +282,9 @@ func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint6
 			e, err := readPair(pair, err)
 			if errors.Is(err, errUnknownKind) {
 				continue
+			}
+			if err == nil && known != nil {
+				known.add(e, len(pair.Value))
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -266,6 +305,31 @@ func readPair(pair kv.Pair, err error) (Entry, error) {
 	return e, nil
 }
 
+// Scopes yields the owners of all logs, in order of their keys. It reads one key of each.
+// An error comes last.
+func (l *Log) Scopes(ctx context.Context) iter.Seq2[kv.Scope, error] {
+	return func(yield func(kv.Scope, error) bool) {
+		next := kv.Range{Limit: 1}
+		for found := true; found; {
+			found = false
+			for pair, err := range l.engine.Scan(ctx, kv.Log, next) {
+				var scope kv.Scope
+				if err == nil {
+					scope, _, err = kv.SplitKey(pair.Key)
+				}
+				if err != nil {
+					yield(kv.Scope{}, fmt.Errorf("session: read owners: %w", err))
+					return
+				}
+				if !yield(scope, nil) {
+					return
+				}
+				next.Start, found = kv.After(scope.AppendPrefix(nil)), true
+			}
+		}
+	}
+}
+
 // Sessions yields the ids of the scope's sessions that have an entry and come
 // behind an id, in order of their bytes. No id is before all. An error comes last,
 // with an empty id.
@@ -276,6 +340,11 @@ func (l *Log) Sessions(ctx context.Context, scope kv.Scope, after string) iter.S
 // TaskSessions is Sessions for those that have a task.
 func (l *Log) TaskSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
 	return l.sessions(ctx, scope.Key(tagTask), after)
+}
+
+// ConfiguredSessions is Sessions for those that have settings of their own, from the first.
+func (l *Log) ConfiguredSessions(ctx context.Context, scope kv.Scope) iter.Seq2[string, error] {
+	return l.sessions(ctx, scope.Key(tagConfig), "")
 }
 
 // sessions reads one key of each session under a prefix.

@@ -6,20 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// How Unfolded reads.
+// How Unfolded reads what it does not know.
 const (
-	// readAcross is how many folded entries are read rather than sought past: a
-	// seek costs about as much as reading so many. It is never more than what is
-	// yielded before them.
-	readAcross = 4
-	// shortStretch is how many entries are fetched by their keys, together with
+	// shortStretch is how many entries in a row are fetched by their keys, together with
 	// those of other short stretches, rather than each stretch by a seek.
 	shortStretch = 8
 	// maxFetched bounds the entries that are fetched at once, and with that the
@@ -28,39 +23,89 @@ const (
 )
 
 // Unfolded yields the entries of a session that stand in none of the folds, in
-// order. It does not read what is folded, so it takes as long as what it yields,
-// and a little for each stretch. An error comes last, with a zero Entry.
+// order. It does not read what is folded, nor what an earlier call read, so it takes as
+// long as what is new, and a little for each stretch. The entries are for reading only. An
+// error comes last, with a zero Entry.
 func (l *Log) Unfolded(ctx context.Context, scope kv.Scope, session string, folds []history.Fold) iter.Seq2[Entry, error] {
 	folded := covered(folds)
 	return func(yield func(Entry, error) bool) {
-		var wanted []uint64 // positions to fetch before what is scanned next
-		for _, s := range stretches(folded) {
-			if s.Last-s.First < shortStretch {
-				wanted = appendUnfolded(wanted, s, folded)
-				if len(wanted) < maxFetched {
-					continue
-				}
-			}
-			if !l.fetch(ctx, scope, session, wanted, yield) {
-				return
-			}
-			wanted = wanted[:0]
-			if s.Last-s.First >= shortStretch && !all(l.scan(ctx, scope, session, s, folded), yield) {
+		r, err := l.reading(ctx, scope, session)
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		defer r.keep(folded)
+		for _, s := range stretches(folded, r.last) {
+			if !r.stretch(ctx, s, yield) {
 				return
 			}
 		}
-		l.fetch(ctx, scope, session, wanted, yield)
+		r.fetch(ctx, yield)
 	}
 }
 
-// appendUnfolded appends the positions of a stretch that are not in the spans.
-func appendUnfolded(dst []uint64, s history.Span, folded []history.Span) []uint64 {
+// reading reads a session's entries as far as they are not known.
+type reading struct {
+	log   *Log
+	of    journal
+	known *cachedEntries
+	last  uint64
+	// wanted are positions to fetch before what is yielded next.
+	wanted []uint64
+}
+
+// reading begins to read a session, up to where its head says that it ends.
+func (l *Log) reading(ctx context.Context, scope kv.Scope, session string) (*reading, error) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return nil, err
+	}
+	h, err := l.head(ctx, scope, session)
+	if err != nil {
+		return nil, err
+	}
+	j := journal{scope, session}
+	return &reading{log: l, of: j, known: l.entryCache.of(j), last: h.last}, nil
+}
+
+// keep remembers what was read.
+func (r *reading) keep(folded []history.Span) { r.log.entryCache.keep(r.of, r.known, folded) }
+
+// stretch yields the entries of a stretch, and tells whether to go on. The last of them
+// may be left wanted.
+func (r *reading) stretch(ctx context.Context, s history.Span, yield func(Entry, error) bool) bool {
 	for p := s.First; p <= s.Last; p++ {
-		if !within(folded, p) {
-			dst = append(dst, p)
+		if e, known := r.known.at(p); known {
+			if !r.fetch(ctx, yield) || !yield(e, nil) {
+				return false
+			}
+			continue
+		}
+		first := p
+		for p < s.Last && !r.knows(p+1) {
+			p++
+		}
+		if !r.missing(ctx, history.Span{First: first, Last: p}, yield) {
+			return false
 		}
 	}
-	return dst
+	return true
+}
+
+func (r *reading) knows(position uint64) bool {
+	_, known := r.known.at(position)
+	return known
+}
+
+// missing yields a stretch that is not known, or leaves it wanted.
+func (r *reading) missing(ctx context.Context, s history.Span, yield func(Entry, error) bool) bool {
+	if s.Last-s.First >= shortStretch {
+		return r.fetch(ctx, yield) && all(r.log.scan(ctx, r.of.scope, r.of.session, s, r.known), yield)
+	}
+	for p := s.First; p <= s.Last; p++ {
+		r.wanted = append(r.wanted, p)
+	}
+	return len(r.wanted) < maxFetched || r.fetch(ctx, yield)
 }
 
 // all yields a sequence and tells whether to go on behind it.
@@ -73,41 +118,34 @@ func all(entries iter.Seq2[Entry, error], yield func(Entry, error) bool) bool {
 	return true
 }
 
-// fetch yields the entries of some positions that are there, and tells whether
-// to go on.
-func (l *Log) fetch(ctx context.Context, scope kv.Scope, id string, positions []uint64, yield func(Entry, error) bool) bool {
-	if len(positions) == 0 {
+// fetch yields the wanted entries that are there, and tells whether to go on.
+func (r *reading) fetch(ctx context.Context, yield func(Entry, error) bool) bool {
+	if len(r.wanted) == 0 {
 		return true
 	}
-	return all(l.entriesAt(ctx, scope, id, positions), yield)
-}
-
-func (l *Log) entriesAt(ctx context.Context, scope kv.Scope, id string, positions []uint64) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		id, err := scoped(scope, id)
-		if err != nil {
-			yield(Entry{}, err)
-			return
+	wanted := r.wanted
+	r.wanted = r.wanted[:0]
+	keys := numberedKeys(entryPrefix(r.of.scope, r.of.session), wanted)
+	values, err := r.log.engine.Get(ctx, kv.Log, keys...)
+	if err != nil {
+		return yield(Entry{}, fmt.Errorf("session: read entries: %w", err))
+	}
+	for i, value := range values {
+		if value == nil {
+			continue
 		}
-		keys := numberedKeys(entryPrefix(scope, id), positions)
-		values, err := l.engine.Get(ctx, kv.Log, keys...)
-		if err != nil {
-			yield(Entry{}, fmt.Errorf("session: read entries: %w", err))
-			return
+		e, err := readPair(kv.Pair{Key: keys[i], Value: value}, nil)
+		if errors.Is(err, errUnknownKind) {
+			continue
 		}
-		for i, value := range values {
-			if value == nil {
-				continue
-			}
-			e, err := readPair(kv.Pair{Key: keys[i], Value: value}, nil)
-			if errors.Is(err, errUnknownKind) {
-				continue
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
+		if err == nil {
+			r.known.add(e, len(value))
+		}
+		if !yield(e, err) || err != nil {
+			return false
 		}
 	}
+	return true
 }
 
 // Range yields the entries of a session from one position to another, both
@@ -116,9 +154,9 @@ func (l *Log) Range(ctx context.Context, scope kv.Scope, session string, first, 
 	return l.scan(ctx, scope, session, history.Span{First: first, Last: last}, nil)
 }
 
-// scan yields the entries of a stretch without those in some spans, which ascend
-// and don't touch.
-func (l *Log) scan(ctx context.Context, scope kv.Scope, id string, s history.Span, hidden []history.Span) iter.Seq2[Entry, error] {
+// scan yields the entries of a stretch, and adds them to what is known of the session; nil
+// is not added to.
+func (l *Log) scan(ctx context.Context, scope kv.Scope, id string, s history.Span, known *cachedEntries) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		id, err := scoped(scope, id)
 		if err != nil {
@@ -127,12 +165,12 @@ func (l *Log) scan(ctx context.Context, scope kv.Scope, id string, s history.Spa
 		}
 		r := kv.Range{Start: entryKey(scope, id, s.First), End: afterKey(scope, id, s.Last)}
 		for pair, err := range l.engine.Scan(ctx, kv.Log, r) {
-			if err == nil && within(hidden, keyPosition(pair.Key)) {
-				continue
-			}
 			e, err := readPair(pair, err)
 			if errors.Is(err, errUnknownKind) {
 				continue
+			}
+			if err == nil && known != nil {
+				known.add(e, len(pair.Value))
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -166,33 +204,24 @@ func within(spans []history.Span, position uint64) bool {
 	return at < len(spans) && spans[at].First <= position
 }
 
-// stretches returns what has to be scanned to see everything that is not
-// folded.
-func stretches(folded []history.Span) []history.Span {
-	var scans []history.Span
+// stretches returns what is not folded, up to a position.
+func stretches(folded []history.Span, last uint64) []history.Span {
+	var left []history.Span
 	next := uint64(1)
 	for _, s := range folded {
-		if s.First > next {
-			scans = reach(scans, history.Span{First: next, Last: s.First - 1})
+		if s.First > last || s.Last >= last {
+			if s.First > next {
+				left = append(left, history.Span{First: next, Last: min(s.First-1, last)})
+			}
+			return left
 		}
-		if s.Last == math.MaxUint64 {
-			return scans
+		if s.First > next {
+			left = append(left, history.Span{First: next, Last: s.First - 1})
 		}
 		next = s.Last + 1
 	}
-	return reach(scans, history.Span{First: next, Last: math.MaxUint64})
-}
-
-// reach adds a stretch, or makes the last one reach across what is folded
-// between the two.
-func reach(scans []history.Span, s history.Span) []history.Span {
-	if len(scans) == 0 {
-		return append(scans, s)
+	if next <= last {
+		left = append(left, history.Span{First: next, Last: last})
 	}
-	before := &scans[len(scans)-1]
-	if s.First-before.Last-1 > min(readAcross, before.Last-before.First+1) {
-		return append(scans, s)
-	}
-	before.Last = s.Last
-	return scans
+	return left
 }

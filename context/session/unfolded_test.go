@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +59,7 @@ func positions(entries []session.Entry) string {
 	return strings.Join(parts, " ")
 }
 
-// What is folded is sought past, unless it is short.
+// What is folded is not read, and what is read again is known.
 func TestUnfolded(t *testing.T) {
 	memory := memkv.New(nil)
 	t.Cleanup(func() { memory.Close() })
@@ -67,33 +69,95 @@ func TestUnfolded(t *testing.T) {
 	f.fill(t, alice, "s2", 3)
 	folds := func(spans ...history.Span) []history.Fold { return []history.Fold{fold(1, spans...)} }
 	for name, tt := range map[string]struct {
-		folds             []history.Fold
-		want              string
+		folds []history.Fold
+		want  string
+		// gets has the one of the session's head.
 		gets, scans, read int
 	}{
-		"nothing folded":  {nil, "1…100", 0, 1, 100},
-		"short stretches": {folds(span(2, 40), span(43, 98)), "1 41 42 99 100", 1, 1, 2},
-		"little folded":   {folds(span(20, 20), span(42, 45), span(47, 47)), "1…19 21…41 46 48…100", 0, 1, 100},
-		"long stretches":  {folds(span(20, 40), span(51, 90)), "1…19 41…50 91…100", 0, 3, 39},
-		"both":            {folds(span(2, 30), span(32, 40), span(51, 58), span(60, 98)), "1 31 41…50 59 99 100", 2, 2, 12},
-		"every other":     {folds(span(2, 2), span(4, 4), span(6, 98)), "1 3 5 99 100", 1, 1, 2},
-		"from the first":  {folds(span(1, 97)), "98…100", 0, 1, 3},
-		"all":             {folds(span(1, 100)), "", 0, 1, 0},
-		"more than all":   {folds(span(1, 1<<64-1)), "", 0, 0, 0},
+		"nothing folded":  {nil, "1…100", 1, 1, 100},
+		"short stretches": {folds(span(2, 40), span(43, 98)), "1 41 42 99 100", 2, 0, 0},
+		"little folded":   {folds(span(20, 20), span(42, 45), span(47, 47)), "1…19 21…41 46 48…100", 2, 3, 93},
+		"long stretches":  {folds(span(20, 40), span(51, 90)), "1…19 41…50 91…100", 1, 3, 39},
+		"both":            {folds(span(2, 30), span(32, 40), span(51, 58), span(60, 98)), "1 31 41…50 59 99 100", 3, 1, 10},
+		"every other":     {folds(span(2, 2), span(4, 4), span(6, 98)), "1 3 5 99 100", 2, 0, 0},
+		"from the first":  {folds(span(1, 97)), "98…100", 2, 0, 0},
+		"all":             {folds(span(1, 100)), "", 1, 0, 0},
+		"more than all":   {folds(span(1, 1<<64-1)), "", 1, 0, 0},
 		"interleaved": {
 			[]history.Fold{fold(1, span(2, 30), span(61, 98)), fold(1, span(31, 50)), fold(2, span(40, 60))},
-			"1 99 100", 1, 1, 2,
+			"1 99 100", 2, 0, 0,
 		},
 	} {
-		engine.gets, engine.scans, engine.pairs = 0, 0, 0
-		got := positions(mustCollect(t, f.Unfolded(t.Context(), alice, "s", tt.folds)))
-		if got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		log := session.New(engine, f.writer, nil)
+		for _, again := range []bool{false, true} {
+			engine.gets, engine.scans, engine.pairs = 0, 0, 0
+			got := positions(mustCollect(t, log.Unfolded(t.Context(), alice, "s", tt.folds)))
+			if got != tt.want {
+				t.Errorf("%s: %s, want %s", name, got, tt.want)
+			}
+			if again {
+				tt.gets, tt.scans, tt.read = 1, 0, 0
+			}
+			if engine.gets != tt.gets || engine.scans != tt.scans || engine.pairs != tt.read {
+				t.Errorf("%s: %d gets, %d scans of %d pairs, want %d, %d of %d",
+					name, engine.gets, engine.scans, engine.pairs, tt.gets, tt.scans, tt.read)
+			}
 		}
-		if engine.gets != tt.gets || engine.scans != tt.scans || engine.pairs != tt.read {
-			t.Errorf("%s: %d gets, %d scans of %d pairs, want %d, %d of %d",
-				name, engine.gets, engine.scans, engine.pairs, tt.gets, tt.scans, tt.read)
+	}
+}
+
+// What is known of a session is read with what came since, by either way of reading, in
+// any order; and other sessions are others.
+func TestKnownEntriesAndNewOnes(t *testing.T) {
+	memory := memkv.New(nil)
+	t.Cleanup(func() { memory.Close() })
+	engine := &counting{Engine: memory}
+	f := newFixture(t, engine)
+	n := 0
+	for round := range 12 {
+		f.fill(t, alice, "s", round)
+		f.fill(t, alice, "other", 1)
+		n += round
+		fresh := session.New(memory, f.writer, nil)
+		var folds []history.Fold
+		if round%3 == 2 {
+			folds = []history.Fold{fold(1, span(2, uint64(round)), span(uint64(n/2), uint64(n/2+2)))}
 		}
+		want := mustCollect(t, fresh.Unfolded(t.Context(), alice, "s", folds))
+		got := mustCollect(t, f.Unfolded(t.Context(), alice, "s", folds))
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("round %d: %s, want %s", round, positions(got), positions(want))
+		}
+		engine.scans = 0
+		back := mustCollect(t, f.Before(t.Context(), alice, "s", 0))
+		if want := mustCollect(t, fresh.Entries(t.Context(), alice, "s")); len(back) != n || len(want) != n {
+			t.Fatalf("round %d: %d entries back, %d forth, want %d", round, len(back), len(want), n)
+		} else if slices.Reverse(back); !reflect.DeepEqual(back, want) {
+			t.Fatalf("round %d: Before has other entries than Entries", round)
+		}
+		if folds == nil && engine.scans > 0 {
+			t.Errorf("round %d: %d scans of what is known", round, engine.scans)
+		}
+	}
+}
+
+// A snapshot shows no entry that came later, although it is known.
+func TestKnownEntriesOfASnapshot(t *testing.T) {
+	f := newMemory(t)
+	f.fill(t, alice, "s", 3)
+	view, err := f.engine.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	f.fill(t, alice, "s", 2)
+	mustCollect(t, f.Unfolded(t.Context(), alice, "s", nil))
+	at := f.At(view)
+	if got := positions(mustCollect(t, at.Unfolded(t.Context(), alice, "s", nil))); got != "1…3" {
+		t.Errorf("the snapshot shows %s, want 1…3", got)
+	}
+	if got := mustCollect(t, at.Before(t.Context(), alice, "s", 0)); len(got) != 3 || got[0].Position != 3 {
+		t.Errorf("the snapshot shows %d entries", len(got))
 	}
 }
 

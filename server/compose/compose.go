@@ -59,6 +59,11 @@ type Options struct {
 	Assemble assemble.Options
 	// History is how the prompts of sessions are made that say nothing.
 	History session.Config
+	// CloseSessions and EndSessions are session.Options.CloseAfter and EndAfter.
+	CloseSessions, EndSessions time.Duration
+	// KeepShortTerm says whether short-term memory outlives the server. Default: what the
+	// preset of each session says.
+	KeepShortTerm *bool
 	// Compress says how CompressResult makes results smaller.
 	Compress compress.Options
 	// Blobs says how long blobs are kept and how much an owner may have.
@@ -187,6 +192,25 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		return used.Bytes, err
 	}
 	d.onClose(o.Shares.Disk.Watch(o.Disk))
+	return d.forget(o)
+}
+
+// forget ends the short-term memory that does not outlive a server.
+func (d *Domain) forget(o Options) error {
+	forgetting := tiers.Forgetting{Tiers: d.Tiers, Blobs: d.Blobs, All: d.Assembler.Forgetful(o.History), Forgets: d.Assembler.Forgets}
+	switch {
+	case o.KeepShortTerm != nil && *o.KeepShortTerm:
+		return nil
+	case o.KeepShortTerm != nil:
+		forgetting.All, forgetting.Forgets = true, func(context.Context, kv.Scope, string) (bool, error) { return true, nil }
+	}
+	gone, err := forgetting.Run(context.Background())
+	if err != nil {
+		return fmt.Errorf("short-term memory: %w", err)
+	}
+	if gone != (tiers.Forgotten{}) {
+		o.Logger.Info("short-term memory ended with the last server", "results", gone.Results, "tasks", gone.Tasks)
+	}
 	return nil
 }
 
@@ -197,7 +221,8 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.onClose(d.Memory.Close)
 	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{
-		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
+		OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
 	})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
@@ -207,7 +232,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
 	backfill := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
-	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
+	o.Blobs.Sessions, o.Blobs.Closed, o.Blobs.Backfill, o.Blobs.Namer = d.Log, d.Log.IsClosed, backfill, d.naming
 	d.Blobs = blob.New(engine, writer, &o.Blobs)
 	d.onClose(d.Blobs.Close)
 	backfill.Start()

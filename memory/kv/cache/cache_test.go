@@ -113,6 +113,41 @@ func TestCacheCreatesOnce(t *testing.T) {
 	}
 }
 
+// The owner that has most gives way: one that floods the cache drives nobody else out.
+func TestFairSparesOtherOwners(t *testing.T) {
+	f := NewFair[string, int, int](100)
+	for i := range 4 {
+		f.Put("small", i, i, 10)
+	}
+	for i := range 1000 {
+		f.Put("flood", i, i, 1+i%7)
+		if f.Weight() > 100 {
+			t.Fatalf("weight %d over the limit", f.Weight())
+		}
+	}
+	for i := range 4 {
+		if v, ok := f.Get("small", i); !ok || v != i {
+			t.Errorf("entry %d of the small owner was driven out", i)
+		}
+	}
+	if _, ok := f.Get("flood", 999); !ok {
+		t.Error("the newest entry of the other owner is gone")
+	}
+	if _, ok := f.Get("nobody", 0); ok {
+		t.Error("one owner has another's entry")
+	}
+	f.Put("huge", 1, 1, 101)
+	if _, ok := f.Get("huge", 1); ok {
+		t.Error("a value heavier than the limit is stored")
+	}
+	for i := range 10 {
+		f.Put("third", i, i, 10)
+	}
+	if got := f.owners["small"].Weight(); got < 30 {
+		t.Errorf("the small owner has %d left of its share of 33", got)
+	}
+}
+
 func BenchmarkGet(b *testing.B) {
 	c := New[int, int](1000)
 	for i := range 1000 {

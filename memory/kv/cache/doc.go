@@ -6,6 +6,8 @@
 // more than the limit is not kept.
 //
 //   - [Cache] is safe for concurrent use.
+//   - [Fair] is the same for entries that belong to owners, none of which drives out
+//     another's share.
 //   - [LRU] is the same without a lock, for an owner that holds a lock of its
 //     own over several of them.
 //

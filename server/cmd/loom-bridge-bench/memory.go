@@ -21,6 +21,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 )
 
 // memoryBench measures memory, each time on servers and stores of its own.
@@ -39,6 +40,9 @@ type memoryMeasure struct {
 func memoryMeasures() []memoryMeasure {
 	return []memoryMeasure{
 		{"memory locomo", (*memoryBench).locomo},
+		{"memory peers", func(b *memoryBench, ctx context.Context) error { return b.evidence().Peers(ctx) }},
+		{"memory hints", func(b *memoryBench, ctx context.Context) error { return b.evidence().Hints(ctx) }},
+		{"memory facts", func(b *memoryBench, ctx context.Context) error { return b.evidence().Facts(ctx, b.records) }},
 		{"memory prompt", (*memoryBench).prompt},
 		{"memory vaswani", (*memoryBench).vaswani},
 		{"memory vectors", (*memoryBench).vectors},
@@ -113,6 +117,34 @@ func (b *memoryBench) serve(ctx context.Context, name string, flags ...string) (
 func (s *memoryServer) end() {
 	s.conn.Close() //nolint:errcheck // nothing is left to send
 	s.stop()
+}
+
+// evidenceServer is such a server as package evidence asks.
+type evidenceServer struct {
+	loombridgev1.BridgeServiceClient
+	loombridgev1.MemoryServiceClient
+	server *memoryServer
+}
+
+func (s evidenceServer) Remove() { s.server.remove() }
+
+func (s evidenceServer) Load(ctx context.Context, agent string, records []*loombridgev1.RecordDraft) error {
+	_, err := s.server.load(ctx, agent, records)
+	return err
+}
+
+// evidence is the bench of what is found.
+func (b *memoryBench) evidence() *evidence.Bench {
+	return &evidence.Bench{
+		Serve: func(ctx context.Context) (evidence.Server, error) {
+			s, err := b.serve(ctx, "evidence")
+			if err != nil {
+				return nil, err
+			}
+			return evidenceServer{s.bridge, s.memory, s}, nil
+		},
+		Data: b.data(), Source: ".", Python: b.python, Folder: b.folder, Say: b.say, Table: b.table,
+	}
 }
 
 // remove ends the server and removes its store.

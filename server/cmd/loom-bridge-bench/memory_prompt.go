@@ -3,20 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
-
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	promptsettings "github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
 )
 
 const (
@@ -73,34 +68,35 @@ func (b *memoryBench) prompt(ctx context.Context) error {
 }
 
 func (b *memoryBench) promptLocomo(ctx context.Context, server *memoryServer) error {
-	samples, err := readLocomo(b.data())
+	set, err := sets.Locomo(b.data())
 	if err != nil {
 		return err
 	}
-	var all [6]shares
-	for _, s := range samples {
-		if err := server.remember(ctx, s.ID, s.drafts()); err != nil {
+	all, classes := &shares{}, make(map[string]*shares)
+	for _, talk := range set.Talks {
+		if err := server.remember(ctx, talk.ID, evidence.Drafts(talk.Turns)); err != nil {
 			return err
 		}
-		said := make(map[string]string, len(s.turns))
-		for _, t := range s.turns {
-			said[t.ID] = text.OneLine(t.text())
+		said := make(map[string]string, len(talk.Turns))
+		for _, t := range talk.Turns {
+			said[t.ID] = text.OneLine(t.Text)
 		}
-		for i, j := range s.judgements() {
-			var evidence [][]string
-			for _, id := range j.evidence {
-				evidence = append(evidence, []string{said[id]})
+		for i, q := range talk.Questions {
+			var pieces [][]string
+			for _, id := range q.Evidence {
+				pieces = append(pieces, []string{said[id]})
 			}
-			for _, of := range []*shares{&all[0], &all[j.Category]} {
-				of.questions++
+			if classes[q.Class] == nil {
+				classes[q.Class] = &shares{}
 			}
-			if err := server.askPrompts(ctx, s.ID, fmt.Sprintf("%s-%d", s.ID, i), j.Text, evidence, &all[0], &all[j.Category]); err != nil {
+			if err := server.askPrompts(ctx, talk.ID, fmt.Sprintf("%s-%d", talk.ID, i), q.Text, pieces, all, classes[q.Class]); err != nil {
 				return err
 			}
 		}
 	}
-	for i, category := range locomoCategories {
-		all[i].row(b, "LoCoMo dev, "+category)
+	all.row(b, "LoCoMo dev, all")
+	for _, class := range sets.LocomoClasses {
+		classes[class].row(b, "LoCoMo dev, "+class)
 	}
 	return nil
 }
@@ -120,6 +116,9 @@ func (s *memoryServer) remember(ctx context.Context, user string, records []*loo
 // askPrompts asks a question in fresh sessions, and adds to sums which part of the
 // evidence the prompts show: each piece by one of its texts.
 func (s *memoryServer) askPrompts(ctx context.Context, user, session, question string, evidence [][]string, sums ...*shares) error {
+	for _, of := range sums {
+		of.questions++
+	}
 	client := loombridgev1.NewContextServiceClient(s.conn)
 	for i, budget := range memoryBudgets {
 		own := fmt.Sprintf("%s-%d", session, budget)
@@ -178,85 +177,41 @@ func memoryTokens(p *loombridgev1.AssembleResponse) (n int) {
 	return n
 }
 
-// realmemUser is what a user said to an assistant, over months.
-type realmemUser struct {
-	ID       string `json:"id"`
-	Sessions []struct {
-		Session string        `json:"session"`
-		Time    string        `json:"time"`
-		Turns   []realmemTurn `json:"turns"`
-	} `json:"sessions"`
-}
-
-type realmemTurn struct {
-	Speaker  string   `json:"speaker"`
-	Text     string   `json:"text"`
-	IsQuery  bool     `json:"is_query"`
-	Evidence []string `json:"evidence_sessions"`
-}
-
 // shownBytes of a turn tell that it stands in a prompt.
 const shownBytes = 60
 
 // promptRealmem asks what users asked, before they did, and looks which of the sessions
 // that the answer lies in have a turn in the prompt.
 func (b *memoryBench) promptRealmem(ctx context.Context, server *memoryServer) error {
-	file, err := os.Open(filepath.Join(b.data(), "realmem", "realmem_dev.jsonl"))
+	set, err := sets.Realmem(b.data())
 	if err != nil {
 		return err
 	}
-	defer file.Close()
 	var all shares
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		var user realmemUser
-		if err := json.Unmarshal(lines.Bytes(), &user); err != nil {
-			return err
-		}
-		if err := server.askRealmem(ctx, user, &all); err != nil {
+	for _, talk := range set.Talks {
+		if err := server.askRealmem(ctx, talk, &all); err != nil {
 			return err
 		}
 	}
 	all.row(b, "RealMem dev, sessions")
-	return lines.Err()
+	return nil
 }
 
-func (s *memoryServer) askRealmem(ctx context.Context, user realmemUser, all *shares) error {
-	said := make(map[string][]string)
-	for _, session := range user.Sessions {
-		day, _, _ := strings.Cut(session.Time, " ")
-		at, err := time.Parse(time.DateOnly, day)
-		if err != nil {
+func (s *memoryServer) askRealmem(ctx context.Context, talk *sets.Talk, all *shares) error {
+	said, known := make(map[string][]string), 0
+	for i, q := range talk.Questions {
+		if err := s.remember(ctx, talk.ID, evidence.Drafts(talk.Turns[known:q.After])); err != nil {
 			return err
 		}
-		var drafts []*loombridgev1.RecordDraft
-		for i, turn := range session.Turns {
-			if turn.IsQuery && i+1 < len(session.Turns) {
-				var evidence [][]string
-				for _, id := range session.Turns[i+1].Evidence {
-					if len(said[id]) > 0 {
-						evidence = append(evidence, said[id])
-					}
-				}
-				if len(evidence) > 0 {
-					all.questions++
-					if err := s.askPrompts(ctx, user.ID, fmt.Sprintf("%s-%s-%d", user.ID, session.Session, i), turn.Text, evidence, all); err != nil {
-						return err
-					}
-				}
-			}
-			if strings.TrimSpace(turn.Text) == "" {
-				continue
-			}
-			drafts = append(drafts, &loombridgev1.RecordDraft{
-				Text: turn.Text, Author: turn.Speaker, SessionId: session.Session, EventTime: timestamppb.New(at),
-			})
+		for ; known < q.After; known++ {
+			t := talk.Turns[known]
+			said[t.Session] = append(said[t.Session], text.Head(text.OneLine(t.Text), shownBytes))
 		}
-		for _, d := range drafts {
-			said[session.Session] = append(said[session.Session], text.Head(text.OneLine(d.GetText()), shownBytes))
+		var pieces [][]string
+		for _, id := range q.Evidence {
+			pieces = append(pieces, said[id])
 		}
-		if err := s.remember(ctx, user.ID, drafts); err != nil {
+		if err := s.askPrompts(ctx, talk.ID, fmt.Sprintf("%s-%d", talk.ID, i), q.Text, pieces, all); err != nil {
 			return err
 		}
 	}

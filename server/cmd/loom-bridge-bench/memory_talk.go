@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
 )
 
 const (
@@ -37,8 +38,8 @@ const (
 // made-up words that are as unevenly common. The same numbers give the same
 // turns.
 type talk struct {
-	real      []locomoTurn
-	words     []string // as often as they stand there
+	real      []sets.Turn // the sessions of each talk have names of their own
+	words     []string    // as often as they stand there
 	questions []string
 }
 
@@ -46,19 +47,22 @@ func (b *memoryBench) newTalk() (*talk, error) {
 	if b.data() == "" {
 		return madeUpTalk(), nil
 	}
-	samples, err := readLocomo(b.data())
+	set, err := sets.Locomo(b.data())
 	if err != nil {
 		return nil, err
 	}
 	t := &talk{}
-	for _, sample := range samples {
-		t.real = append(t.real, sample.turns...)
+	for _, sample := range set.Talks {
+		for _, turn := range sample.Turns {
+			turn.Session = sample.ID + " " + turn.Session
+			t.real = append(t.real, turn)
+		}
 		for _, q := range sample.Questions {
 			t.questions = append(t.questions, q.Text)
 		}
 	}
 	for _, turn := range t.real {
-		for _, word := range strings.Fields(turn.text()) {
+		for _, word := range strings.Fields(turn.Text) {
 			if len(word) > shortWord {
 				t.words = append(t.words, word)
 			}
@@ -74,12 +78,12 @@ func madeUpTalk() *talk {
 	for i, text := range texts(11, 2500) {
 		t.words = append(t.words, strings.Fields(text)...)
 		speaker := word(uint64(i/500*2 + i%2))
-		t.real = append(t.real, locomoTurn{
-			Speaker: strings.ToUpper(speaker[:1]) + speaker[1:], Text: text[:80+i%100],
-			session: fmt.Sprintf("session_%d", i/turnsPerSession), at: time.Date(2023, 1, 1+i/turnsPerSession, 12, 0, 0, 0, time.UTC),
+		t.real = append(t.real, sets.Turn{
+			Author: strings.ToUpper(speaker[:1]) + speaker[1:], Text: text[:80+i%100],
+			Session: fmt.Sprintf(" session_%d", i/turnsPerSession), Time: time.Date(2023, 1, 1+i/turnsPerSession, 12, 0, 0, 0, time.UTC),
 		})
 		if i%3 == 0 {
-			t.questions = append(t.questions, "When did "+t.real[i].Speaker+" "+query(text)+"?")
+			t.questions = append(t.questions, "When did "+t.real[i].Author+" "+query(text)+"?")
 		}
 	}
 	return t
@@ -97,12 +101,12 @@ func (t *talk) turns(n int) []*loombridgev1.RecordDraft {
 func (t *talk) turn(i int) *loombridgev1.RecordDraft {
 	turn, copied := t.real[i%len(t.real)], i/len(t.real)
 	draft := &loombridgev1.RecordDraft{
-		Text: turn.text(), Author: turn.Speaker, SessionId: fmt.Sprintf("%d %s %s", copied, turn.sample, turn.session),
-		EventTime: timestamppb.New(turn.at.AddDate(0, 0, -copied)),
+		Text: turn.Text, Author: turn.Author, SessionId: fmt.Sprintf("%d %s", copied, turn.Session),
+		EventTime: timestamppb.New(turn.Time.AddDate(0, 0, -copied)),
 	}
 	if copied > 0 {
 		draft.Text = t.vary(draft.Text, rand.New(rand.NewPCG(uint64(i), 5))) //nolint:gosec // repeatable on purpose
-		draft.Author = fmt.Sprintf("%s %s", turn.Speaker, word(uint64(copied)))
+		draft.Author = fmt.Sprintf("%s %s", turn.Author, word(uint64(copied)))
 	}
 	return draft
 }

@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/peers"
 )
 
 const (
@@ -42,17 +44,6 @@ func (b *memoryBench) query(ctx context.Context) error {
 		if err := b.querySQLite(ctx, drafts, questions, words); err != nil {
 			return err
 		}
-	}
-	if b.data() == "" {
-		return b.table.Flush()
-	}
-	samples, err := readLocomo(b.data())
-	if err != nil {
-		return err
-	}
-	b.recallHeader("LoCoMo dev")
-	if err := b.sqliteRecalls(ctx, samples); err != nil {
-		return err
 	}
 	return b.table.Flush()
 }
@@ -128,22 +119,24 @@ type asked struct {
 // queryTime is how long one figure is measured.
 func (b *memoryBench) queryTime() time.Duration { return time.Duration(b.rounds) * b.length }
 
-// querySQLite measures the same queries in SQLite and adds its lines.
+// querySQLite measures the same queries in SQLite and adds its line.
 func (b *memoryBench) querySQLite(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []askedText, words sample) error {
-	records := sqliteRecords(drafts)
-	for _, common := range []bool{true, false} {
-		scope := sqliteScope{Records: records}
-		for _, q := range questions {
-			scope.Queries = append(scope.Queries, anyOf(q.text, common))
-		}
-		b.say("SQLite asks %d records for %s", len(drafts), b.queryTime())
-		answer, err := b.sqlite(ctx, sqliteJob{Scopes: []sqliteScope{scope}, Limit: queryLimit, Seconds: b.queryTime().Seconds()})
-		if err != nil {
-			return err
-		}
-		s := sample{latencies: answer.Answers[0].Times, elapsed: b.queryTime() * 9 / 10}
-		fmt.Fprintf(b.table, "SQLite %s FTS5, in process, %s\t%d\t1\t%.2f\t%.2f\t%.0f\t\t\t%.1f\t%.1f\t≥ 1\t\n", answer.Version, sqliteWords(common), len(drafts),
-			ms(p50us(s)), ms(p95us(s)), s.throughput(), p50us(s)/p50us(words), p95us(s)/p95us(words))
+	talk := &peers.Talk{}
+	for i, d := range drafts {
+		talk.Records = append(talk.Records, [2]string{strconv.Itoa(i), d.GetAuthor() + ": " + d.GetText()})
 	}
+	for _, q := range questions {
+		talk.Queries = append(talk.Queries, peers.NewQuery(q.text, len(drafts)))
+	}
+	b.say("SQLite asks %d records for %s", len(drafts), b.queryTime())
+	answer, err := peers.Run(ctx, b.python, b.folder, peers.Job{
+		Engine: peers.SQLite, Talks: []*peers.Talk{talk}, Limit: queryLimit, Seconds: b.queryTime().Seconds(),
+	})
+	if err != nil {
+		return err
+	}
+	s := sample{latencies: answer.Talks[0].Times, elapsed: b.queryTime() * 9 / 10}
+	fmt.Fprintf(b.table, "%s, in process\t%d\t1\t%.2f\t%.2f\t%.0f\t\t\t%.1f\t%.1f\t≥ 1\t\n", answer.Version, len(drafts),
+		ms(p50us(s)), ms(p95us(s)), s.throughput(), p50us(s)/p50us(words), p95us(s)/p95us(words))
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
 )
 
 const (
@@ -49,13 +51,13 @@ func (b *memoryBench) vectors(ctx context.Context) error {
 
 // hybrid asks the questions about conversations with vectors beside the words.
 func (b *memoryBench) hybrid(ctx context.Context) error {
-	samples, err := readLocomo(b.data())
+	set, err := sets.Locomo(b.data())
 	if err != nil {
 		return err
 	}
 	var corpus []string
-	for _, s := range samples {
-		for _, d := range s.drafts() {
+	for _, s := range set.Talks {
+		for _, d := range evidence.Drafts(s.Turns) {
 			corpus = append(corpus, embedded(d))
 		}
 	}
@@ -77,25 +79,25 @@ func (b *memoryBench) hybrid(ctx context.Context) error {
 	}
 	defer server.remove()
 	begin := time.Now()
-	if err := server.backfill(ctx, samples); err != nil {
+	if err := server.backfill(ctx, set.Talks); err != nil {
 		return err
 	}
 	fmt.Printf("\nEmbedder of %s a request, one in %d refused: %d texts in %d requests, back-filled after %s\n",
 		embedderDelay, embedderFails, embedder.Texts(), embedder.Requests(), time.Since(begin).Round(time.Millisecond))
-	if err := b.hybridRecalls(ctx, server, samples); err != nil {
+	if err := b.hybridRecalls(ctx, server, set.Talks); err != nil {
 		return err
 	}
-	return b.planted(ctx, server, samples, model)
+	return b.planted(ctx, server, set.Talks, model)
 }
 
 // backfill saves the conversations and waits until all have their vectors.
-func (s *memoryServer) backfill(ctx context.Context, samples []*locomoSample) error {
-	for _, sample := range samples {
-		if _, err := s.load(ctx, sample.ID, sample.drafts()); err != nil {
+func (s *memoryServer) backfill(ctx context.Context, talks []*sets.Talk) error {
+	for _, sample := range talks {
+		if _, err := s.load(ctx, sample.ID, evidence.Drafts(sample.Turns)); err != nil {
 			return err
 		}
 	}
-	for _, sample := range samples {
+	for _, sample := range talks {
 		if err := s.until(ctx, sample.ID, func(stats *loombridgev1.GetMemoryStatsResponse) bool { return stats.GetPending() == 0 }); err != nil {
 			return err
 		}
@@ -115,7 +117,7 @@ func serveEmbedder(ctx context.Context, handler http.Handler) (url string, stop 
 	return fmt.Sprintf("http://%s/v1", listener.Addr()), stop, nil
 }
 
-func (b *memoryBench) hybridRecalls(ctx context.Context, server *memoryServer, samples []*locomoSample) error {
+func (b *memoryBench) hybridRecalls(ctx context.Context, server *memoryServer, talks []*sets.Talk) error {
 	b.recallHeader("LoCoMo dev, LSA of 384 numbers")
 	var at10 []float64
 	for _, mode := range []loombridgev1.QueryMode{
@@ -123,8 +125,8 @@ func (b *memoryBench) hybridRecalls(ctx context.Context, server *memoryServer, s
 	} {
 		var found recalls
 		degraded := 0
-		for _, s := range samples {
-			for _, j := range s.judgements() {
+		for _, s := range talks {
+			for _, j := range s.Questions {
 				ids, receipt, err := server.ask(ctx, &loombridgev1.MemoryQueryRequest{AgentId: s.ID, Query: j.Text, Limit: 50, Mode: mode})
 				if err != nil {
 					return err
@@ -142,9 +144,9 @@ func (b *memoryBench) hybridRecalls(ctx context.Context, server *memoryServer, s
 		if mode == loombridgev1.QueryMode_QUERY_MODE_HYBRID {
 			b.printRecalls(name, &found)
 		} else {
-			b.printRecall(name, &found[0])
+			b.printRecall(name, &found.all)
 		}
-		at10 = append(at10, found[0].at(10))
+		at10 = append(at10, found.all.at(10))
 	}
 	if err := b.table.Flush(); err != nil {
 		return err
@@ -156,14 +158,14 @@ func (b *memoryBench) hybridRecalls(ctx context.Context, server *memoryServer, s
 // planted saves records that share no word with anything, with vectors of the
 // caller's, and asks for them by vectors near these. What is asked beside is
 // either nothing that any record says or a real question, whose answers compete.
-func (b *memoryBench) planted(ctx context.Context, server *memoryServer, samples []*locomoSample, model *embedtest.LSA) error {
+func (b *memoryBench) planted(ctx context.Context, server *memoryServer, talks []*sets.Talk, model *embedtest.LSA) error {
 	rng := rand.New(rand.NewPCG(17, 3)) //nolint:gosec // repeatable on purpose
 	vectors := make(map[string][]float32)
-	for _, s := range samples {
+	for _, s := range talks {
 		drafts := make([]*loombridgev1.RecordDraft, plantedEach)
 		for i := range drafts {
 			id := fmt.Sprintf("planted-%s-%d", s.ID, i)
-			vectors[id] = near(rng, model.Vector(s.turns[rng.IntN(len(s.turns))].text()), 0.5)
+			vectors[id] = near(rng, model.Vector(s.Turns[rng.IntN(len(s.Turns))].Text), 0.5)
 			drafts[i] = &loombridgev1.RecordDraft{
 				Id: id, Text: "Qq" + strings.ReplaceAll(id, "-", "") + "zz", Embedding: vectors[id], EmbeddingSpace: talkSpace,
 			}
@@ -176,7 +178,7 @@ func (b *memoryBench) planted(ctx context.Context, server *memoryServer, samples
 	for _, cosine := range plantedCosines {
 		var found [2]int
 		n := 0
-		for _, s := range samples {
+		for _, s := range talks {
 			for i := range plantedEach {
 				id := fmt.Sprintf("planted-%s-%d", s.ID, i)
 				n++

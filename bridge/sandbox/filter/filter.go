@@ -1,0 +1,40 @@
+// Package filter makes the seccomp programs that confined processes run under.
+//
+// A program allows the system calls that are known, less those that [Options] refuse:
+// calls of another architecture end the process, those of the x32 ABI and those newer
+// than this package do not exist (ENOSYS), and the arguments of some are looked at.
+// Arguments that the kernel takes as 32 bits are compared as 32 bits: a comparison of
+// 64 lets TIOCSTI|1<<32 pass.
+//
+// Caveats: only amd64 has a table. A program sees numbers, never what a pointer leads
+// to: calls that are decided by a path go to a supervisor ([Options.Supervised]).
+package filter
+
+import "errors"
+
+// ErrUnsupported: there is no table for this machine.
+var ErrUnsupported = errors.New("filter: no table of system calls for this architecture")
+
+// Options says what a program refuses beyond what it always does.
+type Options struct {
+	// Sockets lets the process make sockets, in a network of its own: UNIX, IPv4, IPv6
+	// and the route table. Without it only pairs of connected UNIX sockets can be made.
+	Sockets bool
+	// SysV lets it use System V memory, semaphores and queues, in a namespace of its
+	// own.
+	SysV bool
+	// Supervised sends the calls that change metadata by path, and those that change
+	// how another process runs, to the listener of the program.
+	Supervised bool
+	// Signals sends signals to the listener, too.
+	Signals bool
+	// Truncate sends truncation by path to the listener, too.
+	Truncate bool
+}
+
+// Instruction is one of a classic BPF program, as the kernel takes it.
+type Instruction struct {
+	Code   uint16
+	Jt, Jf uint8
+	K      uint32
+}

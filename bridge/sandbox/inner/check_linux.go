@@ -1,0 +1,190 @@
+package inner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// check tries what each layer must refuse, and that the workspace can be worked in. It
+// returns what got through, by layer. It runs on the confined thread.
+func (c *confined) check() map[string]string {
+	failed := map[string]string{}
+	for layer, try := range map[string]func() string{
+		LayerLandlock: c.checkLandlock, LayerSeccomp: c.checkSeccomp, LayerCaps: checkCaps, LayerNNP: checkNNP,
+		LayerMount: c.checkMount, LayerNet: c.checkNet, LayerPID: c.checkPID, LayerNotify: c.checkNotify,
+	} {
+		if !c.spec.with(layer) {
+			continue
+		}
+		if got := try(); got != "" {
+			failed[layer] = got
+		}
+	}
+	if err := c.checkWork(); err != nil {
+		failed[LayerMount] = err.Error()
+	}
+	return failed
+}
+
+// checkWork writes and reads in the workspace.
+func (c *confined) checkWork() error {
+	if c.spec.ReadOnly {
+		return nil
+	}
+	file, err := os.CreateTemp(c.spec.Workspace.Path, ".loom-probe-")
+	if err != nil {
+		return fmt.Errorf("the workspace can't be written to: %w", err)
+	}
+	_, err = file.WriteString("x")
+	return firstOf(err, file.Close(), os.Remove(file.Name()))
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *confined) checkLandlock() string {
+	if _, err := os.ReadFile(c.spec.Check.Outside); err == nil {
+		return "a file outside was read"
+	}
+	if !c.spec.with(LayerMount) {
+		return ""
+	}
+	// It is there for everybody to see, but no rule lets anybody read it.
+	if _, err := os.ReadFile(checkFile); !errors.Is(err, unix.EACCES) {
+		return "a file without a rule was read"
+	}
+	return ""
+}
+
+func (c *confined) checkSeccomp() string {
+	mode, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
+	if err != nil || mode != unix.SECCOMP_MODE_FILTER {
+		return "there is no filter"
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0); e != unix.EPERM {
+		return "a namespace was made"
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_IO_URING_SETUP, 1, 0, 0); e != unix.ENOSYS {
+		return "io_uring is there"
+	}
+	if n, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0); err == nil {
+		_ = unix.Close(n)
+		return "a socket of another family was made"
+	}
+	if !c.spec.with(LayerNet) {
+		if n, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); err == nil {
+			_ = unix.Close(n)
+			return "a socket was made"
+		}
+	}
+	return ""
+}
+
+func checkCaps() string {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return err.Error()
+	}
+	for _, d := range data {
+		if d.Effective|d.Permitted|d.Inheritable != 0 {
+			return "capabilities are left"
+		}
+	}
+	return ""
+}
+
+func checkNNP() string {
+	if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || set != 1 {
+		return "not set"
+	}
+	return ""
+}
+
+func (c *confined) checkMount() string {
+	if _, err := os.Stat(c.spec.Check.Outside); err == nil {
+		return "a file outside was seen"
+	}
+	var stat unix.Statfs_t
+	if err := unix.Statfs("/", &stat); err != nil || stat.Flags&unix.ST_RDONLY == 0 {
+		return "the root can be written to"
+	}
+	return ""
+}
+
+func (c *confined) checkNet() string {
+	if text, err := os.ReadFile("/proc/net/dev"); err == nil && strings.Count(string(text), ":") > 1 {
+		return "there are other networks than the loopback"
+	}
+	if err := dial(c.spec.Check.Port); err == nil {
+		return "the loopback of the machine was reached"
+	}
+	if err := listenAndDial(); err != nil {
+		return "the loopback of the sandbox does not work: " + err.Error()
+	}
+	return ""
+}
+
+// loopback is a port of 127.0.0.1.
+func loopback(port int) *unix.SockaddrInet4 {
+	return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
+}
+
+func dial(port int) error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	return unix.Connect(socket, loopback(port))
+}
+
+func listenAndDial() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	if err := firstOf(unix.Bind(socket, loopback(0)), unix.Listen(socket, 1)); err != nil {
+		return err
+	}
+	name, err := unix.Getsockname(socket)
+	if err != nil {
+		return err
+	}
+	return dial(name.(*unix.SockaddrInet4).Port)
+}
+
+func (c *confined) checkPID() string {
+	if text, err := os.ReadFile("/proc/1/cmdline"); err != nil || !strings.HasPrefix(string(text), FirstStage) {
+		return "other processes are seen"
+	}
+	return ""
+}
+
+// checkNotify sees that calls which Landlock does not know are answered by the first
+// stage: the mode of a file outside stays.
+func (c *confined) checkNotify() string {
+	path, err := unix.BytePtrFromString(c.spec.Check.Outside)
+	if err != nil {
+		return err.Error()
+	}
+	if _, _, e := unix.Syscall(unix.SYS_CHMOD, uintptr(unsafe.Pointer(path)), 0o600, 0); e != unix.EPERM {
+		return "the mode of a file outside was changed"
+	}
+	if _, _, e := unix.Syscall6(unix.SYS_PRLIMIT64, uintptr(c.spec.Check.Server), unix.RLIMIT_NOFILE, 0, 0, 0, 0); e != unix.EPERM {
+		return "the limits of the server were reached"
+	}
+	return ""
+}

@@ -1,0 +1,114 @@
+package sandbox
+
+import (
+	"log/slog"
+	"sync"
+)
+
+// Options adjusts a Local. Nil and zero fields mean the defaults.
+type Options struct {
+	// Setting is auto, require or off. Default Auto.
+	Setting Setting
+	// Tier is the only tier to use, or TierAuto, the default: the best that works.
+	Tier string
+	// LandlockABI is the newest version of Landlock to use. Default: what the kernel
+	// has.
+	LandlockABI int
+	// Without are layers to leave out, for tests of what each is there for. With any, a
+	// tier is taken without a probe.
+	Without []string
+	// TempDir holds the temporary files of tier L. Default: that of the system.
+	TempDir string
+	// Logger hears of tools that could not be cleaned up after. Default silent.
+	Logger *slog.Logger
+}
+
+// Local runs jobs on this machine. Its methods are safe for concurrent use.
+type Local struct {
+	opts   Options
+	logger *slog.Logger
+
+	probed sync.Once
+	found  Confinement // by probed
+
+	mu      sync.Mutex
+	closed  bool           // guarded by mu
+	running sync.WaitGroup // added to under mu
+	stop    chan struct{}  // closed by Close
+
+	machine
+}
+
+// NewLocal returns a runner. It starts nothing until it is asked to.
+func NewLocal(opts *Options) *Local {
+	l := &Local{logger: slog.New(slog.DiscardHandler), stop: make(chan struct{})}
+	if opts != nil {
+		l.opts = *opts
+	}
+	if l.opts.Setting == "" {
+		l.opts.Setting = Auto
+	}
+	if l.opts.Tier == "" {
+		l.opts.Tier = TierAuto
+	}
+	if l.opts.Logger != nil {
+		l.logger = l.opts.Logger
+	}
+	return l
+}
+
+var _ Runner = (*Local)(nil)
+
+// begin counts a job in, unless the runner is closed.
+func (l *Local) begin() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	l.running.Add(1)
+	return nil
+}
+
+// Close kills what still runs and waits for it. Closing twice is harmless.
+func (l *Local) Close() error {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.stop)
+	}
+	l.mu.Unlock()
+	l.running.Wait()
+	return l.release()
+}
+
+// gaps are what the tiers can't stop.
+func gaps(c Confinement) []string {
+	if c.Tier == tierNone {
+		return []string{"the sandbox is off: tools can do everything that the server's user can"}
+	}
+	list := []string{
+		"kernel faults: all share one kernel",
+		"memory is bounded by a look every 25 ms, not by a cgroup: it can be exceeded for that long",
+	}
+	switch c.Tier {
+	case TierNamespaces:
+		list = append(list, "a UNIX socket that a process outside keeps in the workspace can be reached")
+		if c.LandlockABI == 0 {
+			list = append(list, "without Landlock the namespaces alone keep files apart")
+		}
+	case TierLandlock:
+		list = append(list,
+			"names, sizes and modes of files outside can be seen, not their contents",
+			"protected paths of the workspace can be changed",
+			"tools can make no sockets, terminals or shared memory",
+			"when the first stage of a run is killed from outside, processes that left the tool's session stay")
+		if c.LandlockABI < 2 {
+			list = append(list, "files can't be renamed into another folder")
+		}
+		if c.LandlockABI < 3 {
+			list = append(list, "files that may be read and belong to the server's user can be emptied by open")
+		}
+	}
+	return list
+}

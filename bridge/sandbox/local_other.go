@@ -1,0 +1,30 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"runtime"
+)
+
+type machine struct{}
+
+func (machine) release() error { return nil }
+
+// Describe tells that nothing confines a process here.
+func (l *Local) Describe(context.Context) Confinement {
+	return Confinement{Setting: l.opts.Setting, Problems: []string{l.reason()}}
+}
+
+func (l *Local) reason() string {
+	return "tools are confined on Linux alone, not on " + runtime.GOOS
+}
+
+// Run refuses the job.
+func (l *Local) Run(context.Context, Job, Streams) (Outcome, error) {
+	if err := l.begin(); err != nil {
+		return Outcome{}, err
+	}
+	defer l.running.Done()
+	return Outcome{}, &UnavailableError{l.reason()}
+}

@@ -1,0 +1,117 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
+)
+
+// probeTime bounds one probe.
+const probeTime = 5 * time.Second
+
+// Describe tells how jobs are confined. The first call tries which tier works.
+func (l *Local) Describe(context.Context) Confinement {
+	// Not within the caller's deadline: what is found holds for all.
+	l.probed.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*probeTime)
+		defer cancel()
+		l.found = l.probe(ctx)
+		l.found.Setting = l.opts.Setting
+		if l.found.Tier != "" {
+			l.found.Gaps = gaps(l.found)
+		}
+	})
+	return l.found
+}
+
+// probe finds the best tier that works.
+func (l *Local) probe(ctx context.Context) Confinement {
+	if l.opts.Setting == Off {
+		return Confinement{Tier: tierNone, Layers: []string{inner.LayerLimits}}
+	}
+	abi := inner.LandlockABI()
+	if l.opts.LandlockABI > 0 {
+		abi = min(abi, l.opts.LandlockABI)
+	}
+	if slices.Contains(l.opts.Without, inner.LayerLandlock) {
+		abi = 0
+	}
+	var problems []string
+	for _, tier := range []string{TierNamespaces, TierLandlock} {
+		if l.opts.Tier != TierAuto && l.opts.Tier != tier {
+			continue
+		}
+		c := Confinement{Tier: tier, LandlockABI: abi}
+		report, err := l.try(ctx, c)
+		if err == nil || len(l.opts.Without) > 0 && report.Error == "" {
+			c.Layers, c.Problems = report.Layers, problems
+			slices.Sort(c.Layers)
+			return c
+		}
+		problems = append(problems, fmt.Sprintf("tier %s does not work here: %v", tier, err))
+	}
+	return Confinement{Problems: problems}
+}
+
+// try confines a child as a tier does, which tries what must be refused.
+func (l *Local) try(ctx context.Context, c Confinement) (inner.Report, error) {
+	if c.Tier == TierLandlock && c.LandlockABI == 0 {
+		return inner.Report{Error: "none"}, fmt.Errorf("the kernel has no Landlock, or it is switched off")
+	}
+	// Both outside of what is shown, and outside of each other.
+	top, err := os.MkdirTemp(l.opts.TempDir, "loom-probe-")
+	if err != nil {
+		return inner.Report{Error: "none"}, err
+	}
+	defer os.RemoveAll(top)
+	workspace, outside := filepath.Join(top, "work"), filepath.Join(top, "outside")
+	if err := os.Mkdir(workspace, 0o700); err != nil {
+		return inner.Report{Error: "none"}, err
+	}
+	if err := os.WriteFile(outside, []byte("outside"), 0o644); err != nil {
+		return inner.Report{Error: "none"}, err
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return inner.Report{Error: "none"}, err
+	}
+	defer listener.Close()
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return inner.Report{Error: "none"}, err
+	}
+	defer root.Close()
+	spec, who, err := l.plan(c, Job{Argv: []string{"check"}, Root: root}, Policy{}.withDefaults())
+	if err != nil {
+		return inner.Report{Error: "none"}, err
+	}
+	if spec.Scratch != "" {
+		defer l.discard(spec.Scratch)
+	}
+	spec.Check = &inner.Check{Outside: outside, Port: listener.Addr().(*net.TCPAddr).Port, Server: os.Getpid()}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	report, _, err := l.run(ctx, spec, who, Streams{}, 1)
+	switch {
+	case err != nil:
+		report.Error = err.Error()
+		return report, err
+	case report.Error != "":
+		return report, fmt.Errorf("%s", report.Error)
+	case len(report.Failed) > 0:
+		var list []string
+		for _, layer := range slices.Sorted(maps.Keys(report.Failed)) {
+			list = append(list, layer+": "+report.Failed[layer])
+		}
+		return report, fmt.Errorf("%s", strings.Join(list, ", "))
+	}
+	return report, nil
+}

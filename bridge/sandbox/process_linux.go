@@ -1,0 +1,212 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
+)
+
+// process is a first stage, and what leads to it.
+type process struct {
+	cmd     *exec.Cmd
+	tier    string
+	control *os.File
+	stdin   *os.File // nil without input
+	stdout  *os.File
+	stderr  *os.File
+	said    diagnostic // what the first stage itself complains of
+	once    sync.Once
+	ended   chan struct{}
+}
+
+// diagnostic keeps the beginning of what is written to it.
+type diagnostic struct {
+	mu   sync.Mutex
+	text []byte // guarded by mu
+}
+
+func (d *diagnostic) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	const most = 2 << 10
+	d.text = append(d.text, p[:min(len(p), most-len(d.text))]...)
+	return len(p), nil
+}
+
+func (d *diagnostic) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return string(d.text)
+}
+
+// start starts a first stage and tells it what to do.
+func start(spec inner.Spec, who identity, helper *os.File, input bool) (_ *process, err error) {
+	p := &process{tier: spec.Tier, ended: make(chan struct{})}
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			_ = f.Close() // it is the child's now
+		}
+		if err != nil {
+			p.close()
+		}
+	}()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if err := unix.SetNonblock(pair[0], true); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	p.control = os.NewFile(uintptr(pair[0]), "control")
+	theirs = append(theirs, os.NewFile(uintptr(pair[1]), "control"))
+	in, mine, err := inputPipe(input)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	p.stdin, theirs = mine, append(theirs, in)
+	for _, to := range []**os.File{&p.stdout, &p.stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
+		*to, theirs = r, append(theirs, w)
+	}
+	p.cmd = &exec.Cmd{
+		Path: inner.HelperPath, Args: []string{inner.FirstStage}, Env: []string{}, Dir: "/",
+		Stderr: &p.said, ExtraFiles: append(append([]*os.File{}, theirs...), helper), SysProcAttr: attributes(spec, who),
+		WaitDelay: drainTime,
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("sandbox: start: %w", err)
+	}
+	if err := inner.WriteMessage(p.control, spec); err != nil {
+		_, _ = p.cmd.Process.Kill(), p.cmd.Wait() // it can do nothing without
+		return nil, fmt.Errorf("sandbox: start: %w", err)
+	}
+	return p, nil
+}
+
+func inputPipe(input bool) (theirs, mine *os.File, err error) {
+	if !input {
+		theirs, err = os.Open(os.DevNull)
+		return theirs, nil, err
+	}
+	return os.Pipe()
+}
+
+// attributes say what the kernel makes for the first stage as it starts.
+func attributes(spec inner.Spec, who identity) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true}
+	root := os.Geteuid() == 0
+	if spec.Tier != inner.Namespaces {
+		if root && who.uid != 0 {
+			a.Credential = &syscall.Credential{Uid: uint32(who.uid), Gid: uint32(who.gid)}
+		}
+		return a
+	}
+	for layer, flag := range map[string]uintptr{
+		inner.LayerUser: unix.CLONE_NEWUSER, inner.LayerMount: unix.CLONE_NEWNS, inner.LayerPID: unix.CLONE_NEWPID,
+		inner.LayerNet: unix.CLONE_NEWNET, inner.LayerIPC: unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	} {
+		if spec.With(layer) {
+			a.Cloneflags |= flag
+		}
+	}
+	if !spec.With(inner.LayerUser) {
+		return a
+	}
+	same := func(id int) syscall.SysProcIDMap { return syscall.SysProcIDMap{ContainerID: id, HostID: id, Size: 1} }
+	a.UidMappings, a.GidMappings = []syscall.SysProcIDMap{same(who.uid)}, []syscall.SysProcIDMap{same(who.gid)}
+	if !root {
+		// Another user than 0 loses the rights in its namespace with execve.
+		a.AmbientCaps = []uintptr{
+			unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,
+			unix.CAP_NET_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN,
+		}
+		return a
+	}
+	// The stage stays 0, another user than the tool, which can't disturb it.
+	a.GidMappingsEnableSetgroups = true
+	if who.uid != 0 {
+		a.UidMappings = append(a.UidMappings, same(0))
+	}
+	if who.gid != 0 {
+		a.GidMappings = append(a.GidMappings, same(0))
+	}
+	return a
+}
+
+// feed writes the input of the program.
+func (p *process) feed(from io.Reader) {
+	_, _ = io.Copy(p.stdin, from) // a program may end before it has read everything
+	_ = p.stdin.Close()
+}
+
+// cancel ends the run: the first stage kills everything when its server is gone.
+func (p *process) cancel() {
+	p.once.Do(func() {
+		if p.tier == inner.Namespaces {
+			_ = p.cmd.Process.Kill() // all in its namespace die with it
+			return
+		}
+		if raw, err := p.control.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) }) // see the timer
+		}
+		time.AfterFunc(killTime, func() {
+			select {
+			case <-p.ended:
+			default:
+				_ = p.cmd.Process.Kill()
+			}
+		})
+	})
+}
+
+// stopWith cancels the run when ctx or stop end, until the result is closed.
+func (p *process) stopWith(ctx context.Context, stop <-chan struct{}) chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-ctx.Done():
+			p.cancel()
+		case <-stop:
+			p.cancel()
+		case <-over:
+		}
+	}()
+	return over
+}
+
+// wait returns what the first stage reports, once it has ended.
+func (p *process) wait() (inner.Report, error) {
+	var report inner.Report
+	heard := inner.ReadMessage(p.control, &report)
+	err := p.cmd.Wait()
+	close(p.ended)
+	if heard == nil {
+		return report, nil
+	}
+	if text := p.said.String(); text != "" {
+		return report, fmt.Errorf("sandbox: the first stage ended: %s", text)
+	}
+	return report, errors.Join(errors.New("sandbox: the first stage ended without a report"), err)
+}
+
+func (p *process) close() {
+	for _, f := range []*os.File{p.control, p.stdin, p.stdout, p.stderr} {
+		if f != nil {
+			_ = f.Close() // read to its end, or nobody is left to read it
+		}
+	}
+}
