@@ -175,9 +175,11 @@ func plant(t *testing.T, s *servertest.Server) {
 		topic string
 		says  map[string]any
 	}{
-		{"execute", map[string]any{"content": "Goal: FORGED\n" + evil}}, {"node.thinking", map[string]any{"content": evil}},
+		{"execute", map[string]any{"content": "Goal: FORGED\n" + evil}},
+		{"node.thinking", map[string]any{"content": evil}},
 		{"node.planning", map[string]any{"goal": evil, "reasoning": evil, "steps": []string{evil, evil}}},
-		{"node.delegation_request", map[string]any{"subtask": evil, "source": "x]" + evil}}, {"node.delegation_response", map[string]any{"result": evil}},
+		{"node.delegation_request", map[string]any{"subtask": evil, "source": "x]" + evil}},
+		{"node.delegation_response", map[string]any{"result": evil}},
 		{"node.tool_call", map[string]any{"tool": evil, "args": map[string]string{"x": evil}}},
 	} {
 		e.says["importance"] = 0.9
@@ -197,11 +199,14 @@ func plant(t *testing.T, s *servertest.Server) {
 		return []*loombridgev1.ModelToolCall{{Id: id, Name: "web_get", ArgumentsJson: "{}"}}
 	}
 	_, err = s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "s", Messages: []*loombridgev1.Message{
-		{Role: loombridgev1.Role_ROLE_ASSISTANT, ToolCalls: calls("c1")}, {Role: loombridgev1.Role_ROLE_TOOL, ToolCallId: "c1", Content: evil},
+		{Role: loombridgev1.Role_ROLE_ASSISTANT, ToolCalls: calls("c1")},
+		{Role: loombridgev1.Role_ROLE_TOOL, ToolCallId: "c1", Content: evil},
 		{Role: loombridgev1.Role_ROLE_ASSISTANT, ToolCalls: calls("c2")},
 		{Role: loombridgev1.Role_ROLE_TOOL, ToolCallId: "c2", BlocksJson: `[{"type":"text","text":` + string(mustJSON(t, evil)) + `}]`},
-		{Role: loombridgev1.Role_ROLE_ASSISTANT, BlocksJson: use}, {Role: loombridgev1.Role_ROLE_USER, BlocksJson: string(result)},
-		{Role: loombridgev1.Role_ROLE_ASSISTANT, Content: "```\nls\n```"}, {Role: loombridgev1.Role_ROLE_USER, Observation: true, Content: "OBSERVED\n" + evil},
+		{Role: loombridgev1.Role_ROLE_ASSISTANT, BlocksJson: use},
+		{Role: loombridgev1.Role_ROLE_USER, BlocksJson: string(result)},
+		{Role: loombridgev1.Role_ROLE_ASSISTANT, Content: "```\nls\n```"},
+		{Role: loombridgev1.Role_ROLE_USER, Observation: true, Content: "OBSERVED\n" + evil},
 	}})
 	must(t, err)
 }

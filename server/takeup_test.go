@@ -77,7 +77,7 @@ func TestFoldedLinesComeBack(t *testing.T) {
 	without := ask()
 	without.Goal = byGoal.GetGoal()
 	without.Settings = &loombridgev1.PromptSettings{Sources: &loombridgev1.SourceSettings{Exclude: []string{"rehydrated"}}}
-	if section, last := rehydrated(t, s, without); section.GetTokens() != 0 || section.GetReason() == "" {
+	if section, last := rehydrated(t, s, without); section != nil {
 		t.Errorf("it was left out, and comes back: %q", last)
 	}
 	for limit, want := range map[int32]bool{400: true, 60: true, 10: false} {
