@@ -110,6 +110,7 @@ type Domain struct {
 	Events    *events.Bus
 	Agents    *agents.Directory
 
+	past    *past.Store    // what prompts were made of
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -198,7 +199,10 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Settle: func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
 	})
+	d.past = past.New(engine, writer, d.Log)
+	d.onClose(d.past.Close)
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -231,7 +235,7 @@ func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces han
 	}
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
-	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
+	o.Assemble.Compress, o.Assemble.Past = o.Compress, d.past
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
