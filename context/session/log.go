@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type Options struct {
 	// Defaults are the settings of sessions that have none of their own. Default:
 	// those of package assemble.
 	Defaults Config
+	// CloseAfter is how long nothing is recorded in a session before it is closed, and
+	// EndAfter before it needs its blobs no more, though nobody ended it; negative: never.
+	// Defaults DefaultCloseAfter and DefaultEndAfter.
+	CloseAfter, EndAfter time.Duration
 	// OnBegin is called after the first entry of a session of the scope was committed,
 	// perhaps more than once when that request is repeated. It must not block. Default:
 	// nobody is told.
@@ -46,6 +51,8 @@ type Log struct {
 	onBegin  func(scope kv.Scope)
 	settle   func(ctx context.Context, scope kv.Scope)
 	folds    foldCache
+	// closeAfter and endAfter are those of Options.
+	closeAfter, endAfter time.Duration
 	// entryCache has the entries that prompts read.
 	entryCache entryCache
 }
@@ -68,6 +75,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	}
 	return &Log{
 		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, settle: o.Settle, folds: newFoldCache(maxCachedFoldBytes),
+		closeAfter: cmp.Or(o.CloseAfter, DefaultCloseAfter), endAfter: cmp.Or(o.EndAfter, DefaultEndAfter),
 		entryCache: newEntryCache(maxCachedEntryBytes),
 	}
 }
@@ -305,6 +313,31 @@ func readPair(pair kv.Pair, err error) (Entry, error) {
 	return e, nil
 }
 
+// Scopes yields the owners of all logs, in order of their keys. It reads one key of each.
+// An error comes last.
+func (l *Log) Scopes(ctx context.Context) iter.Seq2[kv.Scope, error] {
+	return func(yield func(kv.Scope, error) bool) {
+		next := kv.Range{Limit: 1}
+		for found := true; found; {
+			found = false
+			for pair, err := range l.engine.Scan(ctx, kv.Log, next) {
+				var scope kv.Scope
+				if err == nil {
+					scope, _, err = kv.SplitKey(pair.Key)
+				}
+				if err != nil {
+					yield(kv.Scope{}, fmt.Errorf("session: read owners: %w", err))
+					return
+				}
+				if !yield(scope, nil) {
+					return
+				}
+				next.Start, found = kv.After(scope.AppendPrefix(nil)), true
+			}
+		}
+	}
+}
+
 // Sessions yields the ids of the scope's sessions that have an entry and come
 // behind an id, in order of their bytes. No id is before all. An error comes last,
 // with an empty id.
@@ -315,6 +348,11 @@ func (l *Log) Sessions(ctx context.Context, scope kv.Scope, after string) iter.S
 // TaskSessions is Sessions for those that have a task.
 func (l *Log) TaskSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
 	return l.sessions(ctx, scope.Key(tagTask), after)
+}
+
+// ConfiguredSessions is Sessions for those that have settings of their own, from the first.
+func (l *Log) ConfiguredSessions(ctx context.Context, scope kv.Scope) iter.Seq2[string, error] {
+	return l.sessions(ctx, scope.Key(tagConfig), "")
 }
 
 // sessions reads one key of each session under a prefix.

@@ -59,6 +59,11 @@ type Options struct {
 	Assemble assemble.Options
 	// History is how the prompts of sessions are made that say nothing.
 	History session.Config
+	// CloseSessions and EndSessions are session.Options.CloseAfter and EndAfter.
+	CloseSessions, EndSessions time.Duration
+	// KeepShortTerm says whether short-term memory outlives the server. Default: what the
+	// preset of each session says.
+	KeepShortTerm *bool
 	// Compress says how CompressResult makes results smaller.
 	Compress compress.Options
 	// Blobs says how long blobs are kept and how much an owner may have.
@@ -163,7 +168,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, writer, workspaces, o)
+	reducer, err := d.openPrompts(engine, workspaces, o)
 	if err != nil {
 		return err
 	}
@@ -188,6 +193,25 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		return used.Bytes, err
 	}
 	d.onClose(o.Shares.Disk.Watch(o.Disk))
+	return d.forget(o)
+}
+
+// forget ends the short-term memory that does not outlive a server.
+func (d *Domain) forget(o Options) error {
+	forgetting := tiers.Forgetting{Tiers: d.Tiers, Blobs: d.Blobs, All: d.Assembler.Forgetful(o.History), Forgets: d.Assembler.Forgets}
+	switch {
+	case o.KeepShortTerm != nil && *o.KeepShortTerm:
+		return nil
+	case o.KeepShortTerm != nil:
+		forgetting.All, forgetting.Forgets = true, func(context.Context, kv.Scope, string) (bool, error) { return true, nil }
+	}
+	gone, err := forgetting.Run(context.Background())
+	if err != nil {
+		return fmt.Errorf("short-term memory: %w", err)
+	}
+	if gone != (tiers.Forgotten{}) {
+		o.Logger.Info("short-term memory ended with the last server", "results", gone.Results, "tasks", gone.Tasks)
+	}
 	return nil
 }
 
@@ -198,8 +222,9 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.onClose(d.Memory.Close)
 	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{
-		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
-		Settle: func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
+		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
+		OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Settle:  func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
 	})
 	d.past = past.New(engine, writer, d.Log)
 	d.onClose(d.past.Close)
@@ -211,7 +236,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
 	backfill := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
-	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
+	o.Blobs.Sessions, o.Blobs.Closed, o.Blobs.Backfill, o.Blobs.Namer = d.Log, d.Log.IsClosed, backfill, d.naming
 	d.Blobs = blob.New(engine, writer, &o.Blobs)
 	d.onClose(d.Blobs.Close)
 	backfill.Start()
@@ -219,7 +244,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}

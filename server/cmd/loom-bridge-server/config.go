@@ -47,6 +47,7 @@ type Config struct {
 	HistoryLiteral                       bool
 	Compaction
 	Prompts
+	Sessions
 	Rules string
 	Reduction
 	Compress compress.Options
@@ -62,6 +63,13 @@ type Config struct {
 	Scrub   Scrub
 	Sharing Sharing
 	Limits  server.Limits
+}
+
+// Sessions is how long short-term memory of sessions lasts in which nothing happens.
+type Sessions struct {
+	SessionIdleTTL, SessionEndAfter time.Duration
+	// ShortTermPersist is true, false or, for each session's preset to say, empty.
+	ShortTermPersist string
 }
 
 // Sharing is how much there is of what tenants and agents share, beside what

@@ -43,6 +43,15 @@ func (c Config) reduction() (step.Options, error) {
 	return o, nil
 }
 
+// keepShortTerm says whether short-term memory outlives the server, or nil for what
+// presets say.
+func (c Config) keepShortTerm() *bool {
+	if c.ShortTermPersist == "" {
+		return nil
+	}
+	return new(c.ShortTermPersist == "true")
+}
+
 // compress is how CompressResult shortens, as configured.
 func (c Config) compress() compress.Options {
 	o := c.Compress

@@ -77,6 +77,7 @@ func (c *Config) groups() []group {
 		{"history", "How prompts are made of long histories", false, c.historySettings()},
 		{"prompts", "What prompts are made of", false, c.promptSettings()},
 		{"results", "What of a tool's result is kept and shown", false, c.resultSettings()},
+		{"sessions", "How long sessions last in which nothing happens", false, c.sessionSettings()},
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
@@ -209,6 +210,18 @@ func (c *Config) resultSettings() []setting {
 		{"compress-file-chars", chars(&p.FileChars), compress.DefaultFileChars, "most that CompressResult shows of a file"},
 		{"compress-exec-lines", lines(&p.ExecLines), compress.DefaultExecLines, "of a command's output that CompressResult shows"},
 		{"compress-exec-chars", chars(&p.ExecChars), compress.DefaultExecChars, "most that CompressResult shows of a command's output"},
+	}
+}
+
+func (c *Config) sessionSettings() []setting {
+	s := &c.Sessions
+	return []setting{
+		{"session-idle-ttl", zeroIsNone(span(&s.SessionIdleTTL, 0, unlimited)), session.DefaultCloseAfter, "close a session in which nothing was recorded for so long: listings leave it out; 0: never"},
+		{"session-end-after", zeroIsNone(span(&s.SessionEndAfter, 0, unlimited)), session.DefaultEndAfter, "let go of its results after so long; 0: when it is ended"},
+		{
+			"short-term-persist", optional(choice(&s.ShortTermPersist, "true", "false")), nil,
+			"keep results, L2 and L3 of sessions when the server starts again; none: what a session's preset says (design: false, others: true)",
+		},
 	}
 }
 
