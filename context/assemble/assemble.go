@@ -108,6 +108,9 @@ type Options struct {
 	// Past keeps what prompts were made of. Default: nothing does, and no prompt can be
 	// made again.
 	Past *past.Store
+	// StepOf returns the step of a session whose stored result a name leads to: a path, or
+	// a hash; empty for none. It is asked of what new calls name. Default: none is known.
+	StepOf func(ctx context.Context, scope kv.Scope, sessionID, name string) (stepID string)
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -131,6 +134,7 @@ type Assembler struct {
 	summarizer Summarizer
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	served     func(tenant string, f Format) []Served
+	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	engine     Snapshots
 	gatherer   *gather.Gatherer
 	clock      func() time.Time
@@ -152,7 +156,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.engine, a.gatherer, a.past = opts.Engine, opts.Gatherer, opts.Past
+		a.engine, a.gatherer, a.past, a.stepOf = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
