@@ -117,6 +117,7 @@ type Domain struct {
 	Events    *events.Bus
 	Agents    *agents.Directory
 
+	past    *past.Store    // what prompts were made of
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -169,7 +170,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, writer, workspaces, o)
+	reducer, err := d.openPrompts(engine, workspaces, o)
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,10 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
 		OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Settle:  func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
 	})
+	d.past = past.New(engine, writer, d.Log)
+	d.onClose(d.past.Close)
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -242,7 +246,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
@@ -261,7 +265,7 @@ func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces han
 	}
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
-	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
+	o.Assemble.Compress, o.Assemble.Past = o.Compress, d.past
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
