@@ -76,6 +76,8 @@ type Options struct {
 	// KnowledgeEndpoint is the URL of a knowledge base outside, which prompts ask in
 	// place of the records of the kind `knowledge`. Default: none.
 	KnowledgeEndpoint string
+	// Shell is how tools run programs. Default: they run none.
+	Shell native.ShellOptions
 	// Hand says how tools run here.
 	Hand hand.Options
 	// Events says how long events are kept, and how many wait.
@@ -173,9 +175,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		return err
 	}
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
-	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent()})
+	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
 	}
 	if err := d.Registry.CheckLevels(); err != nil {
