@@ -59,9 +59,11 @@ type Config struct {
 	RegistrationIdle time.Duration
 	RequestRetention time.Duration
 
-	Scrub   Scrub
-	Sharing Sharing
-	Limits  server.Limits
+	Scrub Scrub
+	// AuditRetention is how long the records of calls are kept; negative: for ever.
+	AuditRetention time.Duration
+	Sharing        Sharing
+	Limits         server.Limits
 }
 
 // Sharing is how much there is of what tenants and agents share, beside what
