@@ -72,21 +72,19 @@ func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int) *
 
 // ListAudit returns records of calls of the agents that the caller may act for.
 func (s *toolService) ListAudit(ctx context.Context, r *loombridgev1.ListAuditRequest) (*loombridgev1.ListAuditResponse, error) {
-	if err := validate.ListAuditRequest(r); err != nil {
+	scope, err := agentScope(ctx, r, validate.ListAuditRequest)
+	if err != nil {
 		return nil, err
 	}
-	id, ok := auth.Of(ctx)
-	if !ok {
-		return nil, auth.ErrUnauthenticated
-	}
-	if r.GetAgentId() != "" {
-		if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
+	if r.GetCallerId() != "" {
+		if _, err := auth.AgentScope(ctx, r.GetCallerId()); err != nil {
 			return nil, err
 		}
 	}
+	id, _ := auth.Of(ctx)
 	query := convert.AuditQuery(r)
 	query.May = id.Owns
-	records, next, err := s.audit.List(ctx, id.Tenant(), query)
+	records, next, err := s.audit.List(ctx, scope.Tenant, query)
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
 func AuditQuery(r *loombridgev1.ListAuditRequest) audit.Query {
 	after, _ := page.ParseAuditToken(r.GetPageToken())
 	q := audit.Query{
-		Agent: r.GetAgentId(), Session: r.GetSessionId(), Tool: r.GetTool(), Outcome: audit.Outcome(r.GetOutcome()),
+		Agent: r.GetCallerId(), Session: r.GetSessionId(), Tool: r.GetTool(), Outcome: audit.Outcome(r.GetOutcome()),
 		Limit: int(r.GetPageSize()), After: after,
 	}
 	if r.StartTime != nil {

@@ -85,7 +85,8 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 // ListAuditRequest checks what ToolService.ListAudit is asked.
 func ListAuditRequest(r *loombridgev1.ListAuditRequest) error {
 	var c checker
-	c.name("agent_id", r.GetAgentId(), kv.MaxOwnerBytes)
+	c.agent(r.GetAgentId())
+	c.name("caller_id", r.GetCallerId(), kv.MaxOwnerBytes)
 	c.session(r.GetSessionId())
 	c.text("tool", r.GetTool(), tools.MaxNameBytes)
 	c.enum("outcome", r.GetOutcome())

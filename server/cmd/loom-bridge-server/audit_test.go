@@ -66,7 +66,7 @@ func TestAuditOfCalls(t *testing.T) {
 	group.Wait()
 	outcomes, token := map[loombridgev1.AuditOutcome]int{}, ""
 	for {
-		page, err := loombridgev1.NewToolServiceClient(p.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{PageSize: 1000, PageToken: token})
+		page, err := loombridgev1.NewToolServiceClient(p.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{AgentId: "a", PageSize: 1000, PageToken: token})
 		must(t, err)
 		for _, r := range page.GetRecords() {
 			outcomes[r.GetOutcome()]++

@@ -332,7 +332,7 @@ func eventEffects() []effect {
 			see: func(s *stand) func() string {
 				auditTool(s.tb, s.process, s.agent, "fs:list_dir", "{}", "")
 				return func() string {
-					page, err := loombridgev1.NewToolServiceClient(s.conn).ListAudit(s.ctx, &loombridgev1.ListAuditRequest{})
+					page, err := loombridgev1.NewToolServiceClient(s.conn).ListAudit(s.ctx, &loombridgev1.ListAuditRequest{AgentId: s.agent})
 					must(s.tb, err)
 					return fmt.Sprint(len(page.GetRecords()))
 				}

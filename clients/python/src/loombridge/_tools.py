@@ -225,7 +225,8 @@ class Tools:
         """
         enum = pb.AuditOutcome.DESCRIPTOR
         request = pb.ListAuditRequest(
-            agent_id=_values.optional_text("agent_id", agent_id),
+            agent_id=self._agent_id,
+            caller_id=_values.optional_text("agent_id", agent_id),
             session_id=_values.optional_text("session_id", session_id),
             tool=_values.optional_text("tool", tool),
             outcome=pb.AuditOutcome.Name(

@@ -474,8 +474,7 @@ func (x *ListToolsResponse) GetNextPageToken() string {
 // ListAuditRequest asks for records of calls. What is given must all hold.
 type ListAuditRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose calls. Default: those of all agents that the caller may act
-	// for. At most 256 bytes.
+	// agent_id is who asks. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// session_id is the session of the calls. Default: all. At most 256 bytes.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
@@ -491,7 +490,10 @@ type ListAuditRequest struct {
 	PageSize int32 `protobuf:"varint,7,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues where a page with the same other fields ended. Default:
 	// from the newest.
-	PageToken     string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// caller_id is the agent whose calls. Default: those of all agents that the
+	// credential may act for. At most 256 bytes.
+	CallerId      string `protobuf:"bytes,9,opt,name=caller_id,json=callerId,proto3" json:"caller_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -578,6 +580,13 @@ func (x *ListAuditRequest) GetPageSize() int32 {
 func (x *ListAuditRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetCallerId() string {
+	if x != nil {
+		return x.CallerId
 	}
 	return ""
 }
@@ -1265,7 +1274,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\"p\n" +
 	"\x11ListToolsResponse\x123\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc5\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe2\x02\n" +
 	"\x10ListAuditRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -1277,7 +1286,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\bend_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1b\n" +
 	"\tpage_size\x18\a \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\b \x01(\tR\tpageToken\"q\n" +
+	"page_token\x18\b \x01(\tR\tpageToken\x12\x1b\n" +
+	"\tcaller_id\x18\t \x01(\tR\bcallerId\"q\n" +
 	"\x11ListAuditResponse\x124\n" +
 	"\arecords\x18\x01 \x03(\v2\x1a.loombridge.v1.AuditRecordR\arecords\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x80\x05\n" +

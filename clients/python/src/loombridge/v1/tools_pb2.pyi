@@ -99,7 +99,7 @@ class ListToolsResponse(_message.Message):
     def __init__(self, tools: _Optional[_Iterable[_Union[ToolDescriptor, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListAuditRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "tool", "outcome", "start_time", "end_time", "page_size", "page_token")
+    __slots__ = ("agent_id", "session_id", "tool", "outcome", "start_time", "end_time", "page_size", "page_token", "caller_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +108,7 @@ class ListAuditRequest(_message.Message):
     END_TIME_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CALLER_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     tool: str
@@ -116,7 +117,8 @@ class ListAuditRequest(_message.Message):
     end_time: _timestamp_pb2.Timestamp
     page_size: int
     page_token: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    caller_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., caller_id: _Optional[str] = ...) -> None: ...
 
 class ListAuditResponse(_message.Message):
     __slots__ = ("records", "next_page_token")
