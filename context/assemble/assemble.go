@@ -112,6 +112,9 @@ type Options struct {
 	// CacheBytes bounds the prompts that are kept for calls that would make the same ones
 	// again; negative: reuse.DefaultMaxBytes. Default none is kept.
 	CacheBytes int
+	// StepOf returns the step of a session whose stored result a name leads to: a path, or
+	// a hash; empty for none. It is asked of what new calls name. Default: none is known.
+	StepOf func(ctx context.Context, scope kv.Scope, sessionID, name string) (stepID string)
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -135,6 +138,7 @@ type Assembler struct {
 	summarizer Summarizer
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	served     func(tenant string, f Format) []Served
+	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	engine     Snapshots
 	gatherer   *gather.Gatherer
 	clock      func() time.Time
@@ -157,7 +161,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.engine, a.gatherer, a.past = opts.Engine, opts.Gatherer, opts.Past
+		a.engine, a.gatherer, a.past, a.stepOf = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}

@@ -250,6 +250,9 @@ func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces han
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now = d.served, engine, o.Now
+	o.Assemble.StepOf = func(ctx context.Context, scope kv.Scope, sessionID, name string) string {
+		return d.Blobs.StepOf(ctx, scope, sessionID, name)
+	}
 	sources, err := d.openSources(workspaces, o)
 	if err != nil {
 		return nil, err

@@ -40,8 +40,8 @@ func MustFind(tb testing.TB, s *servertest.Server, q *loombridgev1.MemoryQueryRe
 }
 
 // recalls asks the questions of a talk and returns the mean recall among the first hits, in
-// per cent, by class.
-func recalls(tb testing.TB, s *servertest.Server, talk *sets.Talk, limit int32) map[string]float64 {
+// per cent, by class, and logs what was missed if missed is set.
+func recalls(tb testing.TB, s *servertest.Server, talk *sets.Talk, limit int32, missed bool) map[string]float64 {
 	tb.Helper()
 	sums, counts := make(map[string]float64), make(map[string]float64)
 	for _, q := range talk.Questions {
@@ -50,7 +50,7 @@ func recalls(tb testing.TB, s *servertest.Server, talk *sets.Talk, limit int32) 
 			sums[class] += 100 * q.Recall(found)
 			counts[class]++
 		}
-		if testing.Verbose() && q.Recall(found) < 1 {
+		if missed && q.Recall(found) < 1 {
 			tb.Logf("%s: %s wants %q, got %q", q.Class, q.Text, q.Evidence, found)
 		}
 	}
@@ -65,7 +65,7 @@ func TestAssistantTalk(t *testing.T) {
 	talk := sets.Assistant(sets.SmallAssistant).Talks[0]
 	s := servertest.Start(t, nil)
 	MustLoad(t, s, talk, nil)
-	found := recalls(t, s, talk, 5)
+	found := recalls(t, s, talk, 5, testing.Verbose())
 	for class, floor := range map[string]float64{"": 55, sets.AnswerClass: 80, sets.InstructionClass: 80, sets.PreferenceClass: 65} {
 		if found[class] < floor {
 			t.Errorf("recall@5 of class %q is %.1f, the floor is %.1f", class, found[class], floor)
@@ -73,5 +73,38 @@ func TestAssistantTalk(t *testing.T) {
 	}
 	for class, recall := range found {
 		t.Logf("%-12s recall@5 %.1f", class, recall)
+	}
+}
+
+// hintCosts are how many points of recall@5 a hint may cost at most.
+var hintCosts = map[string]float64{"made-up talks": 0, "made-up assistant": 20}
+
+// No hint finds less than none, whatever the length of sessions.
+func TestHintsNeverHurt(t *testing.T) {
+	made, err := sets.Quality("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []*sets.Set{made, sets.Assistant(sets.SmallAssistant)} {
+		t.Run(set.Name, func(t *testing.T) {
+			none := 0.0
+			for i, hint := range evidence.Hints() {
+				sum, questions := 0.0, 0
+				for _, talk := range set.Talks {
+					s := servertest.Start(t, nil)
+					MustLoad(t, s, talk, hint.Change)
+					sum += recalls(t, s, talk, 5, false)[""] * float64(len(talk.Questions))
+					questions += len(talk.Questions)
+				}
+				recall := sum / float64(questions)
+				t.Logf("%-24s recall@5 %.1f", hint.Name, recall)
+				if i == 0 {
+					none = recall
+				}
+				if recall < none-hintCosts[set.Name] {
+					t.Errorf("recall@5 with %s is %.1f, with none %.1f", hint.Name, recall, none)
+				}
+			}
+		})
 	}
 }
