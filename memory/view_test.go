@@ -2,6 +2,8 @@ package memory_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +76,102 @@ func TestViewIsOfOneMoment(t *testing.T) {
 		time.Sleep(kv.SnapshotLife + 1)
 		if _, err := view.QueryScopes(t.Context(), []kv.Scope{scope}, question.Question{Text: "tea"}); !errors.Is(err, kv.ErrTooOld) {
 			t.Errorf("later: %v", err)
+		}
+	})
+}
+
+// What a view answered is known to the next one until something in the scope changes or
+// expires, and to nobody else; what the caller does to an answer changes no other.
+func TestViewRemembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memkv.New(nil)
+		writer := kv.NewWriter(engine, nil)
+		store := memory.New(engine, writer, &memory.Options{SweepEvery: -1})
+		defer func() { store.Close(); writer.Close(); engine.Close() }()
+		alice, bob := kv.AgentScope("default", "alice"), kv.AgentScope("default", "bob")
+		save := func(scope kv.Scope, r record.Record) {
+			t.Helper()
+			if _, err := store.Save(t.Context(), scope, r, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		save(alice, record.Record{ID: "a", Text: "green tea"})
+		save(alice, record.Record{ID: "b", Text: "black tea", ExpireTime: time.Now().Add(time.Hour)})
+		save(bob, record.Record{ID: "x", Text: "red tea"})
+		// ask returns the ids that a query, a listing and a reading by id find.
+		ask := func(scope kv.Scope, only bool) (ids string, err error) {
+			t.Helper()
+			snapshot, err := engine.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer snapshot.Close()
+			view := store.At(snapshot)
+			if only {
+				view = view.Remembered()
+			}
+			answer, err := view.QueryScopes(t.Context(), []kv.Scope{scope}, question.Question{Text: "which tea", Limit: 9})
+			if err != nil {
+				return "", err
+			}
+			found := make([]string, 0, len(answer.Hits))
+			for i := range answer.Hits {
+				found = append(found, answer.Hits[i].Record.ID)
+				answer.Hits[i] = memory.Hit{}
+			}
+			slices.Sort(found)
+			page, err := view.List(t.Context(), scope, memory.Listing{PageSize: 9})
+			if err != nil {
+				return "", err
+			}
+			for i := range page.Records {
+				found = append(found, page.Records[i].ID)
+				page.Records[i] = record.Record{}
+			}
+			records, err := view.GetAll(t.Context(), scope, []string{"a", "b", "c", "x"})
+			if err != nil {
+				return "", err
+			}
+			for i, r := range records {
+				if r != nil {
+					found = append(found, r.ID)
+				}
+				records[i] = nil
+			}
+			return strings.Join(found, ""), nil
+		}
+		check := func(when string, scope kv.Scope, want string) {
+			t.Helper()
+			if _, err := ask(scope, true); !errors.Is(err, memory.ErrNotRemembered) {
+				t.Errorf("%s: %v, want ErrNotRemembered", when, err)
+			}
+			for range 2 {
+				if got, err := ask(scope, false); got != want || err != nil {
+					t.Errorf("%s: %s, %v, want %s", when, got, err, want)
+				}
+				if got, err := ask(scope, true); got != want || err != nil {
+					t.Errorf("%s: remembered %s, %v, want %s", when, got, err, want)
+				}
+			}
+		}
+		check("at first", alice, "ababab")
+		check("of another agent", bob, "xxx")
+		save(alice, record.Record{ID: "c", Text: "white tea"})
+		check("after a save", alice, "abcabcabc")
+		if got, err := ask(bob, true); got != "xxx" || err != nil {
+			t.Errorf("what another agent saves makes bob's answer %s, %v", got, err)
+		}
+		if _, err := store.Delete(t.Context(), alice, memory.Deletion{ID: "a"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		check("after a deletion", alice, "bcbcbc")
+		time.Sleep(59 * time.Minute)
+		if got, _ := ask(alice, false); got != "bcbcbc" {
+			t.Errorf("before the expiry: %s", got)
+		}
+		time.Sleep(time.Minute)
+		if got, _ := ask(alice, false); got != "ccc" {
+			t.Errorf("what has expired is remembered: %s", got)
 		}
 	})
 }

@@ -21,7 +21,7 @@ const defaultListed = 100
 
 // Conversations is what the handlers need to read back what was said and done.
 type Conversations interface {
-	Sessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[session.Summary, error]
+	Sessions(ctx context.Context, scope kv.Scope, after string, closed bool) iter.Seq2[session.Summary, error]
 	Items(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from conversation.Place) iter.Seq2[conversation.Item, error]
 }
 
@@ -34,7 +34,7 @@ func (s *contextService) ListSessions(ctx context.Context, r *loombridgev1.ListS
 		return nil, err
 	}
 	after, _ := page.ParseSessionToken(r.GetPageToken())
-	return convert.SessionPage(s.conversations.Sessions(ctx, scope, after), cmp.Or(int(r.GetPageSize()), defaultListed))
+	return convert.SessionPage(s.conversations.Sessions(ctx, scope, after, r.GetIncludeClosed()), cmp.Or(int(r.GetPageSize()), defaultListed))
 }
 
 // ListConversation returns a page of what was said and done in a session.

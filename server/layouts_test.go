@@ -47,7 +47,7 @@ func layoutOf(p *loombridgev1.AssembleResponse) string {
 // golden compares a text with a file in testdata, behind the prose on its top.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "layouts", name+".txtar")
+	path := filepath.Join("testdata", name+".txtar")
 	file, err := os.ReadFile(path)
 	must(t, err)
 	prose, want, _ := strings.Cut(string(file), "-- prompt --\n")
@@ -97,7 +97,7 @@ func TestLayouts(t *testing.T) {
 			mustPlan(t, s, layout)
 			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: layout, Settings: settings, Goal: "Publish the draft"})
 			must(t, err)
-			golden(t, layout, layoutOf(got))
+			golden(t, "layouts/"+layout, layoutOf(got))
 		})
 	}
 }

@@ -244,7 +244,7 @@ func TestSessionsAreListed(t *testing.T) {
 	want := []string{"a", "a\x01", "ab", "b", "default", "only tasks", "é"}
 	for size := int32(1); size <= 8; size++ {
 		var got []*loombridgev1.SessionInfo
-		r := &loombridgev1.ListSessionsRequest{AgentId: agent, PageSize: size}
+		r := &loombridgev1.ListSessionsRequest{AgentId: agent, PageSize: size, IncludeClosed: true}
 		for {
 			page, err := s.Context.ListSessions(t.Context(), r)
 			must(t, err)

@@ -133,7 +133,7 @@ func TestExpiryOfResults(t *testing.T) {
 	check := func(after time.Duration) {
 		t.Helper()
 		s.Clock.Advance(after - s.Clock.Now().Sub(start))
-		listed := MustList(t, s, &loombridgev1.ListBlobsRequest{})
+		listed := MustList(t, s, &loombridgev1.ListBlobsRequest{IncludeClosed: true})
 		if len(listed) != len(made) {
 			t.Errorf("after %v: %d blobs, want %d", after, len(listed), len(made))
 		}

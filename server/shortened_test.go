@@ -248,7 +248,7 @@ func TestWholesOfResults(t *testing.T) {
 	s.Clock.Advance(time.Hour)
 	again := c.shorten(&loombridgev1.CompressResultRequest{ToolName: "other:tool", ToolCallId: "call-8", Content: content})
 	listed := []string{}
-	for _, b := range MustList(t, s, &loombridgev1.ListBlobsRequest{}) {
+	for _, b := range MustList(t, s, &loombridgev1.ListBlobsRequest{IncludeClosed: true}) {
 		if strings.HasPrefix(b.GetPath(), "storage/") {
 			listed = append(listed, b.GetPath())
 		}

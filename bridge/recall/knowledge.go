@@ -55,14 +55,25 @@ func (k *Knowledge) Timeout(a *gather.Ask) time.Duration {
 const knowledgeFilter = `kind = "` + KindKnowledge + `"`
 
 // Collect finds the pieces that fit best.
-func (k *Knowledge) Collect(ctx context.Context, a *gather.Ask) (found gather.Found, err error) {
+func (k *Knowledge) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	return k.collect(ctx, k.Store.At(a.View), a)
+}
+
+// Remembered is Collect without a search. A base outside is always asked.
+func (k *Knowledge) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	if k.Base != nil {
+		return gather.Found{}, false, nil
+	}
+	return remembered(k.Store, a, func(view memory.View) (gather.Found, error) { return k.collect(ctx, view, a) })
+}
+
+func (k *Knowledge) collect(ctx context.Context, view memory.View, a *gather.Ask) (found gather.Found, err error) {
 	limit := cmp.Or(a.Settings.Sources.Knowledge, inject.DefaultShown)
 	var pieces []piece
 	stale := false
 	if k.Base != nil {
 		pieces, err = k.outside(ctx, a, limit)
 	} else {
-		view := k.Store.At(a.View)
 		if pieces, found.Note, err = k.records(ctx, view, a, limit); err == nil {
 			stale, err = changed(ctx, view, a)
 		}

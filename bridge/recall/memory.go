@@ -9,8 +9,10 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -31,11 +33,19 @@ const userFilter = `NOT (kind = "` + KindKnowledge + `" OR kind = "` + KindPlayb
 
 // Collect finds the memories that fit best.
 func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	return m.collect(ctx, m.Store.At(a.View), a)
+}
+
+// Remembered is Collect without a search.
+func (m *UserMemory) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	return remembered(m.Store, a, func(view memory.View) (gather.Found, error) { return m.collect(ctx, view, a) })
+}
+
+func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
 	scope, named := userScope(a)
 	if !named {
 		return gather.Found{Note: "no user is named: give user_id"}, nil
 	}
-	view := m.Store.At(a.View)
 	limit := cmp.Or(a.Settings.Sources.UserMemories, inject.DefaultShown)
 	hits, note, err := search(ctx, view, a, query{scopes: []kv.Scope{scope}, filter: userFilter, limit: limit, minScore: inject.MinMemoryScore})
 	if err != nil {
@@ -52,7 +62,7 @@ func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, 
 		if asked == nil && len(r.Text) > passageBytes {
 			asked = askedWords(a, m.Terms)
 		}
-		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: inject.Guard("- " + memoryLine(r, asked, m.Terms))})
+		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + memoryLine(r, asked, m.Terms))})
 	}
 	if b.Stale, err = changed(ctx, view, a); err != nil {
 		return gather.Found{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -55,6 +56,15 @@ func (n *Notes) Name() string { return settings.Notes }
 
 // Collect reads AGENTS.md and the notes.
 func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
+	return n.collect(ctx, n.Store.At(a.View), a)
+}
+
+// Remembered is Collect without a search.
+func (n *Notes) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	return remembered(n.Store, a, func(view memory.View) (gather.Found, error) { return n.collect(ctx, view, a) })
+}
+
+func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
 	found := gather.Found{}
 	limit := a.Settings.Cap(settings.Notes)
 	agents, source, err := n.agents(ctx, a)
@@ -64,7 +74,7 @@ func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 	if agents != "" {
 		in := inject.Injection{
 			Name: agentsName, Phase: inject.UserContext, Cache: inject.Stable, Priority: agentsPriority, MaxTokens: limit,
-			Tag: "agents_md", Text: agents, Source: source,
+			Tag: guard.TagAgents, Text: agents, Source: source,
 		}
 		found.Injections, found.Refs = append(found.Injections, in), append(found.Refs, agentsFile)
 		if limit > 0 {
@@ -74,7 +84,7 @@ func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 			}
 		}
 	}
-	return found, n.notes(ctx, a, limit, &found)
+	return found, n.notes(ctx, view, a, limit, &found)
 }
 
 // agents is the text of AGENTS.md, and where it is from; empty where there is none. The
@@ -108,8 +118,7 @@ func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source string,
 const noteFilter = `kind = "` + KindNote + `"`
 
 // notes adds the notes: the most important first, and of equal ones the newest.
-func (n *Notes) notes(ctx context.Context, a *gather.Ask, limit int, found *gather.Found) error {
-	view := n.Store.At(a.View)
+func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limit int, found *gather.Found) error {
 	type note struct {
 		scope  kv.Scope
 		record *record.Record
@@ -132,7 +141,7 @@ func (n *Notes) notes(ctx context.Context, a *gather.Ask, limit int, found *gath
 	b := &gather.Block{
 		Frame: inject.Injection{
 			Name: settings.Notes, Phase: inject.UserContext, Cache: inject.Session, Priority: notesPriority, MaxTokens: limit,
-			Tag: "notes", Framed: true, Source: "notes",
+			Tag: guard.TagNotes, Framed: true, Source: "notes",
 		},
 		NewName: settings.Notes + newSuffix,
 		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
@@ -140,7 +149,7 @@ func (n *Notes) notes(ctx context.Context, a *gather.Ask, limit int, found *gath
 	for i := range all {
 		r := all[i].record
 		b.Items = append(b.Items, gather.Item{
-			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: inject.Guard("- " + text.OneLine(passage(r.Text, nil, n.Terms))),
+			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + text.OneLine(passage(r.Text, nil, n.Terms))),
 		})
 	}
 	var err error

@@ -78,7 +78,15 @@ const playbookFilter = `kind = "` + KindPlaybook + `" AND metadata.status = "` +
 
 // Collect finds the best playbook.
 func (p *Playbooks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
-	view := p.store.At(a.View)
+	return p.collect(ctx, p.store.At(a.View), a)
+}
+
+// Remembered is Collect without a search.
+func (p *Playbooks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	return remembered(p.store, a, func(view memory.View) (gather.Found, error) { return p.collect(ctx, view, a) })
+}
+
+func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
 	hits, note, err := search(ctx, view, a, query{
 		scopes: scopesOf(a), filter: playbookFilter, limit: playbookCandidates, minScore: playbook.MinScore,
 	})

@@ -51,6 +51,16 @@ type Store interface {
 
 var _ Store = (*memory.Store)(nil)
 
+// remembered is what a source finds in a view that only remembers; false where that does
+// not suffice.
+func remembered(store Store, a *gather.Ask, collect func(view memory.View) (gather.Found, error)) (gather.Found, bool, error) {
+	found, err := collect(store.At(a.View).Remembered())
+	if errors.Is(err, memory.ErrNotRemembered) {
+		return gather.Found{}, false, nil
+	}
+	return found, err == nil, err
+}
+
 // query is what a source searches for.
 type query struct {
 	scopes   []kv.Scope

@@ -81,6 +81,15 @@ func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 	return found, nil
 }
 
+// Remembered is Collect where nothing is asked for but the few newest tasks of the session.
+func (t *Tasks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	if t.showsEvents(a) || slices.Contains(a.Settings.Sources.Layers, layerL2) {
+		return gather.Found{}, false, nil
+	}
+	found, err := t.Collect(ctx, a)
+	return found, err == nil, err
+}
+
 // tasks are those of L2, where settings ask for them, and of L1, each oldest first.
 func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []entry, err error) {
 	view := t.Tiers.At(a.View)
@@ -116,17 +125,10 @@ func (t *Tasks) entries(tasks []session.Task, seen map[string]bool) []entry {
 		}
 		seen[task.ID] = true
 		if m, ok := converter.Message(task); ok {
-			all = append(all, entry{task.ID, task.CreateTime, guarded(m), settings.Tasks})
+			all = append(all, entry{task.ID, task.CreateTime, m, settings.Tasks})
 		}
 	}
 	return all
-}
-
-// guarded is a message in which nobody writes what only a prompt itself does. The line
-// that its action begins with is the prompt's own.
-func guarded(m session.Message) session.Message {
-	m.Content = inject.GuardTags(m.Content)
-	return m
 }
 
 // fill makes the injections of entries: the newest as far as the cap of the tasks goes,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -24,11 +25,18 @@ func (a *Assembler) preset(name string) history.Preset {
 // inForce returns the preset that the prompts of a session go by, if one does.
 func (a *Assembler) inForce(ctx context.Context, scope kv.Scope, sessionID string) (p history.Preset, ok bool, err error) {
 	c, err := a.log.Config(ctx, scope, sessionID)
-	if err != nil || c.Policy != "" && c.Policy != session.PolicyPreset {
-		return history.Preset{}, false, err
+	if err == nil {
+		p, ok = a.presetOf(c)
 	}
-	p, ok = a.presets(c.Preset)
-	return p, ok, nil
+	return p, ok, err
+}
+
+// presetOf is the preset of some settings, if they have one.
+func (a *Assembler) presetOf(c session.Config) (p history.Preset, ok bool) {
+	if c.Policy != "" && c.Policy != session.PolicyPreset {
+		return history.Preset{}, false
+	}
+	return a.presets(c.Preset)
 }
 
 // NumbersKinds tells whether the offloaded results of a session are named by the
@@ -36,6 +44,19 @@ func (a *Assembler) inForce(ctx context.Context, scope kv.Scope, sessionID strin
 func (a *Assembler) NumbersKinds(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
 	p, ok, err := a.inForce(ctx, scope, sessionID)
 	return ok && p.NumberKinds, err
+}
+
+// Forgets tells whether the short-term memory of a session ends with the server, as its
+// preset says.
+func (a *Assembler) Forgets(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
+	p, ok, err := a.inForce(ctx, scope, sessionID)
+	return ok && p.Forgets, err
+}
+
+// Forgetful is Forgets for sessions that have these settings.
+func (a *Assembler) Forgetful(c session.Config) bool {
+	p, ok := a.presetOf(c)
+	return ok && p.Forgets
 }
 
 // Reference is how the answers of a session refer to blobs: as its preset says, or
@@ -208,6 +229,7 @@ func (r *reading) part(g *pairing.Group) (history.Part, error) {
 func (r *reading) acts(g *pairing.Group) []history.Act {
 	acts := actsOf(r.done(g, r.outputs(g)))
 	for i := range acts {
+		guardAct(&acts[i])
 		if !g.Steps() {
 			continue
 		}
@@ -217,6 +239,12 @@ func (r *reading) acts(g *pairing.Group) []history.Act {
 		r.limit(&acts[i])
 	}
 	return acts
+}
+
+// guardAct keeps what a call gave from passing for the words of the message of the user
+// that the call stands in as text.
+func guardAct(a *history.Act) {
+	a.Inline, a.Observation, a.Error = guard.Text(a.Inline), guard.Text(a.Observation), guard.Text(a.Error)
 }
 
 // outputs is what a prompt shows of a group's outputs with nothing folded.

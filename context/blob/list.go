@@ -26,6 +26,9 @@ type Filter struct {
 	OneTier bool
 	// Archived selects those in the archive.
 	Archived bool
+	// WithoutClosed leaves out those of closed sessions, unless they are in the archive or
+	// in long-term memory.
+	WithoutClosed bool
 }
 
 func (f Filter) fits(e *Entry) bool {
@@ -60,6 +63,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, filter Filter, after s
 		limit = MaxListed
 	}
 	var page Page
+	closed := s.closedSessions(scope, filter)
 	seen, last := 0, ""
 	for e, err := range entries(ctx, s.engine, scope, after, 0) {
 		if err != nil {
@@ -70,11 +74,36 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, filter Filter, after s
 			break
 		}
 		seen, last = seen+1, e.Home()
-		if filter.fits(&e) {
+		out, err := closed(ctx, &e)
+		if err != nil {
+			return Page{}, err
+		}
+		if !out && filter.fits(&e) {
 			page.Entries = append(page.Entries, e.seen(scope.Owner, s.now()))
 		}
 	}
 	return page, nil
+}
+
+// closedSessions tells of entries whether the filter leaves them out because their session
+// is closed. Each session is looked at once.
+func (s *Store) closedSessions(scope kv.Scope, filter Filter) func(ctx context.Context, e *Entry) (bool, error) {
+	known := make(map[string]bool)
+	return func(ctx context.Context, e *Entry) (bool, error) {
+		if !filter.WithoutClosed || s.opts.Closed == nil || e.Tier == LongTerm || e.Archive.Category != "" {
+			return false, nil
+		}
+		closed, found := known[e.SessionID]
+		if found {
+			return closed, nil
+		}
+		closed, err := s.opts.Closed(ctx, scope, e.SessionID)
+		if err != nil {
+			return false, fmt.Errorf("blob: list: %w", err)
+		}
+		known[e.SessionID] = closed
+		return closed, nil
+	}
 }
 
 // Usage is what one owner's blobs take. Equal content counts once; chunks that

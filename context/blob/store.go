@@ -72,6 +72,9 @@ type Options struct {
 	Namer Namer
 	// Sessions knows which sessions are open. Default nil: all are, for ever.
 	Sessions Sessions
+	// Closed tells whether a session is closed, so that listings leave out what only
+	// belongs to it. Default: none is.
+	Closed func(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
 	// Backfill knows of which tenants all mentions are there. Nothing of the others is
 	// collected. Default nil: of all.
 	Backfill *mention.Backfill

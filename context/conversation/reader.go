@@ -55,9 +55,9 @@ type Item struct {
 type Place struct{ Position, Task uint64 }
 
 // Sessions yields what is known of each session of the scope that has an entry or a
-// task and comes behind an id, in order of the ids' bytes. No id is before all. An
-// error comes last, with a zero Summary.
-func (r *Reader) Sessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[session.Summary, error] {
+// task and comes behind an id, in order of the ids' bytes, those that are closed only if
+// they are asked for. No id is before all. An error comes last, with a zero Summary.
+func (r *Reader) Sessions(ctx context.Context, scope kv.Scope, after string, closed bool) iter.Seq2[session.Summary, error] {
 	return func(yield func(session.Summary, error) bool) {
 		if err := scope.Validate(); err != nil {
 			yield(session.Summary{}, err)
@@ -67,6 +67,9 @@ func (r *Reader) Sessions(ctx context.Context, scope kv.Scope, after string) ite
 			sum := session.Summary{}
 			if err == nil {
 				sum, err = r.log.Summary(ctx, scope, id)
+			}
+			if err == nil && sum.Closed && !closed {
+				continue
 			}
 			if !yield(sum, err) || err != nil {
 				return

@@ -99,13 +99,13 @@ func TestNothing(t *testing.T) {
 	_, err := log.AppendMessages(t.Context(), kv.AgentScope("t", "b"), "canary", []session.Message{{Role: session.User, Content: "x"}}, "")
 	must(t, err)
 	r := conversation.New(log)
-	for sum, err := range r.Sessions(t.Context(), scope, "") {
+	for sum, err := range r.Sessions(t.Context(), scope, "", true) {
 		t.Errorf("a session %v, %v", sum, err)
 	}
 	if got := read(t, r, "canary", false, 1); len(got) != 0 {
 		t.Errorf("entries %q", got)
 	}
-	for _, err := range r.Sessions(t.Context(), kv.Scope{}, "") {
+	for _, err := range r.Sessions(t.Context(), kv.Scope{}, "", true) {
 		if err == nil {
 			t.Error("a scope without an owner has sessions")
 		}

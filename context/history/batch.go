@@ -287,7 +287,7 @@ func (p *pass) writer(stay *names) *writer {
 	}
 	seen := newVisible()
 	seen.others = []*names{p.fixed, stay}
-	return &writer{count: p.l.count, seen: seen, ranked: make(map[string][]excerpt.Identifier)}
+	return &writer{count: p.l.count, seen: seen, actions: make(map[string]string), ranked: make(map[string][]excerpt.Identifier)}
 }
 
 // namesOf is what folds show, put together once for all that is written beside

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -43,6 +44,8 @@ type writer struct {
 	cut map[string]bool
 	// calls and cuts are how many calls were written, and cut.
 	calls, cuts int
+	// actions are those of turns without calls, by what was said.
+	actions map[string]string
 	// ranked has the identifiers of longer texts, which are asked for twice.
 	ranked map[string][]excerpt.Identifier
 }
@@ -128,11 +131,11 @@ func (w *writer) line(ref string, calls []Call, said string, result *Entry) stri
 	return text + answer
 }
 
-// said is a turn without calls: the action it wrote into a fenced block, or
-// the beginning of what it said, and what came of it.
+// said is a turn without calls: the action that it wrote as text, or the beginning
+// of what it said, and what came of it.
 func (w *writer) said(turn *Entry, observed []*Entry) string {
 	text := turn.Ref
-	if action := fenced(turn.Text); action != "" && len(observed) > 0 {
+	if action := w.action(turn); action != "" && len(observed) > 0 {
 		text = joined(text, w.call(Call{Name: action}))
 	} else {
 		text = joined(text, "said: "+inline(w.words(turn.Text)))
@@ -148,6 +151,17 @@ func (w *writer) said(turn *Entry, observed []*Entry) string {
 	return text
 }
 
+// action is the action that a turn without calls wrote as text, or nothing.
+func (w *writer) action(turn *Entry) string {
+	action, known := w.actions[turn.Text]
+	if !known {
+		a, _ := step.ParseAction(turn.Text)
+		action = strings.TrimSpace(a.Text)
+		w.actions[turn.Text] = action
+	}
+	return action
+}
+
 // words is what was said, whole if it is short.
 func (w *writer) words(text string) string {
 	text = strings.TrimSpace(text)
@@ -155,20 +169,6 @@ func (w *writer) words(text string) string {
 		return firstSentence(text)
 	}
 	return text
-}
-
-// fenced returns the last fenced block of a text, without its fences.
-func fenced(text string) string {
-	const fence = "```"
-	end := strings.LastIndex(text, fence)
-	if end < 0 {
-		return ""
-	}
-	start := strings.LastIndex(text[:end], fence)
-	if start < 0 {
-		return ""
-	}
-	return strings.TrimSpace(text[start+len(fence) : end])
 }
 
 func joined(a, b string) string {
@@ -293,12 +293,10 @@ const (
 func (w *writer) chooseCuts(entries []Entry, atoms []atom, calls, cuts int) {
 	var long []string
 	for _, a := range atoms {
-		for _, i := range a.members {
-			calls += len(entries[i].Calls)
-			for _, c := range entries[i].Calls {
-				if text := strings.TrimSpace(c.text()); len(text) > longCallBytes {
-					long = append(long, text)
-				}
+		for _, made := range w.made(entries, a) {
+			calls++
+			if text := strings.TrimSpace(made); len(text) > longCallBytes {
+				long = append(long, text)
 			}
 		}
 	}
@@ -310,4 +308,23 @@ func (w *writer) chooseCuts(entries []Entry, atoms []atom, calls, cuts int) {
 			w.cut[text] = true
 		}
 	}
+}
+
+// made are the calls of an atom, and the action that it wrote as text, if that came to
+// something.
+func (w *writer) made(entries []Entry, a atom) []string {
+	var made []string
+	for _, i := range a.members {
+		e := &entries[i]
+		for _, c := range e.Calls {
+			made = append(made, c.text())
+		}
+		if e.Kind != Turn || len(e.Calls) > 0 || len(a.members) == 1 {
+			continue
+		}
+		if action := w.action(e); action != "" {
+			made = append(made, action)
+		}
+	}
+	return made
 }

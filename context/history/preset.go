@@ -210,6 +210,9 @@ type Preset struct {
 	// Offload names the thresholds of offloading (step.Rules.WithOffload). Default
 	// step.OffloadReduction.
 	Offload string
+	// Forgets ends the short-term memory of a session with the server: what it offloaded,
+	// L2 and L3. Default false.
+	Forgets bool
 	// NumberKinds counts the offloaded results of each kind apart in their names.
 	// Default false.
 	NumberKinds bool
@@ -261,7 +264,7 @@ var presets = sync.OnceValue(func() []Preset {
 		// from the start.
 		{
 			Name: "design", Style: StyleDesign, Templates: step.DesignTemplates(), Reference: step.ReferenceLong,
-			Observation: step.ObservationDesign, Offload: step.OffloadDesign, NumberKinds: true, HideOffloaded: true, Budget: React8k(),
+			Observation: step.ObservationDesign, Offload: step.OffloadDesign, Forgets: true, NumberKinds: true, HideOffloaded: true, Budget: React8k(),
 			Layout: "react", Rendering: "text",
 		},
 		// Long observations with short references. Results that were offloaded are hidden
@@ -323,6 +326,7 @@ func (p Preset) Over(base Preset) Preset {
 		Reference:     cmp.Or(p.Reference, base.Reference),
 		Observation:   cmp.Or(p.Observation, base.Observation),
 		Offload:       cmp.Or(p.Offload, base.Offload),
+		Forgets:       p.Forgets || base.Forgets,
 		NumberKinds:   p.NumberKinds || base.NumberKinds,
 		KeepRecent:    cmp.Or(p.KeepRecent, base.KeepRecent),
 		TriggerSteps:  cmp.Or(p.TriggerSteps, base.TriggerSteps),

@@ -101,6 +101,9 @@ type Summary struct {
 	Begun, Updated time.Time
 	// Ended tells whether it was ended and nothing was recorded since.
 	Ended bool
+	// Closed tells whether it is ended, or nothing was recorded for Options.CloseAfter.
+	// Everything in it stays readable, and what is recorded opens it again.
+	Closed bool
 }
 
 // Summary returns what is known of a session; of one without entries and tasks
@@ -133,6 +136,7 @@ func (l *Log) Summary(ctx context.Context, scope kv.Scope, session string) (Summ
 			return Summary{}, err
 		}
 	}
+	sum.Closed = sum.Ended || !sum.Updated.IsZero() && l.idle(sum.Updated, l.closeAfter)
 	return sum, nil
 }
 

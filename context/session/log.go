@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,17 @@ type Options struct {
 	// Defaults are the settings of sessions that have none of their own. Default:
 	// those of package assemble.
 	Defaults Config
+	// CloseAfter is how long nothing is recorded in a session before it is closed, and
+	// EndAfter before it needs its blobs no more, though nobody ended it; negative: never.
+	// Defaults DefaultCloseAfter and DefaultEndAfter.
+	CloseAfter, EndAfter time.Duration
 	// OnBegin is called after the first entry of a session of the scope was committed,
 	// perhaps more than once when that request is repeated. It must not block. Default:
 	// nobody is told.
 	OnBegin func(scope kv.Scope)
+	// Settle is called before an entry of the scope is written: what it waits for is
+	// written first. Default: nothing is waited for.
+	Settle func(ctx context.Context, scope kv.Scope)
 }
 
 // Log is the store of all agents' logs. All methods are safe for concurrent
@@ -41,7 +49,10 @@ type Log struct {
 	now      func() time.Time
 	defaults Config
 	onBegin  func(scope kv.Scope)
+	settle   func(ctx context.Context, scope kv.Scope)
 	folds    foldCache
+	// closeAfter and endAfter are those of Options.
+	closeAfter, endAfter time.Duration
 	// entryCache has the entries that prompts read.
 	entryCache entryCache
 }
@@ -59,8 +70,12 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	if o.OnBegin == nil {
 		o.OnBegin = func(kv.Scope) {}
 	}
+	if o.Settle == nil {
+		o.Settle = func(context.Context, kv.Scope) {}
+	}
 	return &Log{
-		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, folds: newFoldCache(maxCachedFoldBytes),
+		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, settle: o.Settle, folds: newFoldCache(maxCachedFoldBytes),
+		closeAfter: cmp.Or(o.CloseAfter, DefaultCloseAfter), endAfter: cmp.Or(o.EndAfter, DefaultEndAfter),
 		entryCache: newEntryCache(maxCachedEntryBytes),
 	}
 }
@@ -105,7 +120,7 @@ func (l *Log) StageStep(ctx context.Context, tx *kv.Tx, scope kv.Scope, fill fun
 		s.Time = l.now()
 	}
 	s.Time = s.Time.UTC().Truncate(time.Microsecond)
-	positions, err := stageEntries(ctx, tx, scope, s.SessionID, []Entry{{Time: s.Time, Step: &s}})
+	positions, err := l.stageEntries(ctx, tx, scope, s.SessionID, []Entry{{Time: s.Time, Step: &s}})
 	if err != nil {
 		return step.Step{}, 0, err
 	}
@@ -127,7 +142,8 @@ const firstPosition = 1
 
 // stageEntries gives the entries the next positions of a session and writes
 // them.
-func stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, entries []Entry) ([]uint64, error) {
+func (l *Log) stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, entries []Entry) ([]uint64, error) {
+	l.settle(ctx, scope)
 	head := headKey(scope, session)
 	last, err := readCounter(ctx, tx, head)
 	if err != nil {
@@ -297,6 +313,31 @@ func readPair(pair kv.Pair, err error) (Entry, error) {
 	return e, nil
 }
 
+// Scopes yields the owners of all logs, in order of their keys. It reads one key of each.
+// An error comes last.
+func (l *Log) Scopes(ctx context.Context) iter.Seq2[kv.Scope, error] {
+	return func(yield func(kv.Scope, error) bool) {
+		next := kv.Range{Limit: 1}
+		for found := true; found; {
+			found = false
+			for pair, err := range l.engine.Scan(ctx, kv.Log, next) {
+				var scope kv.Scope
+				if err == nil {
+					scope, _, err = kv.SplitKey(pair.Key)
+				}
+				if err != nil {
+					yield(kv.Scope{}, fmt.Errorf("session: read owners: %w", err))
+					return
+				}
+				if !yield(scope, nil) {
+					return
+				}
+				next.Start, found = kv.After(scope.AppendPrefix(nil)), true
+			}
+		}
+	}
+}
+
 // Sessions yields the ids of the scope's sessions that have an entry and come
 // behind an id, in order of their bytes. No id is before all. An error comes last,
 // with an empty id.
@@ -307,6 +348,11 @@ func (l *Log) Sessions(ctx context.Context, scope kv.Scope, after string) iter.S
 // TaskSessions is Sessions for those that have a task.
 func (l *Log) TaskSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
 	return l.sessions(ctx, scope.Key(tagTask), after)
+}
+
+// ConfiguredSessions is Sessions for those that have settings of their own, from the first.
+func (l *Log) ConfiguredSessions(ctx context.Context, scope kv.Scope) iter.Seq2[string, error] {
+	return l.sessions(ctx, scope.Key(tagConfig), "")
 }
 
 // sessions reads one key of each session under a prefix.

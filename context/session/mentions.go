@@ -10,12 +10,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// IdleEnd is how long nothing is recorded in a session, which nobody ended, before it
-// needs its blobs no more.
-const IdleEnd = 7 * 24 * time.Hour
+// Defaults of Options.
+const (
+	DefaultCloseAfter = time.Hour
+	DefaultEndAfter   = 7 * 24 * time.Hour
+)
 
 // IsOpen tells whether a session needs its blobs: it was not ended, and something was
-// recorded in it within IdleEnd. An empty id is DefaultSession. What it reads by Get
+// recorded in it within Options.EndAfter. An empty id is DefaultSession. What it reads by Get
 // changes whenever the answer becomes true.
 func (l *Log) IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, session string) (bool, error) {
 	if session == "" {
@@ -40,11 +42,23 @@ func (l *Log) IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, sessio
 				return false, damaged(err)
 			}
 			if f.Number == fieldTime {
-				return l.now().Sub(f.Time()) < IdleEnd, nil
+				return !l.idle(f.Time(), l.endAfter), nil
 			}
 		}
 	}
 	return false, nil
+}
+
+// idle tells whether something was so long ago; a negative time is never over.
+func (l *Log) idle(last time.Time, limit time.Duration) bool {
+	return limit >= 0 && l.now().Sub(last) >= limit
+}
+
+// IsClosed tells whether a session is left out of listings (Summary.Closed). An empty id
+// is DefaultSession.
+func (l *Log) IsClosed(ctx context.Context, scope kv.Scope, session string) (bool, error) {
+	sum, err := l.Summary(ctx, scope, session)
+	return sum.Closed, err
 }
 
 // stageMentions stages the mentions of an entry, a task or an entry of the journal.

@@ -14,6 +14,9 @@ type Action struct {
 	// Args are the arguments. A command, or an input that is no JSON object, stands
 	// under "command" or "input".
 	Args map[string]any
+	// Text is the action as the model wrote it, without what it said before, fences,
+	// and line feeds beside tags.
+	Text string
 }
 
 // toolBash is what a command without a tool is called.
@@ -34,12 +37,23 @@ var (
 	// closing ends an action in a tag; its name is the tag's.
 	closing = regexp.MustCompile(`</(command|action|bash|invoke|function|tool\w*|execute\w*)>`)
 	tagName = regexp.MustCompile(`(?:name="([^"]+)"|=([\w:.-]+))`)
+	// parameter is an argument in a tag of its own: "<parameter=path>a.py</parameter>" or
+	// `<parameter name="path">a.py</parameter>`.
+	parameter = regexp.MustCompile(`(?s)<parameter(?:=([\w:.-]+)|\s+name="([^"]+)")\s*>(.*?)</parameter>`)
+	// besideTags are line feeds that part tags from what they hold.
+	besideTags = regexp.MustCompile(`(</?(?:function|parameter|invoke|tool\w*)[^<>\n]*>)\n|\n(</(?:function|parameter|invoke|tool\w*)>)`)
+	// nested begins a body that is itself an action in a tag.
+	nested = regexp.MustCompile(`^\s*<(?:function|invoke)\b`)
 )
 
 // ParseAction finds the action in what a model said: the last one in a fenced
-// block, behind "Action:", or in a tag. false says that there is none.
+// block, behind "Action:", or in a tag; or all of it, where it is a JSON object with
+// a name and arguments. false says that there is none.
 func ParseAction(s string) (Action, bool) {
 	s = text.Tail(s, maxActionBytes)
+	if a, ok := jsonAction(strings.TrimSpace(s)); ok && len(a.Args) > 0 {
+		return a, true
+	}
 	if a, ok := actionBehindLine(s); ok {
 		return a, true
 	}
@@ -65,9 +79,9 @@ func actionOf(language, body string) (Action, bool) {
 	}
 	switch language {
 	case "", "bash", "sh", "shell", "zsh", "console":
-		return Action{toolBash, map[string]any{argCommand: body}}, true
+		return Action{toolBash, map[string]any{argCommand: body}, body}, true
 	}
-	return Action{language, map[string]any{"input": body}}, true
+	return Action{language, map[string]any{"input": body}, body}, true
 }
 
 // actionBehindLine reads "Action: …", with or without "Action Input: …".
@@ -77,17 +91,17 @@ func actionBehindLine(text string) (Action, bool) {
 		return Action{}, false
 	}
 	last := lines[len(lines)-1]
-	said := strings.TrimSpace(text[last[2]:last[3]])
+	said, whole := strings.TrimSpace(text[last[2]:last[3]]), strings.TrimSpace(text[last[2]:])
 	if input := inputLine.FindStringSubmatch(text[last[1]:]); input != nil && said != "" {
-		return Action{said, inputOf(input[1])}, true
+		return Action{said, inputOf(input[1]), whole}, true
 	}
-	if a, ok := jsonAction(strings.TrimSpace(text[last[2]:])); ok {
+	if a, ok := jsonAction(whole); ok {
 		return a, true
 	}
 	if form := calledForm.FindStringSubmatch(said); form != nil {
-		return Action{form[1], inputOf(form[2])}, true
+		return Action{form[1], inputOf(form[2]), said}, true
 	}
-	return Action{said, map[string]any{}}, said != "" && !strings.HasPrefix(said, "```")
+	return Action{said, map[string]any{}, said}, said != "" && !strings.HasPrefix(said, "```")
 }
 
 // actionInTag reads the last tag that holds an action.
@@ -106,10 +120,32 @@ func actionInTag(text string) (Action, bool) {
 	if !ok {
 		return Action{}, false
 	}
-	if name := tagName.FindStringSubmatch(head); name != nil {
-		return Action{name[1] + name[2], inputOf(body)}, true
+	if nested.MatchString(body) {
+		return actionInTag(body)
 	}
-	return actionOf("", body)
+	if name := tagName.FindStringSubmatch(head); name != nil {
+		whole := besideTags.ReplaceAllString(text[begin:last[1]], "$1$2")
+		return Action{name[1] + name[2], tagged(body), whole}, true
+	}
+	language := ""
+	if code, ok := strings.CutPrefix(tag, "execute_"); ok {
+		language = code
+	}
+	return actionOf(language, body)
+}
+
+// tagged are the arguments in the body of a tag: parameters in tags of their own, or
+// one input.
+func tagged(body string) map[string]any {
+	found := parameter.FindAllStringSubmatch(body, -1)
+	if len(found) == 0 {
+		return inputOf(body)
+	}
+	args := make(map[string]any, len(found))
+	for _, p := range found {
+		args[p[1]+p[2]] = strings.TrimSuffix(strings.TrimPrefix(p[3], "\n"), "\n")
+	}
+	return args
 }
 
 // jsonAction reads a call that is a JSON object with a name and arguments.
@@ -131,12 +167,12 @@ func jsonAction(s string) (Action, bool) {
 	for _, key := range []string{"args", "arguments", "parameters", "action_input", "input"} {
 		switch input := object[key].(type) {
 		case map[string]any:
-			return Action{name, input}, name != ""
+			return Action{name, input, s}, name != ""
 		case string:
-			return Action{name, inputOf(input)}, name != ""
+			return Action{name, inputOf(input), s}, name != ""
 		}
 	}
-	return Action{name, map[string]any{}}, name != ""
+	return Action{name, map[string]any{}, s}, name != ""
 }
 
 // inputOf is an input as arguments.

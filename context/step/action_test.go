@@ -24,13 +24,21 @@ func TestParseAction(t *testing.T) {
 		"<tool_call>{\"name\": \"t\", \"arguments\": {\"a\": true}}</tool_call>":  `t {"a":true}`,
 		"<function=bash>ls</function>":                                            `bash {"input":"ls"}`,
 		"<invoke name=\"grep\">{\"for\": \"x\"}</invoke>":                         `grep {"for":"x"}`,
-		"What now?":                      "",
-		"":                               "",
-		"```bash\n```":                   "",
-		"```bash\nnever closed":          "",
-		"Action:":                        "",
-		"</command> comes before":        "",
-		"{\"tool\": \"t\"} is no action": "",
+		"<function=edit>\n<parameter=path>a.py</parameter>\n<parameter=old_str>\n  x\n  y\n</parameter>\n</function>":    `edit {"old_str":"  x\n  y","path":"a.py"}`,
+		"<function_calls>\n<invoke name=\"edit\">\n<parameter name=\"path\">a</parameter>\n</invoke>\n</function_calls>": `edit {"path":"a"}`,
+		"<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>":                 `bash {"command":"ls"}`,
+		"<function=finish>\n</function>":               `finish {}`,
+		"<execute_ipython>\nx = 1\n</execute_ipython>": `ipython {"input":"x = 1"}`,
+		"<execute_bash>ls</execute_bash>":              `bash {"command":"ls"}`,
+		`{"name": "t", "arguments": {"a": "b"}}`:       `t {"a":"b"}`,
+		`{"name": "Bob"}`:                              "",
+		"What now?":                                    "",
+		"":                                             "",
+		"```bash\n```":                                 "",
+		"```bash\nnever closed":                        "",
+		"Action:":                                      "",
+		"</command> comes before":                      "",
+		"{\"tool\": \"t\"} is no action":               "",
 	} {
 		got := ""
 		if a, ok := step.ParseAction(s); ok {
@@ -38,6 +46,22 @@ func TestParseAction(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: %s, want %s", s, got, want)
+		}
+	}
+}
+
+// An action's text is what the model wrote of it, and nothing that it said before.
+func TestActionText(t *testing.T) {
+	for s, want := range map[string]string{
+		"I look.\n```bash\nls -la\n```":                "ls -la",
+		"Action: search\nAction Input: date formats\n": "search\nAction Input: date formats",
+		"Action: Search[date formats]\nI wait.":        "Search[date formats]",
+		"So:\n<command>\ncat a.py\n</command>":         "cat a.py",
+		"So:\n<function=edit>\n<parameter=path>a.py</parameter>\n<parameter=new>\nx\ny\n</parameter>\n</function> done": "<function=edit><parameter=path>a.py</parameter><parameter=new>x\ny</parameter></function>",
+		`{"name": "t", "arguments": {"a": "b"}}`: `{"name": "t", "arguments": {"a": "b"}}`,
+	} {
+		if a, _ := step.ParseAction(s); a.Text != want {
+			t.Errorf("%q: %q, want %q", s, a.Text, want)
 		}
 	}
 }

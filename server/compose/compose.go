@@ -60,6 +60,11 @@ type Options struct {
 	Assemble assemble.Options
 	// History is how the prompts of sessions are made that say nothing.
 	History session.Config
+	// CloseSessions and EndSessions are session.Options.CloseAfter and EndAfter.
+	CloseSessions, EndSessions time.Duration
+	// KeepShortTerm says whether short-term memory outlives the server. Default: what the
+	// preset of each session says.
+	KeepShortTerm *bool
 	// Compress says how CompressResult makes results smaller.
 	Compress compress.Options
 	// Blobs says how long blobs are kept and how much an owner may have.
@@ -72,6 +77,8 @@ type Options struct {
 	// KnowledgeEndpoint is the URL of a knowledge base outside, which prompts ask in
 	// place of the records of the kind `knowledge`. Default: none.
 	KnowledgeEndpoint string
+	// Shell is how tools run programs. Default: they run none.
+	Shell native.ShellOptions
 	// Hand says how tools run here.
 	Hand hand.Options
 	// Audit says how long the records of calls are kept.
@@ -114,6 +121,7 @@ type Domain struct {
 	Events    *events.Bus
 	Agents    *agents.Directory
 
+	past    *past.Store    // what prompts were made of
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -167,14 +175,14 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, writer, workspaces, o)
+	reducer, err := d.openPrompts(engine, workspaces, o)
 	if err != nil {
 		return err
 	}
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
-	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent()})
+	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
 	}
 	if err := d.Registry.CheckLevels(); err != nil {
@@ -194,6 +202,25 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		return used.Bytes, err
 	}
 	d.onClose(o.Shares.Disk.Watch(o.Disk))
+	return d.forget(o)
+}
+
+// forget ends the short-term memory that does not outlive a server.
+func (d *Domain) forget(o Options) error {
+	forgetting := tiers.Forgetting{Tiers: d.Tiers, Blobs: d.Blobs, All: d.Assembler.Forgetful(o.History), Forgets: d.Assembler.Forgets}
+	switch {
+	case o.KeepShortTerm != nil && *o.KeepShortTerm:
+		return nil
+	case o.KeepShortTerm != nil:
+		forgetting.All, forgetting.Forgets = true, func(context.Context, kv.Scope, string) (bool, error) { return true, nil }
+	}
+	gone, err := forgetting.Run(context.Background())
+	if err != nil {
+		return fmt.Errorf("short-term memory: %w", err)
+	}
+	if gone != (tiers.Forgotten{}) {
+		o.Logger.Info("short-term memory ended with the last server", "results", gone.Results, "tasks", gone.Tasks)
+	}
 	return nil
 }
 
@@ -204,8 +231,12 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.onClose(d.Memory.Close)
 	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{
-		Now: o.Now, Defaults: o.History, OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
+		OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Settle:  func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
 	})
+	d.past = past.New(engine, writer, d.Log)
+	d.onClose(d.past.Close)
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -214,7 +245,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 	sources := slices.Concat(session.Mentions(), memory.Mentions(), blob.Mentions())
 	backfill := mention.NewBackfill(context.Background(), engine, writer, o.Logger, sources...)
-	o.Blobs.Sessions, o.Blobs.Backfill, o.Blobs.Namer = d.Log, backfill, d.naming
+	o.Blobs.Sessions, o.Blobs.Closed, o.Blobs.Backfill, o.Blobs.Namer = d.Log, d.Log.IsClosed, backfill, d.naming
 	d.Blobs = blob.New(engine, writer, &o.Blobs)
 	d.onClose(d.Blobs.Close)
 	backfill.Start()
@@ -222,7 +253,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
@@ -232,13 +263,16 @@ func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces han
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now = d.served, engine, o.Now
+	o.Assemble.StepOf = func(ctx context.Context, scope kv.Scope, sessionID, name string) string {
+		return d.Blobs.StepOf(ctx, scope, sessionID, name)
+	}
 	sources, err := d.openSources(workspaces, o)
 	if err != nil {
 		return nil, err
 	}
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
-	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
+	o.Assemble.Compress, o.Assemble.Past = o.Compress, d.past
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil

@@ -98,7 +98,7 @@ func (l *lives) session(id string) *spoken {
 }
 
 func (l *lives) isOpen(s *spoken) bool {
-	return !s.ended && !s.last.IsZero() && l.now.Sub(s.last) < session.IdleEnd
+	return !s.ended && !s.last.IsZero() && l.now.Sub(s.last) < session.DefaultEndAfter
 }
 
 // name is a way to name one of the blobs that are there, in a text.

@@ -54,7 +54,7 @@ func BlobFilter(r *loombridgev1.ListBlobsRequest) blob.Filter {
 	return blob.Filter{
 		SessionID: r.GetSessionId(), StepID: r.GetStepId(), Kind: r.GetKind(), Category: r.GetCategory(),
 		Tier: BlobTier(r.GetTier()), OneTier: r.GetTier() != loombridgev1.BlobTier_BLOB_TIER_UNSPECIFIED,
-		Archived: r.GetArchived(),
+		Archived: r.GetArchived(), WithoutClosed: !r.GetIncludeClosed() && r.GetSessionId() == "" && r.GetStepId() == "",
 	}
 }
 

@@ -25,7 +25,7 @@ func SessionPage(sessions iter.Seq2[session.Summary, error], size int) (*loombri
 			break
 		}
 		out.Sessions = append(out.Sessions, &loombridgev1.SessionInfo{
-			SessionId: s.ID, LastPosition: int64(s.Last), BeginTime: Timestamp(s.Begun), UpdateTime: Timestamp(s.Updated), Ended: s.Ended,
+			SessionId: s.ID, LastPosition: int64(s.Last), BeginTime: Timestamp(s.Begun), UpdateTime: Timestamp(s.Updated), Ended: s.Ended, Closed: s.Closed,
 		})
 	}
 	return out, nil

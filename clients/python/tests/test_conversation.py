@@ -63,11 +63,12 @@ async def test_sessions_are_listed(live: loombridge.Client) -> None:
     for session_id in ("b", "a"):
         await live.context.append(USER, session_id=session_id)
     await live.context.end(session_id="b")
-    found = [each async for each in live.context.sessions()]
-    assert [(each.session_id, each.last_position, each.ended) for each in found] == [
-        ("a", 1, False),
-        ("b", 1, True),
+    found = [each async for each in live.context.sessions(include_closed=True)]
+    assert [(each.session_id, each.last_position, each.ended, each.closed) for each in found] == [
+        ("a", 1, False, False),
+        ("b", 1, True, True),
     ]
+    assert [each.session_id async for each in live.context.sessions()] == ["a"]
     assert found[0].begin_time <= found[0].update_time
 
 

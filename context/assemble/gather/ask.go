@@ -53,6 +53,13 @@ type Timed interface {
 	Timeout(a *Ask) time.Duration
 }
 
+// Remembering is a Source that may have its answer without looking for it.
+type Remembering interface {
+	// Remembered is Collect where that takes hardly any time, which the prompt does not do
+	// beside others then; false where it would have to look.
+	Remembered(ctx context.Context, a *Ask) (found Found, known bool, err error)
+}
+
 // Optional is a Source that settings exclude otherwise than by its name.
 type Optional interface {
 	// Excluded tells whether prompts of those settings leave it out.

@@ -120,6 +120,11 @@ func excluded(s Source, p *settings.Prompt) bool {
 func (g *Gatherer) start(ctx context.Context, s Source, a *Ask) func() answer {
 	own := *a
 	own.Shown = g.shown(a, s.Name())
+	if r, ok := s.(Remembering); ok {
+		if got, known := remembered(ctx, r, s.Name(), &own); known {
+			return func() answer { return got }
+		}
+	}
 	done := make(chan answer, 1)
 	limited, stop := ctx, context.CancelFunc(func() {})
 	if timed, ok := s.(Timed); ok {
@@ -145,15 +150,28 @@ func (g *Gatherer) start(ctx context.Context, s Source, a *Ask) func() answer {
 	}
 }
 
+// remembered asks a source for what it knows.
+func remembered(ctx context.Context, r Remembering, name string, a *Ask) (got answer, known bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			got, known = answer{err: panicked(name, p)}, true
+		}
+	}()
+	got.found, known, got.err = r.Remembered(ctx, a)
+	return got, known || got.err != nil
+}
+
 // collect asks a source; one that panics has failed.
 func collect(ctx context.Context, s Source, a *Ask) (found Found, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("gather: panic in source %s: %v", s.Name(), p)
+			err = panicked(s.Name(), p)
 		}
 	}()
 	return s.Collect(ctx, a)
 }
+
+func panicked(name string, p any) error { return fmt.Errorf("gather: panic in source %s: %v", name, p) }
 
 func (g *Gatherer) fail(ctx context.Context, all *Gathered, name string, err error) {
 	f := Failure{Source: name, TimedOut: errors.Is(err, context.DeadlineExceeded), Reason: "its source failed"}

@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -236,12 +235,11 @@ func observes(messages []Message) bool {
 	return turns > 0 && 4*actions >= 3*turns
 }
 
-// action is how agents without native calls write one: a fenced block, the line
-// of a thought/action format, or a tag.
-var action = regexp.MustCompile("```|(?m:^Action:)|</(?:command|action|function|invoke|bash|tool\\w*|execute\\w*)>")
-
 // acts tells whether a text holds an action.
-func acts(text string) bool { return action.MatchString(text) }
+func acts(text string) bool {
+	_, ok := step.ParseAction(text)
+	return ok
+}
 
 // answer fills in what a tool gave.
 func (m Message) answer(e *history.Entry) {

@@ -5,6 +5,8 @@ package rockskv
 import (
 	"context"
 	"iter"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +27,18 @@ type snapshot struct {
 	users  users
 	// sequences are those of the refs that it was opened with.
 	sequences []uint64
+
+	mu sync.Mutex // guards known
+	// known are the sequences that were asked for, which stay what they are here.
+	known []knownSequence
+}
+
+// maxKnownSequences bounds the refs whose sequence a snapshot remembers.
+const maxKnownSequences = 8
+
+type knownSequence struct {
+	ref    kv.Ref
+	number uint64
 }
 
 // Snapshot is kv.Engine's. While it is open, RocksDB keeps what it sees, so
@@ -122,7 +136,24 @@ func (s *snapshot) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, erro
 		return nil, err
 	}
 	defer s.leave()
-	return s.view.sequences(refs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	numbers := make([]uint64, len(refs))
+	for i, ref := range refs {
+		at := slices.IndexFunc(s.known, func(k knownSequence) bool { return k.ref == ref })
+		if at >= 0 {
+			numbers[i] = s.known[at].number
+			continue
+		}
+		read, err := s.view.sequences(refs[i : i+1])
+		if err != nil {
+			return nil, err
+		}
+		if numbers[i] = read[0]; len(s.known) < maxKnownSequences {
+			s.known = append(s.known, knownSequence{ref, read[0]})
+		}
+	}
+	return numbers, nil
 }
 
 // Close returns at once; a scan that still runs ends as it would have.

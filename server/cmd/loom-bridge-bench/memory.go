@@ -41,6 +41,8 @@ func memoryMeasures() []memoryMeasure {
 	return []memoryMeasure{
 		{"memory locomo", (*memoryBench).locomo},
 		{"memory peers", func(b *memoryBench, ctx context.Context) error { return b.evidence().Peers(ctx) }},
+		{"memory hints", func(b *memoryBench, ctx context.Context) error { return b.evidence().Hints(ctx) }},
+		{"memory facts", func(b *memoryBench, ctx context.Context) error { return b.evidence().Facts(ctx, b.records) }},
 		{"memory prompt", (*memoryBench).prompt},
 		{"memory vaswani", (*memoryBench).vaswani},
 		{"memory vectors", (*memoryBench).vectors},
@@ -120,13 +122,14 @@ func (s *memoryServer) end() {
 // evidenceServer is such a server as package evidence asks.
 type evidenceServer struct {
 	loombridgev1.BridgeServiceClient
-	*memoryServer
+	loombridgev1.MemoryServiceClient
+	server *memoryServer
 }
 
-func (s evidenceServer) Remove() { s.remove() }
+func (s evidenceServer) Remove() { s.server.remove() }
 
 func (s evidenceServer) Load(ctx context.Context, agent string, records []*loombridgev1.RecordDraft) error {
-	_, err := s.load(ctx, agent, records)
+	_, err := s.server.load(ctx, agent, records)
 	return err
 }
 
@@ -138,7 +141,7 @@ func (b *memoryBench) evidence() *evidence.Bench {
 			if err != nil {
 				return nil, err
 			}
-			return evidenceServer{s.bridge, s}, nil
+			return evidenceServer{s.bridge, s.memory, s}, nil
 		},
 		Data: b.data(), Source: ".", Python: b.python, Folder: b.folder, Say: b.say, Table: b.table,
 	}

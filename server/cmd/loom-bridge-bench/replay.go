@@ -39,8 +39,10 @@ input. It may hold
 Results are paired with calls by their ids and, where these repeat or are
 missing, by their place. In runs without tool calls whose assistant writes
 actions as text, the user message behind an action is its result. An action is
-the last fenced block of a message, what follows "Action:", or what stands in a
-tag such as <command>.
+the last fenced block of a message, what follows "Action:", what stands in a tag
+such as <command> or <function=name> with its parameters, or a whole message of
+JSON with a name and arguments. At least three quarters of a run's answers have to
+hold one; how many runs have none is said on standard error.
 
 Policies (default: all of these, side by side):
 
@@ -146,7 +148,7 @@ func replayRuns(ctx context.Context, s replaySettings, files []string, stdin io.
 		}
 	}
 	if silent > 0 {
-		fmt.Fprintf(stderr, "%d of %d runs have neither tool calls nor actions that are known: presets fold nothing there, and no identifiers are measured\n",
+		fmt.Fprintf(stderr, "%d of %d runs have no tool calls, and in under three quarters of their answers an action that is known: presets fold nothing there, and no identifiers are measured\n",
 			silent, len(runs))
 	}
 	watch := progress{to: stderr, total: len(runs), last: time.Now()}

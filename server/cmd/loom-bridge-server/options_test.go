@@ -98,8 +98,8 @@ func TestOptionsOfNaming(t *testing.T) {
 		{nil, func(string) []string { return []string{"shell_001.log", "read_002.txt"} }},
 		{[]string{"--outputs-naming=kind_step"}, func(string) []string { return []string{"shell_003.log", "read_004.txt"} }},
 		{[]string{"--outputs-naming=kind_seq"}, func(string) []string { return []string{"shell_001_2.log", "read_001.txt"} }},
-		{[]string{"--history-preset=design"}, func(string) []string { return []string{"shell_002.log", "read_002_2.txt"} }},
-		{[]string{"--history-preset=design", "--outputs-naming=step_id"}, func(string) []string { return []string{"step_009.log", "step_010.txt"} }},
+		{[]string{"--history-preset=design", "--short-term-persist=true"}, func(string) []string { return []string{"shell_002.log", "read_002_2.txt"} }},
+		{[]string{"--history-preset=design", "--short-term-persist=true", "--outputs-naming=step_id"}, func(string) []string { return []string{"step_009.log", "step_010.txt"} }},
 		{[]string{"--outputs-naming=ref"}, func(ref string) []string { return []string{"", ref} }},
 	} {
 		p := MustRun(t, dir, tt.args...)

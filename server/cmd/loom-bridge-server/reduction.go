@@ -43,6 +43,23 @@ func (c Config) reduction() (step.Options, error) {
 	return o, nil
 }
 
+// keepShortTerm says whether short-term memory outlives the server, or nil for what
+// presets say.
+func (c Config) keepShortTerm() *bool {
+	if c.ShortTermPersist == "" {
+		return nil
+	}
+	return new(c.ShortTermPersist == "true")
+}
+
+// cacheBytes is how much of prompts is kept, for package assemble.
+func (c Config) cacheBytes() int {
+	if c.AssembleCache {
+		return -1 // as much as by default
+	}
+	return 0
+}
+
 // compress is how CompressResult shortens, as configured.
 func (c Config) compress() compress.Options {
 	o := c.Compress

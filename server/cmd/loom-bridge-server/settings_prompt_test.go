@@ -259,7 +259,7 @@ func compressEffects() []effect {
 
 // blobs counts the offloaded results of the agent.
 func (s *stand) blobs() string {
-	got, err := s.contexts().ListBlobs(s.ctx, &loombridgev1.ListBlobsRequest{AgentId: s.agent})
+	got, err := s.contexts().ListBlobs(s.ctx, &loombridgev1.ListBlobsRequest{AgentId: s.agent, IncludeClosed: true})
 	must(s.tb, err)
 	return fmt.Sprint(len(got.GetBlobs()))
 }

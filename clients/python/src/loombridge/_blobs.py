@@ -207,9 +207,10 @@ class Blobs(_session.InSession):
         category: str | None = None,
         tier: BlobTier | None = None,
         archived: bool = False,
+        include_closed: bool = False,
         timeout: _values.Seconds | None = None,
     ) -> BlobListing:
-        """Return the agent's blobs, for `async for`; without arguments all of them.
+        """Return the agent's blobs, for `async for`; without arguments those of open sessions.
 
         Args:
             session_id: only those made in this session; default: in any.
@@ -218,6 +219,9 @@ class Blobs(_session.InSession):
             category: only those made by this sort of call, such as `read`.
             tier: only those of this tier.
             archived: only those in the archive.
+            include_closed: also those of closed sessions (`SessionInfo.closed`), where
+                neither session nor step is given; what is archived or in long-term memory
+                is there anyway.
             timeout: seconds for each page; default: the client's.
         """
         request = pb.ListBlobsRequest(
@@ -227,6 +231,7 @@ class Blobs(_session.InSession):
             kind=_values.optional_text("kind", kind),
             category=_values.optional_text("category", category),
             archived=archived,
+            include_closed=include_closed,
             page_size=BLOBS_PER_PAGE,
         )
         if tier is not None:

@@ -38,6 +38,8 @@ class SessionInfo:
     """When the last of them was recorded, in UTC."""
     ended: bool
     """It is over, and nothing was recorded since."""
+    closed: bool
+    """It is ended, or nothing was recorded in it for a while: listings leave it out."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -96,13 +98,19 @@ class PromptsDiff:
 class Conversations(_session.InSession):
     """The conversations of an agent, read back; reached as `ctx.context`."""
 
-    def sessions(self, *, timeout: _values.Seconds | None = None) -> AsyncIterator[SessionInfo]:
+    def sessions(
+        self, *, include_closed: bool = False, timeout: _values.Seconds | None = None
+    ) -> AsyncIterator[SessionInfo]:
         """Yield the agent's sessions in the order of their ids, page by page.
 
         Args:
+            include_closed: also those that were ended, or in which nothing was recorded for
+                as long as the server says (1 hour).
             timeout: seconds for each page; default: the client's.
         """
-        request = pb.ListSessionsRequest(agent_id=self._agent_id, page_size=ENTRIES_PER_PAGE)
+        request = pb.ListSessionsRequest(
+            agent_id=self._agent_id, page_size=ENTRIES_PER_PAGE, include_closed=include_closed
+        )
         return _stream.Pages(self._pages_of_sessions(request, timeout), _session_info)
 
     async def _pages_of_sessions(
@@ -204,6 +212,7 @@ def _session_info(m: pb.SessionInfo) -> SessionInfo:
         begin_time=_values.moment(m.begin_time),
         update_time=_values.moment(m.update_time),
         ended=m.ended,
+        closed=m.closed,
     )
 
 

@@ -2960,7 +2960,11 @@ type Receipt struct {
 	// asked again for what had been folded away.
 	Calls int64 `protobuf:"varint,19,opt,name=calls,proto3" json:"calls,omitempty"`
 	// faults is a part of calls.
-	Faults        int64 `protobuf:"varint,20,opt,name=faults,proto3" json:"faults,omitempty"`
+	Faults int64 `protobuf:"varint,20,opt,name=faults,proto3" json:"faults,omitempty"`
+	// reused says that the prompt is that of an earlier call, because nothing that it is
+	// made of has changed since: settings, log, memory, tools, reported usage
+	// (`--assemble-cache`).
+	Reused        bool `protobuf:"varint,21,opt,name=reused,proto3" json:"reused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3133,6 +3137,13 @@ func (x *Receipt) GetFaults() int64 {
 		return x.Faults
 	}
 	return 0
+}
+
+func (x *Receipt) GetReused() bool {
+	if x != nil {
+		return x.Reused
+	}
+	return false
 }
 
 // FoldInfo is a fold: text that stands in place of steps.
@@ -5966,7 +5977,11 @@ type ListBlobsRequest struct {
 	// fewer and still a next one.
 	PageSize int32 `protobuf:"varint,8,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues a listing with the same fields.
-	PageToken     string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// include_closed also selects those of closed sessions (SessionInfo.closed). Without
+	// it they are left out where neither session_id nor step_id is given, except those
+	// that are archived or in the tier of long-term memory.
+	IncludeClosed bool `protobuf:"varint,10,opt,name=include_closed,json=includeClosed,proto3" json:"include_closed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6062,6 +6077,13 @@ func (x *ListBlobsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListBlobsRequest) GetIncludeClosed() bool {
+	if x != nil {
+		return x.IncludeClosed
+	}
+	return false
 }
 
 // ListBlobsResponse holds blobs.
@@ -7126,7 +7148,9 @@ type ListSessionsRequest struct {
 	// page_size is how many at most, up to 1,000. Default 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues a listing.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// include_closed also lists closed sessions (SessionInfo.closed). Default false.
+	IncludeClosed bool `protobuf:"varint,4,opt,name=include_closed,json=includeClosed,proto3" json:"include_closed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7180,6 +7204,13 @@ func (x *ListSessionsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListSessionsRequest) GetIncludeClosed() bool {
+	if x != nil {
+		return x.IncludeClosed
+	}
+	return false
 }
 
 // ListSessionsResponse holds sessions.
@@ -7250,7 +7281,11 @@ type SessionInfo struct {
 	// update_time is when the last of its entries and tasks was recorded.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// ended says that it is over.
-	Ended         bool `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
+	Ended bool `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
+	// closed says that it was ended, or that nothing was recorded in it for
+	// `--session-idle-ttl` (1 hour). Listings leave it out; whoever names it reads all of
+	// it, and what is recorded in it opens it again.
+	Closed        bool `protobuf:"varint,6,opt,name=closed,proto3" json:"closed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7316,6 +7351,13 @@ func (x *SessionInfo) GetUpdateTime() *timestamppb.Timestamp {
 func (x *SessionInfo) GetEnded() bool {
 	if x != nil {
 		return x.Ended
+	}
+	return false
+}
+
+func (x *SessionInfo) GetClosed() bool {
+	if x != nil {
+		return x.Closed
 	}
 	return false
 }
@@ -8015,7 +8057,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xbb\x06\n" +
+	"cacheWrite\"\xd3\x06\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -8039,7 +8081,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"difference\x124\n" +
 	"\x16expected_cached_tokens\x18\x12 \x01(\x05R\x14expectedCachedTokens\x12\x14\n" +
 	"\x05calls\x18\x13 \x01(\x03R\x05calls\x12\x16\n" +
-	"\x06faults\x18\x14 \x01(\x03R\x06faults\"\xff\x01\n" +
+	"\x06faults\x18\x14 \x01(\x03R\x06faults\x12\x16\n" +
+	"\x06reused\x18\x15 \x01(\bR\x06reused\"\xff\x01\n" +
 	"\bFoldInfo\x12\x12\n" +
 	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x14\n" +
 	"\x05batch\x18\x02 \x01(\x03R\x05batch\x12%\n" +
@@ -8282,7 +8325,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x14\n" +
 	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\x12\x1b\n" +
-	"\trecord_id\x18\x05 \x01(\tR\brecordId\"\x9a\x02\n" +
+	"\trecord_id\x18\x05 \x01(\tR\brecordId\"\xc1\x02\n" +
 	"\x10ListBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8294,7 +8337,9 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\barchived\x18\a \x01(\bR\barchived\x12\x1b\n" +
 	"\tpage_size\x18\b \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\t \x01(\tR\tpageToken\"\x9a\x01\n" +
+	"page_token\x18\t \x01(\tR\tpageToken\x12%\n" +
+	"\x0einclude_closed\x18\n" +
+	" \x01(\bR\rincludeClosed\"\x9a\x01\n" +
 	"\x11ListBlobsResponse\x12-\n" +
 	"\x05blobs\x18\x01 \x03(\v2\x17.loombridge.v1.BlobInfoR\x05blobs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12.\n" +
@@ -8382,15 +8427,16 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
 	"\n" +
 	"referenced\x18\x06 \x01(\x03R\n" +
-	"referenced\"l\n" +
+	"referenced\"\x93\x01\n" +
 	"\x13ListSessionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"v\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12%\n" +
+	"\x0einclude_closed\x18\x04 \x01(\bR\rincludeClosed\"v\n" +
 	"\x14ListSessionsResponse\x126\n" +
 	"\bsessions\x18\x01 \x03(\v2\x1a.loombridge.v1.SessionInfoR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdf\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf7\x01\n" +
 	"\vSessionInfo\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12#\n" +
@@ -8399,7 +8445,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"begin_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\x12;\n" +
 	"\vupdate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x14\n" +
-	"\x05ended\x18\x05 \x01(\bR\x05ended\"\xfd\x01\n" +
+	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x16\n" +
+	"\x06closed\x18\x06 \x01(\bR\x06closed\"\xfd\x01\n" +
 	"\x17ListConversationRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +

@@ -18,6 +18,7 @@ const depth = 100
 // Server is a server of ours on an empty store.
 type Server interface {
 	loombridgev1.BridgeServiceClient
+	loombridgev1.MemoryServiceClient
 	// Load saves records in order and waits until they are packed.
 	Load(ctx context.Context, agent string, records []*loombridgev1.RecordDraft) error
 	// Remove ends the server and removes its store.
@@ -54,7 +55,7 @@ func (b *Bench) sets() (all []*sets.Set, err error) {
 		all = append(all, set)
 	}
 	made, err := sets.Quality(b.Source)
-	return append(all, made), err
+	return append(all, made, sets.Assistant(sets.FullAssistant)), err
 }
 
 // each does something with every collection.

@@ -2,10 +2,45 @@ package sets_test
 
 import (
 	"os"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
 )
+
+// The made-up talks with an assistant are what they say.
+func TestAssistant(t *testing.T) {
+	size := sets.SmallAssistant
+	set := sets.Assistant(size)
+	if diff := cmp.Diff(set, sets.Assistant(size)); diff != "" {
+		t.Errorf("the same size gave other talks:\n%s", diff)
+	}
+	classes := make(map[string]int)
+	for _, talk := range set.Talks {
+		checkTalk(t, set, talk)
+		if n := len(talk.Turns); n != size.Sessions*size.Messages {
+			t.Errorf("%d messages", n)
+		}
+		for _, turn := range talk.Turns {
+			if n := len(strings.Fields(turn.Text)); turn.Author == "assistant" && (n < 300 || n > 600) || turn.Author == "user" && n > 40 {
+				t.Errorf("%s of the %s has %d words", turn.ID, turn.Author, n)
+			}
+		}
+		for _, q := range talk.Questions {
+			classes[q.Class]++
+			if (q.Class == sets.UpdateClass) != (len(q.Stale) > 0) {
+				t.Errorf("%q is of class %s, stale %q", q.Text, q.Class, q.Stale)
+			}
+		}
+	}
+	for _, class := range sets.AssistantClasses {
+		if classes[class] == 0 {
+			t.Errorf("nothing is asked of class %s", class)
+		}
+	}
+}
 
 // Every collection has its questions, and each asks only for what exists by then.
 func TestSets(t *testing.T) {

@@ -1,0 +1,287 @@
+package memory
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/question"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// View reads records as they are at one moment: that of the snapshot that it was made
+// with, so that what else is read there belongs together with them. Unlike the store's
+// own methods it does not move sliding expiries. Once the snapshot is too old it answers
+// kv.ErrTooOld. Of a snapshot it remembers answers while nothing in the scopes changes;
+// what their records hold is for reading only.
+//
+// Caveat: an index that has to be made anew, which an older version wrote, is made anew;
+// the answer is of a later moment then, once.
+type View struct {
+	store *Store
+	from  kv.Reader
+	// onlyRemembered answers what is known, and nothing else.
+	onlyRemembered bool
+}
+
+// At returns the records as a snapshot of the store's engine has them, or the engine
+// itself.
+func (s *Store) At(view kv.Reader) View { return View{store: s, from: view} }
+
+// Remembered is the view that answers without a search what was answered before, and
+// ErrNotRemembered to all else.
+func (v View) Remembered() View {
+	v.onlyRemembered = true
+	return v
+}
+
+// QueryScopes is Store.QueryScopes at that moment.
+func (v View) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (Answer, error) {
+	answer, err := v.queryScopes(ctx, scopes, q)
+	return answer, wrap("memory: query", err)
+}
+
+// search searches. then tells whether the answer is of the view's moment.
+func (v View) search(ctx context.Context, scopes []kv.Scope, q question.Question) (_ Answer, then bool, err error) {
+	asked, err := v.store.ask(ctx, scopes, q)
+	if err != nil {
+		return Answer{}, false, err
+	}
+	sequences, err := v.from.Sequence(ctx, lexical.Ref(scopes[0]))
+	if err != nil {
+		return Answer{}, false, err
+	}
+	result, err := asked.search(ctx, v.from, sequences[0])
+	var old *outdatedError
+	if errors.As(err, &old) {
+		result, err = asked.answer(ctx)
+		return result, false, err
+	}
+	return result, true, err
+}
+
+// List is Store.List at that moment.
+func (v View) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error) {
+	page, err := v.list(ctx, scope, l)
+	return page, wrap("memory: list", err)
+}
+
+// page reads a page. then tells whether it is of the view's moment.
+func (v View) page(ctx context.Context, scope kv.Scope, l Listing) (page Page, then bool, err error) {
+	checked, err := v.store.checkListing(scope, l)
+	if err != nil {
+		return Page{}, false, err
+	}
+	page, err = v.store.list(ctx, v.from, checked)
+	if !errors.Is(err, lexical.ErrOutdated) {
+		return page, true, err
+	}
+	err = v.store.current(ctx, scope, func() error {
+		return v.store.view(ctx, func(now kv.Snapshot) (err error) {
+			page, err = v.store.list(ctx, now, checked)
+			return err
+		})
+	})
+	return page, false, err
+}
+
+// GetAll returns the records with those ids, nil for each that is not there or has
+// expired. Their vectors are left out.
+func (v View) GetAll(ctx context.Context, scope kv.Scope, ids []string) ([]*record.Record, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := remember(ctx, v, []kv.Scope{scope}, gotten, ids, func() ([]*record.Record, []*record.Record, bool, error) {
+		found, err := v.getAll(ctx, scope, ids)
+		return found, found, true, err
+	})
+	return slices.Clone(found), wrap("memory: get records", err)
+}
+
+func (v View) getAll(ctx context.Context, scope kv.Scope, ids []string) ([]*record.Record, error) {
+	now := v.store.now()
+	found := make([]*record.Record, len(ids))
+	err := record.Each(ctx, v.from, record.Keys(scope, ids), func(i int, r *record.Record, _ int) error {
+		if r != nil && !r.ExpiredAt(now) {
+			found[i] = r
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Sequence is how many commits to the index of a scope the view shows, which every
+// change of a record makes; a query's Receipt.IndexSequence is the same.
+func (v View) Sequence(ctx context.Context, scope kv.Scope) (uint64, error) {
+	sequences, err := v.from.Sequence(ctx, lexical.Ref(scope))
+	if err != nil {
+		return 0, wrap("memory: read sequence", err)
+	}
+	return sequences[0], nil
+}
+
+// Limits of what views remember.
+const (
+	// maxRememberedBytes bounds the answers that views of a store remember: those of some
+	// thousand agents. The tenant whose answers take most gives way.
+	maxRememberedBytes = 32 << 20
+	// maxAnswerBytes bounds one of them; a larger one is looked for again.
+	maxAnswerBytes = 1 << 20
+	// answerBytes is about what an answer takes beside its key and records, and
+	// recordBytes a record beside its texts.
+	answerBytes, recordBytes = 512, 512
+)
+
+// ErrNotRemembered is what a view answers that only remembers.
+var ErrNotRemembered = errors.New("memory: the answer is not remembered")
+
+// remembered is what views answered. An answer is named by what was asked, the day, and how
+// many commits the indexes of the scopes had, which every change of a record adds to: so it
+// is true until one of its records expires.
+type remembered struct {
+	answers *cache.Fair[string, string, rememberedAnswer]
+}
+
+type rememberedAnswer struct {
+	value any
+	// until is when the first of its records expires; zero is never.
+	until time.Time
+}
+
+func newRemembered(bytes int) remembered {
+	return remembered{cache.NewFair[string, string, rememberedAnswer](bytes)}
+}
+
+// Kinds of answers.
+const (
+	queried byte = iota + 1
+	listed
+	gotten
+)
+
+// remember returns the answer of a view to what parts say, which find finds where it is
+// not known. Only a snapshot's is of one moment, so that it can be known. lasts tells
+// whether the answer stays true.
+func remember[T any](ctx context.Context, v View, scopes []kv.Scope, kind byte, parts []string, find func() (T, []*record.Record, bool, error)) (T, error) {
+	var none T
+	if err := v.store.checkScopes(scopes); err != nil {
+		return none, err
+	}
+	_, still := v.from.(kv.Snapshot)
+	if !still {
+		if v.onlyRemembered {
+			return none, ErrNotRemembered
+		}
+		found, _, _, err := find()
+		return found, err
+	}
+	key, now, err := v.key(ctx, scopes, kind, parts)
+	if err != nil {
+		return none, err
+	}
+	if known, ok := v.store.remembered.answers.Get(scopes[0].Tenant, key); ok && (known.until.IsZero() || known.until.After(now)) {
+		return known.value.(T), nil
+	}
+	if v.onlyRemembered {
+		return none, ErrNotRemembered
+	}
+	found, records, lasts, err := find()
+	if err != nil || !lasts {
+		return found, err
+	}
+	known, size := rememberedAnswer{value: found}, answerBytes+len(key)
+	for _, r := range records {
+		if r == nil {
+			continue
+		}
+		size += recordBytes + r.Bytes()
+		if at := r.ExpireTime; !at.IsZero() && (known.until.IsZero() || at.Before(known.until)) {
+			known.until = at
+		}
+	}
+	if size <= maxAnswerBytes {
+		v.store.remembered.answers.Put(scopes[0].Tenant, key, known, size)
+	}
+	return found, nil
+}
+
+// key names an answer. Words such as "yesterday" mean something else each day.
+func (v View) key(ctx context.Context, scopes []kv.Scope, kind byte, parts []string) (string, time.Time, error) {
+	refs := make([]kv.Ref, len(scopes))
+	for i, scope := range scopes {
+		refs[i] = lexical.Ref(scope)
+	}
+	sequences, err := v.from.Sequence(ctx, refs...)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	now := v.store.now()
+	const day = 24 * 60 * 60
+	key := append([]byte{kind}, binary.AppendVarint(nil, now.Unix()/day)...)
+	for i, scope := range scopes {
+		key = appendKeyPart(key, string(scope.Key(kind)))
+		key = binary.AppendUvarint(key, sequences[i])
+	}
+	for _, part := range parts {
+		key = appendKeyPart(key, part)
+	}
+	return string(key), now, nil
+}
+
+func appendKeyPart(key []byte, part string) []byte {
+	return append(binary.AppendUvarint(key, uint64(len(part))), part...)
+}
+
+// number is a number as a part of a key.
+func number(n int) string { return string(binary.AppendVarint(nil, int64(n))) }
+
+// queryScopes is QueryScopes, remembered. What the caller gets is his own but for what
+// the records hold.
+func (v View) queryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (Answer, error) {
+	plain := question.Question{Text: q.Text, Filter: q.Filter, Limit: q.Limit}
+	if !reflect.DeepEqual(q, plain) {
+		if v.onlyRemembered {
+			return Answer{}, ErrNotRemembered
+		}
+		answer, _, err := v.search(ctx, scopes, q)
+		return answer, err
+	}
+	answer, err := remember(ctx, v, scopes, queried, []string{q.Text, q.Filter, number(q.Limit)}, func() (Answer, []*record.Record, bool, error) {
+		answer, then, err := v.search(ctx, scopes, q)
+		records := make([]*record.Record, len(answer.Hits))
+		for i := range answer.Hits {
+			records[i] = &answer.Hits[i].Record
+		}
+		return answer, records, then && !slices.Contains(answer.Receipt.Degraded, degradedEmbedder), err
+	})
+	answer.Hits = slices.Clone(answer.Hits)
+	return answer, err
+}
+
+// list is List, remembered.
+func (v View) list(ctx context.Context, scope kv.Scope, l Listing) (Page, error) {
+	plain := Listing{Filter: l.Filter, PageSize: l.PageSize, NewestFirst: l.NewestFirst}
+	if !reflect.DeepEqual(l, plain) {
+		if v.onlyRemembered {
+			return Page{}, ErrNotRemembered
+		}
+		page, _, err := v.page(ctx, scope, l)
+		return page, err
+	}
+	order := "oldest"
+	if l.NewestFirst {
+		order = "newest"
+	}
+	page, err := remember(ctx, v, []kv.Scope{scope}, listed, []string{l.Filter, number(l.PageSize), order}, func() (Page, []*record.Record, bool, error) {
+		page, then, err := v.page(ctx, scope, l)
+		return page, pointers(page.Records), then, err
+	})
+	page.Records = slices.Clone(page.Records)
+	return page, err
+}
