@@ -1,6 +1,7 @@
 package hand
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,12 +30,25 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 		return RawAnswer{}, err
 	}
 	req.RequestID = ""
-	c, err := h.check(req)
+	came := h.now()
+	c, err := h.check(req, came)
 	if err != nil {
-		h.running.Done()
+		defer h.running.Done()
+		h.auditRefused(ctx, req, came, err)
 		return RawAnswer{}, err
 	}
 	defer h.end(c)
+	answer, err := h.performRaw(ctx, c)
+	if err != nil {
+		h.auditRefused(ctx, c.Request, came, err)
+		return RawAnswer{}, err
+	}
+	h.auditRaw(ctx, c, answer)
+	return answer, nil
+}
+
+// performRaw runs the tool, if it may run.
+func (h *Hand) performRaw(ctx context.Context, c *call) (RawAnswer, error) {
 	if failure := c.decision.failure(c.name()); failure != nil {
 		return RawAnswer{Failure: failure}, nil
 	}
@@ -53,6 +67,7 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 	if out.refused != nil {
 		return RawAnswer{}, out.refused
 	}
+	c.tier = out.result.Tier
 	return rawAnswer(c, out), nil
 }
 
@@ -92,6 +107,8 @@ func takeWhole(_ context.Context, c *call, result tools.Output) (body, error) {
 		return body{}, err
 	case len(text) > c.MaxOutput:
 		return body{}, tooLarge(max(result.BodySize, int64(len(text))), c.MaxOutput)
+	case result.BodyLossy:
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	case !utf8.Valid(text):
 		return body{}, &tools.Error{Code: tools.Failed, Message: fmt.Sprintf("the result of %s is not UTF-8 text", c.name())}
 	}

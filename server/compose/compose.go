@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
@@ -76,8 +77,12 @@ type Options struct {
 	// KnowledgeEndpoint is the URL of a knowledge base outside, which prompts ask in
 	// place of the records of the kind `knowledge`. Default: none.
 	KnowledgeEndpoint string
+	// Shell is how tools run programs. Default: they run none.
+	Shell native.ShellOptions
 	// Hand says how tools run here.
 	Hand hand.Options
+	// Audit says how long the records of calls are kept.
+	Audit audit.Options
 	// Events says how long events are kept, and how many wait.
 	Events events.Options
 	// Agents says who may attach with what.
@@ -112,9 +117,11 @@ type Domain struct {
 	Registry  *tools.Registry
 	Tools     *tools.Catalogue
 	Hand      *hand.Hand
+	Audit     *audit.Log
 	Events    *events.Bus
 	Agents    *agents.Directory
 
+	past    *past.Store    // what prompts were made of
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -156,6 +163,7 @@ func withDefaults(opts *Options) Options {
 	o.Events.Rate, o.Events.Quota = o.Shares.EventBytes, o.Shares.Disk
 	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
+	o.Audit.Now, o.Audit.Logger = o.Now, o.Logger
 	o.Disk.Logger = o.Logger
 	return o
 }
@@ -167,23 +175,25 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, writer, workspaces, o)
+	reducer, err := d.openPrompts(engine, workspaces, o)
 	if err != nil {
 		return err
 	}
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
-	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent()})
+	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
 	}
 	if err := d.Registry.CheckLevels(); err != nil {
 		return fmt.Errorf("the level of a tool: %w", err)
 	}
+	d.Audit = audit.New(engine, writer, &o.Audit)
+	d.onClose(d.Audit.Close)
 	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Workspaces: workspaces, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Compressor: compress.New(d.Tokens.Size, &o.Compress),
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
@@ -223,7 +233,10 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
 		OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Settle:  func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
 	})
+	d.past = past.New(engine, writer, d.Log)
+	d.onClose(d.past.Close)
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -240,7 +253,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
@@ -250,13 +263,16 @@ func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces han
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now = d.served, engine, o.Now
+	o.Assemble.StepOf = func(ctx context.Context, scope kv.Scope, sessionID, name string) string {
+		return d.Blobs.StepOf(ctx, scope, sessionID, name)
+	}
 	sources, err := d.openSources(workspaces, o)
 	if err != nil {
 		return nil, err
 	}
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
-	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
+	o.Assemble.Compress, o.Assemble.Past = o.Compress, d.past
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
@@ -347,7 +363,7 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
 		Blobs: d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}

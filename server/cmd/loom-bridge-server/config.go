@@ -60,9 +60,12 @@ type Config struct {
 	RegistrationIdle time.Duration
 	RequestRetention time.Duration
 
-	Scrub   Scrub
-	Sharing Sharing
-	Limits  server.Limits
+	Scrub Scrub
+	// AuditRetention is how long the records of calls are kept; negative: for ever.
+	AuditRetention time.Duration
+	Sharing        Sharing
+	Sandbox        Sandbox
+	Limits         server.Limits
 }
 
 // Sessions is how long short-term memory of sessions lasts in which nothing happens.
@@ -89,6 +92,16 @@ type Sharing struct {
 	MaxStoreBytes int64
 	// StoreCheckInterval is the time between two measurements of what tenants store.
 	StoreCheckInterval time.Duration
+}
+
+// Sandbox is how programs that tools run are confined.
+type Sandbox struct {
+	// Setting is auto, require or off; Tier auto or the only one to use.
+	Setting, Tier string
+	// Read are places outside of the workspace that programs may read and run.
+	Read []string
+	// Allow are the names of programs that may be run.
+	Allow []string
 }
 
 const (
