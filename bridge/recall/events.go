@@ -128,7 +128,7 @@ func (t *Tasks) chosen(a *gather.Ask, all []heard) []entry {
 		m, ok := converter.Message(&all[i].task)
 		if id := all[i].task.ID; ok && !seen[id] && len(entries) < most {
 			seen[id] = true
-			entries = append(entries, entry{id, all[i].event.Time, guarded(m), settings.Events})
+			entries = append(entries, entry{id, all[i].event.Time, m, settings.Events})
 		}
 	}
 	if len(entries) < cmp.Or(a.Settings.Sources.MinEvents, DefaultMinEvents) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -61,7 +62,7 @@ func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.As
 		if asked == nil && len(r.Text) > passageBytes {
 			asked = askedWords(a, m.Terms)
 		}
-		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: inject.Guard("- " + memoryLine(r, asked, m.Terms))})
+		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + memoryLine(r, asked, m.Terms))})
 	}
 	if b.Stale, err = changed(ctx, view, a); err != nil {
 		return gather.Found{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -73,7 +74,7 @@ func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (g
 	if agents != "" {
 		in := inject.Injection{
 			Name: agentsName, Phase: inject.UserContext, Cache: inject.Stable, Priority: agentsPriority, MaxTokens: limit,
-			Tag: "agents_md", Text: agents, Source: source,
+			Tag: guard.TagAgents, Text: agents, Source: source,
 		}
 		found.Injections, found.Refs = append(found.Injections, in), append(found.Refs, agentsFile)
 		if limit > 0 {
@@ -140,7 +141,7 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 	b := &gather.Block{
 		Frame: inject.Injection{
 			Name: settings.Notes, Phase: inject.UserContext, Cache: inject.Session, Priority: notesPriority, MaxTokens: limit,
-			Tag: "notes", Framed: true, Source: "notes",
+			Tag: guard.TagNotes, Framed: true, Source: "notes",
 		},
 		NewName: settings.Notes + newSuffix,
 		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
@@ -148,7 +149,7 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 	for i := range all {
 		r := all[i].record
 		b.Items = append(b.Items, gather.Item{
-			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: inject.Guard("- " + text.OneLine(passage(r.Text, nil, n.Terms))),
+			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + text.OneLine(passage(r.Text, nil, n.Terms))),
 		})
 	}
 	var err error

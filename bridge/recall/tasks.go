@@ -125,17 +125,10 @@ func (t *Tasks) entries(tasks []session.Task, seen map[string]bool) []entry {
 		}
 		seen[task.ID] = true
 		if m, ok := converter.Message(task); ok {
-			all = append(all, entry{task.ID, task.CreateTime, guarded(m), settings.Tasks})
+			all = append(all, entry{task.ID, task.CreateTime, m, settings.Tasks})
 		}
 	}
 	return all
-}
-
-// guarded is a message in which nobody writes what only a prompt itself does. The line
-// that its action begins with is the prompt's own.
-func guarded(m session.Message) session.Message {
-	m.Content = inject.GuardTags(m.Content)
-	return m
 }
 
 // fill makes the injections of entries: the newest as far as the cap of the tasks goes,

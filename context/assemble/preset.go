@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -228,6 +229,7 @@ func (r *reading) part(g *pairing.Group) (history.Part, error) {
 func (r *reading) acts(g *pairing.Group) []history.Act {
 	acts := actsOf(r.done(g, r.outputs(g)))
 	for i := range acts {
+		guardAct(&acts[i])
 		if !g.Steps() {
 			continue
 		}
@@ -237,6 +239,12 @@ func (r *reading) acts(g *pairing.Group) []history.Act {
 		r.limit(&acts[i])
 	}
 	return acts
+}
+
+// guardAct keeps what a call gave from passing for the words of the message of the user
+// that the call stands in as text.
+func guardAct(a *history.Act) {
+	a.Inline, a.Observation, a.Error = guard.Text(a.Inline), guard.Text(a.Observation), guard.Text(a.Error)
 }
 
 // outputs is what a prompt shows of a group's outputs with nothing folded.

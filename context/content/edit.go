@@ -118,6 +118,35 @@ func WithTexts(blocks json.RawMessage, change func(string) string) json.RawMessa
 	})
 }
 
+// WithOutputs returns blocks with other texts in results of calls where change gives one.
+// All other blocks stay byte for byte.
+func WithOutputs(blocks json.RawMessage, change func(string) string) json.RawMessage {
+	return edited(blocks, func(p *Part) json.RawMessage {
+		if p.Kind != Result {
+			return nil
+		}
+		return p.withOutput(change)
+	})
+}
+
+// withOutput is a result with other texts; nil where change changes none.
+func (p *Part) withOutput(change func(string) string) json.RawMessage {
+	for _, name := range []string{"content", "output"} {
+		inner := fieldsOf(p.Raw).get(name)
+		if len(inner) == 0 || inner[0] != '[' {
+			continue
+		}
+		if own := WithTexts(inner, change); !bytes.Equal(own, inner) {
+			return withField(p.Raw, own, name)
+		}
+		return nil
+	}
+	if s := joined(Texts(p.Parts)); OnlyText(p.Parts) && change(s) != s {
+		return p.withText(change(s))
+	}
+	return nil
+}
+
 // Without returns blocks without those that drop wants gone, nil for none. All others
 // stay byte for byte.
 func Without(blocks json.RawMessage, drop func(*Part) bool) json.RawMessage {

@@ -3,6 +3,7 @@ package converter
 import (
 	"encoding/json"
 
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -48,7 +49,8 @@ func rules(action string) (rule, bool) {
 	return r, ok
 }
 
-// Message returns the message that stands for a task; false where none does: of an
+// Message returns the message that stands for a task, in which nobody writes what only a
+// prompt itself does (package guard); false where none does: of an
 // action without a rule, and of one that says nothing.
 func Message(t *session.Task) (session.Message, bool) {
 	r, ok := rules(t.Action)
@@ -84,5 +86,5 @@ func Calling(tool string, args json.RawMessage) string {
 			given = head + text.Dots
 		}
 	}
-	return "[Calling " + text.OneLine(text.Valid(tool)) + "(" + given + ")]"
+	return guard.Inline("[Calling " + text.OneLine(text.Valid(tool)) + "(" + given + ")]")
 }

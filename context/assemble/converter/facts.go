@@ -1,10 +1,12 @@
 package converter
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -36,7 +38,7 @@ func (f *facts) said(names ...string) string {
 // name is said on one line.
 func (f *facts) name(names ...string) string { return text.OneLine(f.said(names...)) }
 
-func (f *facts) content() string { return f.said("content") }
+func (f *facts) content() string { return guard.Text(f.said("content")) }
 
 // call is a call of a tool, or empty where no tool is named.
 func (f *facts) call() string {
@@ -71,22 +73,23 @@ func (f *facts) role() (session.Role, bool) {
 }
 
 func (f *facts) direct() string {
-	content := f.content()
-	if _, own := f.role(); own || content == "" {
-		return content
+	if _, own := f.role(); own {
+		return f.content()
 	}
-	return "[Direct message] " + content
+	content := f.said("content")
+	if content == "" {
+		return ""
+	}
+	return "[Direct message] " + guard.Inline(content)
 }
+
+// brackets would end what a message says of where it is from.
+var brackets = strings.NewReplacer("[", "(", "]", ")")
 
 // source is the agent of a delegation.
 func (f *facts) source() string {
-	if named := f.name("source", "source_agent"); named != "" {
-		return named
-	}
-	if agent := text.OneLine(f.task.SourceAgent); agent != "" {
-		return agent
-	}
-	return unknownSource
+	agent := cmp.Or(f.name("source", "source_agent"), text.OneLine(f.task.SourceAgent), unknownSource)
+	return guard.Inline(brackets.Replace(agent))
 }
 
 func (f *facts) delegated() string { return f.delegation("request", f.said("subtask")) }
@@ -103,12 +106,13 @@ func (f *facts) delegation(what, words string) string {
 	if words == "" {
 		return ""
 	}
-	return "[Delegation " + what + " from " + f.source() + "] " + words
+	return "[Delegation " + what + " from " + f.source() + "] " + guard.Inline(words)
 }
 
-// plan is the plan of the parent, or empty where it says nothing.
+// plan is the plan of the parent, or empty where it says nothing. It speaks in the role of
+// the system, so each part stays on its line.
 func (f *facts) plan() string {
-	goal, reasoning, steps := f.said("goal"), f.said("reasoning"), f.steps()
+	goal, reasoning, steps := f.name("goal"), f.name("reasoning"), f.steps()
 	if goal == "" && reasoning == "" && len(steps) == 0 {
 		return ""
 	}
@@ -121,7 +125,7 @@ func (f *facts) plan() string {
 	for i, step := range steps {
 		fmt.Fprintf(&b, "\n%d. %s", i+1, step)
 	}
-	return b.String()
+	return guard.Inline(b.String())
 }
 
 // steps are those of a plan, each on one line: texts, or objects that say it in a

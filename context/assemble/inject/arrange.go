@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/guard"
 )
 
 // DefaultTotal bounds all injections together, in tokens.
@@ -121,9 +123,9 @@ func (a *arranger) clean(p *Piece, text string) string {
 	case p.Whole:
 		return text
 	default:
-		text = Guard(text)
+		text = guard.Text(text)
 	}
-	return strings.Trim(guardTags(text, a.tags), "\r\n")
+	return strings.Trim(guard.Tags(text, a.tags), "\r\n")
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
@@ -147,4 +149,15 @@ func (a *arranger) size(p *Piece) int {
 		n += a.o.Count(p.shown[i].Content)
 	}
 	return n
+}
+
+// tagsOf are the tags of callers' injections, which nobody else may open or close.
+func tagsOf(all []Injection) []string {
+	var tags []string
+	for i := range all {
+		if tag := strings.ToLower(all[i].Tag); tag != "" && !guard.BuiltIn(tag) && !slices.Contains(tags, tag) {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -29,12 +30,12 @@ type Memory struct {
 func UserMemory(found []Memory, most, limit int) Injection {
 	in := Injection{
 		Name: settings.UserMemory, Phase: UserContext, Cache: Session, Priority: memoryPriority, MaxTokens: limit,
-		Tag: tagMemory, Framed: true, Source: "memory of the user",
+		Tag: guard.TagMemory, Framed: true, Source: "memory of the user",
 	}
 	var lines []string
 	for _, m := range found {
 		if m.Score >= MinMemoryScore && !blank(m.Text) && len(lines) < most {
-			lines = append(lines, Guard("- "+text.OneLine(m.Text)))
+			lines = append(lines, guard.Text("- "+text.OneLine(m.Text)))
 		}
 	}
 	in.Text = strings.Join(lines, "\n")
@@ -66,7 +67,7 @@ func enough(found []Snippet, most int) []Snippet {
 // Knowledge are the first most of what was found, best first, from MinKnowledgeScore up.
 func Knowledge(found []Snippet, most, limit int) Injection {
 	in := knowledge(limit)
-	in.Tag, in.Framed = tagKnowledge, true
+	in.Tag, in.Framed = guard.TagKnowledge, true
 	var texts []string
 	for i, s := range enough(found, most) {
 		texts = append(texts, s.Numbered(i+1))
@@ -91,9 +92,9 @@ func (s *Snippet) Numbered(i int) string {
 	if s.Type != "" {
 		head += " (" + text.OneLine(s.Type) + ")"
 	}
-	out := fmt.Sprintf("%s score %.2f\n%s", GuardTags(head), s.Score, Guard(strings.TrimSpace(s.Content)))
+	out := fmt.Sprintf("%s score %.2f\n%s", guard.Inline(head), s.Score, guard.Text(strings.TrimSpace(s.Content)))
 	if s.Source != "" {
-		out += "\nSource: " + GuardTags(text.OneLine(s.Source))
+		out += "\nSource: " + guard.Inline(text.OneLine(s.Source))
 	}
 	return out
 }
@@ -103,9 +104,9 @@ func (s *Snippet) Numbered(i int) string {
 func KnowledgeMessages(found []Snippet, most, limit int) Injection {
 	in := knowledge(limit)
 	for _, s := range enough(found, most) {
-		content := "📚 Knowledge: " + Guard(strings.TrimSpace(s.Content))
+		content := "📚 Knowledge: " + guard.Text(strings.TrimSpace(s.Content))
 		if s.Source != "" {
-			content += "\n(Source: " + GuardTags(text.OneLine(s.Source)) + ")"
+			content += "\n(Source: " + guard.Inline(text.OneLine(s.Source)) + ")"
 		}
 		role := session.System
 		if s.Foreign {

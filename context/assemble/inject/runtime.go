@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject/vary"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/working"
@@ -29,7 +30,7 @@ func Plan(goal string, plan working.Plan, forms vary.Forms, limit int, count fun
 	}
 	head := ""
 	if goal = text.OneLine(goal); goal != "" {
-		head = "Goal: " + GuardTags(goal) + "\n"
+		head = "Goal: " + guard.Inline(goal) + "\n"
 	}
 	in.Text = head + planText(plan, forms, false)
 	if limit > 0 && count(in.Text) > limit {
@@ -54,7 +55,7 @@ func planText(plan working.Plan, forms vary.Forms, folded bool) string {
 	}
 	for i, item := range plan {
 		if !folded || item.Status != working.Done {
-			b.WriteString("\n" + forms.List.Mark(i+1) + marks[item.Status] + " " + GuardTags(text.OneLine(item.Text)))
+			b.WriteString("\n" + forms.List.Mark(i+1) + marks[item.Status] + " " + guard.Inline(text.OneLine(item.Text)))
 		}
 	}
 	return b.String()
@@ -111,7 +112,7 @@ func (f *Failure) line() string {
 	if recovery := shortened(f.Recovery); recovery != "" {
 		line += " → " + recovery
 	}
-	return Guard(line)
+	return guard.Text(line)
 }
 
 // shortened is one line of at most maxErrorChars characters.

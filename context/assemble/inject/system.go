@@ -6,19 +6,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-)
-
-// The tags of the built-in injections.
-const (
-	tagTool      = "tool"
-	tagMemory    = "user_memory"
-	tagKnowledge = "knowledge_context"
-	// PlaybookTag is that of package playbook's injection.
-	PlaybookTag = "playbook_hint"
 )
 
 // Priorities of the built-in injections.
@@ -79,14 +71,14 @@ func Attribute(name, value string) string {
 }
 
 func writeTool(b *strings.Builder, t *tokens.Tool) {
-	b.WriteString("\n<" + tagTool + " " + Attribute("name", t.Name) + ">\n")
+	b.WriteString("\n<" + guard.TagTool + " " + Attribute("name", t.Name) + ">\n")
 	if description := strings.TrimSpace(t.Description); description != "" {
-		b.WriteString(Guard(description) + "\n")
+		b.WriteString(guard.Text(description) + "\n")
 	}
 	for _, p := range parametersOf(t.Schema) {
 		b.WriteString(p + "\n")
 	}
-	b.WriteString("</" + tagTool + ">")
+	b.WriteString("</" + guard.TagTool + ">")
 }
 
 // parametersOf has a line for each parameter of a schema, by name. Of what is no schema
@@ -125,7 +117,7 @@ func parameterLine(name string, schema json.RawMessage, required bool) string {
 	if p.Description != "" {
 		line += ": " + text.OneLine(p.Description)
 	}
-	return Guard(line)
+	return guard.Text(line)
 }
 
 // typeName is how a schema names a type; "any" where it names none.
@@ -185,7 +177,7 @@ func activeSkill(s *settings.Skill) string {
 	if blank(body) {
 		body = s.Description
 	}
-	return strings.TrimRight(skillHead+GuardTags(text.OneLine(s.Name))+"\n"+Guard(strings.TrimSpace(body)), "\n")
+	return strings.TrimRight(skillHead+guard.Inline(text.OneLine(s.Name))+"\n"+guard.Text(strings.TrimSpace(body)), "\n")
 }
 
 func otherSkill(s *settings.Skill) string {
@@ -193,7 +185,7 @@ func otherSkill(s *settings.Skill) string {
 	if s.Description != "" {
 		line += ": " + text.OneLine(s.Description)
 	}
-	return Guard(line)
+	return guard.Text(line)
 }
 
 // FewShot are examples. As text, each is what is asked and what is to be answered on

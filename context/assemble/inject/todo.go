@@ -3,6 +3,7 @@ package inject
 import (
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/working"
@@ -33,7 +34,7 @@ func Todo(goal string, plan working.Plan, limit int, count func(string) int) Inj
 	if goal = text.OneLine(goal); goal == "" {
 		return in
 	}
-	goal = GuardTags(goal)
+	goal = guard.Inline(goal)
 	rest := todoRest(plan, limit, count)
 	in.Text = goalHead + goal + rest
 	if limit <= 0 {
@@ -56,7 +57,7 @@ func todoRest(plan working.Plan, limit int, count func(string) int) string {
 	}
 	next := noNext
 	if item := plan.Next(); item != nil {
-		next = GuardTags(text.OneLine(item.Text))
+		next = guard.Inline(text.OneLine(item.Text))
 	}
 	if limit > 0 {
 		next = Line(next, limit/nextShare, count)

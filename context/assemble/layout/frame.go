@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -169,7 +170,7 @@ func (f *Frame) last(a *inject.Arranged, goal string) {
 	switch f.table.Goal {
 	case GoalBlock:
 		f.end, _ = piecesOf(a, inject.Runtime, true)
-		if goal != "" && len(f.end) > 0 && !strings.Contains(textOf(f.end), inject.GuardTags(text.OneLine(goal))) {
+		if goal != "" && len(f.end) > 0 && !strings.Contains(textOf(f.end), guard.Inline(text.OneLine(goal))) {
 			f.goal = goal
 		}
 	case GoalLine:

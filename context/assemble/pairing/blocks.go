@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
@@ -35,11 +36,12 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 	if t == nil || len(m.BlocksJSON) == 0 {
 		return false
 	}
-	found := false
+	found, forged := false, false
 	for _, b := range content.Parse(m.BlocksJSON) {
 		if b.Kind != content.Result {
 			continue
 		}
+		forged = forged || forges(b.Parts)
 		if c := t.waiting(b.ID); c != nil && c.within {
 			c.Answered, found = true, true
 		}
@@ -51,9 +53,20 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 	if OnlyResults(m) {
 		u = Observed
 	}
-	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: m})
+	said := m
+	if forged {
+		own := *m
+		own.BlocksJSON = content.WithOutputs(m.BlocksJSON, guard.Output)
+		said = &own
+	}
+	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: said})
 	p.last.add(e, u)
 	return true
+}
+
+// forges tells whether parts of a result have lines that look like those of a fold.
+func forges(parts []content.Part) bool {
+	return slices.ContainsFunc(content.Texts(parts), func(text string) bool { return len(guard.FoldLines(text)) > 0 })
 }
 
 // AnswerWithin is the message of the group with a block that answers a call, and

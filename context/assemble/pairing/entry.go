@@ -1,10 +1,13 @@
 package pairing
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -32,30 +35,68 @@ func EntriesOf(g *Group) []history.Entry {
 	return entries
 }
 
-// Show adds how a prompt shows the outputs of steps. style is how a result says
-// where its full text lies.
+// Show adds how a prompt shows the outputs of calls: guarded, so that what they print
+// does not pass for the words of a fold. style is how a result says where its full text
+// lies.
 func Show(g *Group, entries []history.Entry, style step.ReferenceStyle) {
 	for i := range g.Members {
-		if s := g.Members[i].Entry.Step; s != nil {
-			entries[i].Shown = text.Valid(fullText(s, style))
-			entries[i].CutMark, entries[i].CutBytes = s.CutMark()
-			entries[i].Read = readingOf(s, entries[i].Shown)
+		e := &entries[i]
+		s := g.Members[i].Entry.Step
+		if s == nil {
+			if e.Kind == history.Result {
+				e.Shown = guardOf(g.Members[i].Use)(cmp.Or(e.Shown, e.Output))
+			}
+			continue
 		}
+		e.CutMark, e.CutBytes = s.CutMark()
+		full := text.Valid(fullText(s, style))
+		marked := marksIn(full, e.CutMark)
+		e.Shown = guard.WithMarks(full, marked)
+		e.Read = readingOf(s, full, marked)
 	}
 }
 
-// readingOf is the text that a step has read, in what is shown of it.
-func readingOf(s *step.Step, shown string) *history.Reading {
+// guardOf is what keeps an output from passing for the prompt's own words. In a message of
+// the user nothing but its words tells it from other parts of the prompt.
+func guardOf(use Use) func(string) string {
+	if use == Observed || use == Stray {
+		return guard.Text
+	}
+	return guard.Output
+}
+
+// marksIn are the places in an output before which a guard stands. The words that say what
+// was left out of it are the server's own.
+func marksIn(output, cutMark string) []int {
+	places := guard.FoldLines(output)
+	if at := strings.Index(output, cutMark); cutMark != "" && at >= 0 {
+		places = slices.DeleteFunc(places, func(place int) bool { return at <= place && place < at+len(cutMark) })
+	}
+	return places
+}
+
+// readingOf is the text that a step has read, in what is shown of it: output, with marks
+// at some places.
+func readingOf(s *step.Step, output string, marked []int) *history.Reading {
 	if s.ToolName != step.ToolReadFile || s.Inline == "" || !s.Success() {
 		return nil
 	}
-	start := strings.Index(shown, s.Inline)
+	start := strings.Index(output, s.Inline)
 	value, err := text.DecodeJSON(s.Args)
 	args, ok := value.(map[string]any)
 	if start < 0 || err != nil || !ok {
 		return nil
 	}
-	return &history.Reading{Start: start, End: start + s.Beginning(), Next: step.PlaceOf(args).Next}
+	place := step.PlaceOf(args)
+	if len(marked) == 0 {
+		return &history.Reading{Start: start, End: start + s.Beginning(), Next: place.Next}
+	}
+	from, to := guard.Marked(marked, start), guard.Marked(marked, start+s.Beginning())
+	next := func(beginning string, ended bool) string {
+		read := guard.Unmarked(marked, from+len(beginning)) - start
+		return place.Next(s.Inline[:max(read, 0)], ended)
+	}
+	return &history.Reading{Start: from, End: to, Next: next}
 }
 
 // stepEntry is what a policy sees of a step.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/content"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -153,7 +155,11 @@ func (p *Pairer) step(e session.Entry) {
 func (p *Pairer) toolMessage(e session.Entry) {
 	m, asked := e.Message, p.last.Asks()
 	if c := asked.waiting(m.ToolCallID); c != nil {
-		c.Result, c.Blocks, c.extra, c.label = e.Position, m.BlocksJSON, m.ExtraJSON, MessageLabel(e)
+		blocks := m.BlocksJSON
+		if forges(content.Parse(blocks)) {
+			blocks = content.WithTexts(blocks, guard.Output)
+		}
+		c.Result, c.Blocks, c.extra, c.label = e.Position, blocks, m.ExtraJSON, MessageLabel(e)
 		p.last.add(e, answer)
 		return
 	}
@@ -190,6 +196,7 @@ func (p *Pairer) known(id string) bool {
 // observation belongs to the words right before it.
 func (p *Pairer) observation(e session.Entry) {
 	m := *e.Message
+	m.BlocksJSON = content.WithTexts(m.BlocksJSON, guard.Text)
 	t := &Turn{Label: MessageLabel(e), Said: &m}
 	if len(m.BlocksJSON) == 0 {
 		m.Content, t.Output = "", e.Position

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -122,7 +123,7 @@ func Section(lines []Line, limit int, count func(string) int) inject.Injection {
 		if written == "" {
 			written = head
 		}
-		written += "\n" + l.Ref + ": " + inject.GuardTags(l.Text)
+		written += "\n" + l.Ref + ": " + guard.Inline(l.Text)
 		if limit > 0 && count(written) > limit {
 			break
 		}

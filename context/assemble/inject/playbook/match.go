@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -70,12 +71,12 @@ func (f *Found) touched() time.Time {
 func Hint(f Found, limit int) inject.Injection {
 	in := inject.Injection{
 		Name: settings.Playbook, Phase: inject.UserContext, Cache: inject.Session, Priority: inject.PlaybookPriority,
-		MaxTokens: limit, Tag: inject.PlaybookTag, Framed: true, Source: "playbook " + f.RecordID,
+		MaxTokens: limit, Tag: guard.TagPlaybook, Framed: true, Source: "playbook " + f.RecordID,
 		Attributes: inject.Attribute("confidence", strconv.FormatFloat(f.Score, 'f', 2, 64)),
 	}
-	lines := []string{inject.Guard(text.OneLine(f.Description))}
+	lines := []string{guard.Text(text.OneLine(f.Description))}
 	if tools := f.tools(); len(tools) > 0 {
-		lines = append(lines, inject.GuardTags("Tools: "+strings.Join(tools, " → ")))
+		lines = append(lines, guard.Inline("Tools: "+strings.Join(tools, " → ")))
 	}
 	if f.Quality.Turns > 0 {
 		lines = append(lines, fmt.Sprintf("Average %s steps, success %.0f%%", number(f.Quality.Turns), math.Round(f.Quality.SuccessRate*100)))

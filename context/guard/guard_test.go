@@ -1,11 +1,11 @@
-package inject_test
+package guard_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 )
 
 func TestGuard(t *testing.T) {
@@ -30,7 +30,7 @@ func TestGuard(t *testing.T) {
 		"empty":             {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := inject.Guard(test.text); got != test.want {
+			if got := guard.Text(test.text); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -42,7 +42,7 @@ func TestGuardIsLinear(t *testing.T) {
 	for _, unit := range []string{"<", "< ", "</", "\u200b", "<\u200b", "\n", "\n[1", "\n \u200bg", "<user_memor", "‹", "goal:\n", "a\u0301"} {
 		text := strings.Repeat(unit, 1<<20/len(unit))
 		begin := time.Now()
-		inject.Guard(text)
+		guard.Text(text)
 		if took := time.Since(begin); took > 2*time.Second { // some 50 ms at most, on a machine with nothing else to do
 			t.Errorf("1 MiB of %q takes %v", unit, took)
 		}
@@ -60,8 +60,8 @@ func FuzzGuard(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
-		guarded := inject.Guard(s)
-		if again := inject.Guard(guarded); again != guarded {
+		guarded := guard.Text(s)
+		if again := guard.Text(guarded); again != guarded {
 			t.Fatalf("%q becomes %q, and then %q", s, guarded, again)
 		}
 		for _, line := range strings.FieldsFunc(guarded, func(r rune) bool { return strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r) }) {
