@@ -328,6 +328,18 @@ func eventEffects() []effect {
 			with: "OK", without: "REQUEST_ID_REUSED",
 		},
 		{
+			setting: "audit-retention", args: []string{"--audit-retention", "20ms"}, after: 200 * time.Millisecond,
+			see: func(s *stand) func() string {
+				auditTool(s.tb, s.process, s.agent, "fs:list_dir", "{}", "")
+				return func() string {
+					page, err := loombridgev1.NewToolServiceClient(s.conn).ListAudit(s.ctx, &loombridgev1.ListAuditRequest{AgentId: s.agent})
+					must(s.tb, err)
+					return fmt.Sprint(len(page.GetRecords()))
+				}
+			},
+			with: "0", without: "1",
+		},
+		{
 			setting: "registration-idle", args: []string{"--registration-idle", "20ms"}, both: []string{"--metrics-addr", "127.0.0.1:0"}, after: 200 * time.Millisecond,
 			see: func(s *stand) func() string {
 				helper := &peer{id: "helper", tool: "my:tool"}
