@@ -1407,8 +1407,8 @@ type HitExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// signals are what was added up, the strongest first.
 	Signals []*SignalScore `protobuf:"bytes,1,rep,name=signals,proto3" json:"signals,omitempty"`
-	// matched_words are the words of the query that the record, or what stands
-	// next to it, holds; as the index has them.
+	// matched_words are the words of the query that the record holds, as the index
+	// has them: none where it was found by what stands around it.
 	MatchedWords  []string `protobuf:"bytes,2,rep,name=matched_words,json=matchedWords,proto3" json:"matched_words,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
