@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -21,6 +22,7 @@ type adminService struct {
 	tools          Tools
 	store          *kv.Health
 	scrubbed       func() time.Time
+	sandbox        sandbox.Confinement
 }
 
 // GetStatus tells what the server is and how it stores.
@@ -33,6 +35,7 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		Authentication: s.authentication,
 		Tools:          convert.Int32(s.tools.CountOwn()),
 		Store:          s.storeStatus(),
+		Sandbox:        convert.Sandbox(s.sandbox),
 	}, nil
 }
 

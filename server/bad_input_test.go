@@ -85,8 +85,8 @@ func breakFields(input protoreflect.MessageDescriptor, f func(path, why string, 
 			panic(err)
 		}
 		m := kind.New()
-		if min := needed[input.FullName()]; min != nil {
-			proto.Merge(m.Interface(), min)
+		if required := needed[input.FullName()]; required != nil {
+			proto.Merge(m.Interface(), required)
 		}
 		m.Set(input.Fields().ByName("agent_id"), protoreflect.ValueOfString(agent))
 		return m
@@ -124,8 +124,8 @@ func breakFields(input protoreflect.MessageDescriptor, f func(path, why string, 
 					} else {
 						inner = outer.Mutable(field).Message()
 					}
-					if min := needed[field.Message().FullName()]; min != nil {
-						proto.Merge(inner.Interface(), min)
+					if required := needed[field.Message().FullName()]; required != nil {
+						proto.Merge(inner.Interface(), required)
 					}
 					return inner
 				}, depth+1)

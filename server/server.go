@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -84,6 +85,8 @@ type Options struct {
 	// Store is how the store is: the standard health service follows it, and GetStatus
 	// tells it. Default nil: all is well.
 	Store *kv.Health
+	// Sandbox is how programs that tools run are confined. Default: none are run.
+	Sandbox sandbox.Confinement
 	// Scrubbed returns when the store had last been read back whole, zero for never.
 	// Default nil: never.
 	Scrubbed func() time.Time
@@ -111,6 +114,7 @@ type Server struct {
 	about        About
 	store        *kv.Health
 	scrubbed     func() time.Time
+	sandbox      sandbox.Confinement
 	following    sync.Once // the start of followHealth
 	now          func() time.Time
 
@@ -147,6 +151,7 @@ func New(services Services, opts *Options) *Server {
 		about:        o.About,
 		store:        o.Store,
 		scrubbed:     o.Scrubbed,
+		sandbox:      o.Sandbox,
 		now:          o.Now,
 		health:       health.NewServer(),
 		observer:     observe.Observer{Log: o.Logger, Slow: o.SlowCall, Metrics: o.Metrics, OwnTool: ownTools(services, o.Loom)},
@@ -252,7 +257,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.Log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
-		store: s.store, scrubbed: s.scrubbed,
+		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox,
 	})
 }
 

@@ -105,6 +105,7 @@ func TestSameLogSameBytes(t *testing.T) {
 		for _, settings := range calls {
 			r := w.request()
 			r.DryRun, r.History, r.Format = true, settings, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT
+			r.Settings = patient("")
 			got, err := s.Context.Assemble(t.Context(), r)
 			must(t, err)
 			if first[settings] == nil {

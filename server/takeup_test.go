@@ -186,3 +186,68 @@ func TestFoldedStepsComeBack(t *testing.T) {
 		t.Errorf("step_003 reads %q", whole)
 	}
 }
+
+// A call that reads the stored result of a folded step is a fault, by its path in any
+// form or by its hash; reading what stands in the prompt is none, nor is a file.
+func TestReadingStoredResultsIsAFault(t *testing.T) {
+	s := servertest.Start(t, nil)
+	var steps []*loombridgev1.Step
+	for n := range 12 {
+		text := strings.Repeat(fmt.Sprintf("a line of part %d that is long enough\n", n), 800)
+		MustRecord(t, s, "s", "my:tool", fmt.Sprintf(`{"n":%d}`, n), text)
+		got, err := s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agent, StepId: fmt.Sprintf("step_%03d", n+1)})
+		must(t, err)
+		steps = append(steps, got.GetStep())
+	}
+	_, err := s.Context.CompactHistory(t.Context(), &loombridgev1.CompactHistoryRequest{AgentId: agent, SessionId: "s"})
+	must(t, err)
+	faults := int64(0)
+	for _, read := range []struct {
+		name  string
+		fault int64
+	}{
+		{steps[0].GetOutcomePath(), 1},
+		{strings.TrimPrefix(steps[1].GetOutcomePath(), "workspace/"), 1},
+		{steps[2].GetOutcomeRef(), 1},
+		{steps[11].GetOutcomePath(), 0},
+		{"workspace/outputs/none_001.txt", 0},
+		{"src/main.go", 0},
+	} {
+		MustRecord(t, s, "s", "fs:read_file", fmt.Sprintf(`{"path":%q}`, read.name), "what it says")
+		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", MaxTokens: 100_000})
+		must(t, err)
+		if now := got.GetReceipt().GetFaults(); now != faults+read.fault {
+			t.Errorf("reading %q: %d faults, want %d", read.name, now, faults+read.fault)
+		}
+		faults = got.GetReceipt().GetFaults()
+	}
+}
+
+// Actions that are text are calls, too: they are counted, and one that is made again
+// after it was folded is a fault.
+func TestActionsInTextAreCounted(t *testing.T) {
+	s := servertest.Start(t, nil)
+	act := func(command, result string) {
+		t.Helper()
+		_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "s", Messages: []*loombridgev1.Message{
+			{Role: loombridgev1.Role_ROLE_ASSISTANT, Content: "I look.\n<function=execute_bash>\n<parameter=command>" + command + "</parameter>\n</function>"},
+			{Role: loombridgev1.Role_ROLE_USER, Content: result, Observation: true},
+		}})
+		must(t, err)
+	}
+	for n := range 20 {
+		act(fmt.Sprintf("check %d", n), strings.Repeat(fmt.Sprintf("part %d\n", n), 80))
+	}
+	ask := &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", MaxTokens: 100_000}
+	_, err := s.Context.Assemble(t.Context(), ask)
+	must(t, err)
+	_, err = s.Context.CompactHistory(t.Context(), &loombridgev1.CompactHistoryRequest{AgentId: agent, SessionId: "s"})
+	must(t, err)
+	act("check 3", "part 3")
+	act("check 333", "part 333")
+	got, err := s.Context.Assemble(t.Context(), ask)
+	must(t, err)
+	if r := got.GetReceipt(); r.GetCalls() != 22 || r.GetFaults() != 1 {
+		t.Errorf("%d calls and %d faults, want 22 and 1", r.GetCalls(), r.GetFaults())
+	}
+}

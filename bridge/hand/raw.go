@@ -1,6 +1,7 @@
 package hand
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,6 +93,8 @@ func takeWhole(_ context.Context, c *call, result tools.Output) (body, error) {
 		return body{}, err
 	case len(text) > c.MaxOutput:
 		return body{}, tooLarge(max(result.BodySize, int64(len(text))), c.MaxOutput)
+	case result.BodyLossy:
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	case !utf8.Valid(text):
 		return body{}, &tools.Error{Code: tools.Failed, Message: fmt.Sprintf("the result of %s is not UTF-8 text", c.name())}
 	}

@@ -1,6 +1,10 @@
 // Package native holds the tools that ship with the bridge: reading, writing,
-// listing, searching, deleting and looking at files, and asking and filling
-// memory.
+// listing, searching, deleting and looking at files, running programs, and asking and
+// filling memory.
+//
+// Programs run in the workspace, in a sandbox. Which ones may run is a list of names;
+// what they may do is the sandbox's. What a command writes to stdout is the body of its
+// result, passed on while it runs.
 //
 // [Register] adds them to a registry. The memory tools read the tiers of the agent
 // that calls, for its session unless another one is named, and answer with layer,

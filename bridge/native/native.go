@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
@@ -20,13 +21,17 @@ type Options struct {
 	Blobs Blobs
 	// Memory is what the memory tools work on. Default: there are none.
 	Memory Memory
+	// Shell is how programs are run. Default: there are no tools that run any.
+	Shell ShellOptions
 }
 
 // files holds what the file tools share. It is safe for concurrent use.
 type files struct {
 	store fs.FileInfo // nil without one
-	blobs Blobs       // nil without one
-	locks pathLocks
+	// storePath is where it lies, absolute; empty without one.
+	storePath string
+	blobs     Blobs // nil without one
+	locks     pathLocks
 }
 
 // Register adds the tools to a registry. An error leaves those before it there.
@@ -41,9 +46,17 @@ func Register(r *tools.Registry, opts *Options) error {
 			return fmt.Errorf("native: store: %w", err)
 		}
 		f.store = info
+		if f.storePath, err = filepath.Abs(opts.Store); err != nil {
+			return fmt.Errorf("native: store: %w", err)
+		}
 	}
 	if err := add(r, f.tools()); err != nil {
 		return err
+	}
+	if opts != nil && opts.Shell.Runner != nil {
+		if err := add(r, newShell(f, opts.Shell).tools()); err != nil {
+			return err
+		}
 	}
 	if opts == nil || opts.Memory == nil {
 		return nil

@@ -53,7 +53,8 @@ type Func func(ctx context.Context, in Input) (Output, error)
 // Output is what a tool gives. Its parts belong to the receiver.
 type Output struct {
 	// Values are the result as JSON values (what encoding/json decodes into, or
-	// int64 for numbers), without the body. The receiver may add to it.
+	// int64 for numbers), without the body. The receiver may add to it. Where there is
+	// a body, the tool may do so too, until the body was read to its end or closed.
 	Values map[string]any
 	// ValueKey names the member of Values that is the whole answer, for a result
 	// that is no object. Default: all of Values.
@@ -66,6 +67,9 @@ type Output struct {
 	Body io.ReadCloser
 	// BodySize is about how many bytes the body has; zero when not known.
 	BodySize int64
+	// BodyLossy says that the body is shown as text even where it is not UTF-8, with
+	// U+FFFD in place of what is not, to callers who take no bytes.
+	BodyLossy bool
 	// BodyPaged says that the tool takes a line number, offset, or a number of
 	// bytes, offset_bytes, to read on from where shown text was cut.
 	BodyPaged bool

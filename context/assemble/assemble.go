@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
+	"github.com/loom-bridge/loom-bridge/context/assemble/reuse"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
@@ -108,6 +109,12 @@ type Options struct {
 	// Past keeps what prompts were made of. Default: nothing does, and no prompt can be
 	// made again.
 	Past *past.Store
+	// CacheBytes bounds the prompts that are kept for calls that would make the same ones
+	// again; negative: reuse.DefaultMaxBytes. Default none is kept.
+	CacheBytes int
+	// StepOf returns the step of a session whose stored result a name leads to: a path, or
+	// a hash; empty for none. It is asked of what new calls name. Default: none is known.
+	StepOf func(ctx context.Context, scope kv.Scope, sessionID, name string) (stepID string)
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -131,6 +138,7 @@ type Assembler struct {
 	summarizer Summarizer
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	served     func(tenant string, f Format) []Served
+	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	engine     Snapshots
 	gatherer   *gather.Gatherer
 	clock      func() time.Time
@@ -139,6 +147,7 @@ type Assembler struct {
 	finder     *rehydrate.Finder
 	memo       *history.Memo
 	readBytes  int
+	kept       *reuse.Cache[Prompt]
 	// large and huge have a token for each prompt that holds much text.
 	large, huge chan struct{}
 }
@@ -152,7 +161,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.engine, a.gatherer, a.past = opts.Engine, opts.Gatherer, opts.Past
+		a.engine, a.gatherer, a.past, a.stepOf = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
@@ -166,6 +175,9 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 		}
 		if opts.Presets != nil {
 			a.presets = opts.Presets
+		}
+		if opts.CacheBytes != 0 {
+			a.kept = reuse.New[Prompt](max(opts.CacheBytes, 0))
 		}
 		if opts.ReadBytes > 0 {
 			a.readBytes = opts.ReadBytes
@@ -220,7 +232,62 @@ func (a *Assembler) attempt(ctx context.Context, r Request, live bool, folded *B
 	return p, t, err
 }
 
+// assemble makes the prompt, or takes the one that an earlier call made of the same.
 func (t *task) assemble(ctx context.Context) (Prompt, error) {
+	if t.a.kept == nil {
+		return t.made(ctx)
+	}
+	key, err := t.key(ctx)
+	if err != nil {
+		return Prompt{}, err
+	}
+	if p, ok := t.a.kept.Get(key); ok {
+		if p.Receipt.Reused = true; !t.r.DryRun {
+			t.gathered.Rendered()
+		}
+		return p, nil
+	}
+	p, err := t.made(ctx)
+	if err == nil && p.Receipt.Batch == nil { // what folded is not what the next call does
+		t.a.kept.Put(key, p, p.bytes())
+	}
+	return p, err
+}
+
+// key stands for all that the prompt is made of.
+func (t *task) key(ctx context.Context) (reuse.Key, error) {
+	anchor, err := t.moment.log.Anchor(ctx, t.r.Scope, t.r.SessionID)
+	if err != nil {
+		return reuse.Key{}, fmt.Errorf("assemble: read anchor: %w", err)
+	}
+	folds, err := t.moment.log.Folds(ctx, t.r.Scope, t.r.SessionID)
+	if err != nil {
+		return reuse.Key{}, fmt.Errorf("assemble: read folds: %w", err)
+	}
+	// The log only grows, but one that was erased may grow to the same length again.
+	var times []time.Time
+	for e, err := range t.moment.log.Range(ctx, t.r.Scope, sessionOf(t.r.SessionID), 1, 1) {
+		times = append(times, e.Time)
+		if err != nil {
+			return reuse.Key{}, fmt.Errorf("assemble: read the log: %w", err)
+		}
+	}
+	for e, err := range t.moment.log.Before(ctx, t.r.Scope, sessionOf(t.r.SessionID), 0) {
+		times = append(times, e.Time)
+		if err != nil {
+			return reuse.Key{}, fmt.Errorf("assemble: read the log: %w", err)
+		}
+		break
+	}
+	request := t.r
+	request.Settings, request.History.Prompt = &t.prompt, nil
+	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
+	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
+		t.gathered, t.taken(), t.through, times, folds.Version, folds.Batch, t.tools.JSON, anchor, t.probe(anchor), last.places, last.settled, last.marks)
+}
+
+// made makes the prompt.
+func (t *task) made(ctx context.Context) (Prompt, error) {
 	fixed, err := t.fixed(ctx)
 	if err != nil {
 		return Prompt{}, err

@@ -162,6 +162,19 @@ type Prompt struct {
 	Receipt Receipt
 }
 
+// bytes is about what the prompt takes in memory.
+func (p *Prompt) bytes() int {
+	const fixed, perMessage = 4096, 256
+	n := fixed + len(p.ToolsJSON) + len(p.OpenAIChatJSON) + len(p.Body) + perMessage*(len(p.Messages)+len(p.Receipt.Sections)+len(p.Receipt.Tools))
+	for i := range p.Messages {
+		n += len(p.Messages[i].Content) + len(p.Messages[i].BlocksJSON)
+	}
+	for i := range p.Receipt.Folds {
+		n += perMessage + len(p.Receipt.Folds[i].Text)
+	}
+	return n
+}
+
 // job is what the prompt of a request is written for.
 func (r *Request) job() render.Job {
 	return render.Job{Format: r.Format, Model: r.Model, System: r.System, Goal: r.Goal, MaxTokens: r.MaxTokens, MaxBytes: r.MaxBytes}

@@ -67,6 +67,8 @@ type Receipt struct {
 	Calls, Faults int64
 	// NewCalls and NewFaults are those that came since the prompt before.
 	NewCalls, NewFaults int64
+	// Reused says that the prompt is that of an earlier call with the same inputs.
+	Reused bool
 	// Sequences say how far what the prompt is made of was read.
 	Sequences []gather.Sequence
 }

@@ -26,8 +26,8 @@ type sentExtra struct {
 	Shown   []provider.Mark `json:"shown,omitempty"`
 }
 
-// record keeps what the prompt was made of. A prompt is sent although its record can't be
-// written; it can't be made again then.
+// record keeps what the prompt was made of, without waiting until it is written. A prompt
+// is sent although its record can't be; it can't be made again then.
 func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked asked, planned []provider.Mark) {
 	if t.a.past == nil || t.r.DryRun {
 		return
@@ -47,7 +47,9 @@ func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked
 	for _, part := range p.Parts {
 		r.Sizes = append(r.Sizes, past.Size{Section: part.Name, Tokens: part.Tokens})
 	}
-	_ = t.a.past.Save(ctx, t.r.Scope, sessionOf(t.r.SessionID), r, recorded(d.b, s))
+	t.a.past.SaveLater(ctx, t.r.Scope, sessionOf(t.r.SessionID), &past.Later{
+		Prompt: r, Messages: func() []past.Message { return recorded(d.b, s) }, Bytes: d.b.Text,
+	})
 }
 
 // certaintyOf is how certain a count is.
@@ -82,7 +84,7 @@ func recorded(b *render.Builder, s *source) []past.Message {
 	places := s.places()
 	out := make([]past.Message, len(b.Messages))
 	for i := range b.Messages {
-		m, o := &out[i], &b.Origins[i]
+		m, o := &out[i], b.Origins[i]
 		m.Message, m.Batch, m.First = b.Messages[i], o.Batch, o.First
 		for k := range o.Pieces {
 			m.Pieces = append(m.Pieces, past.Piece{Section: o.Pieces[k].Section, Bytes: len(o.Pieces[k].Text)})

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -160,8 +161,9 @@ type asked struct {
 	newCalls, newFaults int64
 }
 
-// asks counts the calls that came since the session's last prompt. A fault is one that
-// reads back what the folds of that prompt name, or that was made before, word for word,
+// asks counts the calls that came since the session's last prompt, actions that are
+// text among them. A fault is one that reads back what the folds of that prompt name, by
+// its reference or by where its result is stored, or that was made before, word for word,
 // and is folded.
 func (t *task) asks(ctx context.Context, s *source) asked {
 	before, ok := t.a.known.asked(t.r.Scope, sessionOf(t.r.SessionID))
@@ -175,9 +177,9 @@ func (t *task) asks(ctx context.Context, s *source) asked {
 			if m.Entry.Position <= before.Through {
 				continue
 			}
-			for _, call := range madeBy(m) {
+			for _, call := range madeBy(g, i) {
 				now.newCalls++
-				if t.a.finder.Fault(s.state.Live, call) {
+				if t.a.finder.Fault(s.state.Live, call, t.stored(ctx, s, call)) {
 					now.newFaults++
 				}
 			}
@@ -188,15 +190,35 @@ func (t *task) asks(ctx context.Context, s *source) asked {
 	return now
 }
 
-// madeBy are the calls of an entry that no other entry has.
-func madeBy(m *pairing.Member) []history.Call {
+// stored are the references of steps whose stored results a call names.
+func (t *task) stored(ctx context.Context, s *source, call history.Call) []string {
+	if t.a.stepOf == nil || len(s.state.Live) == 0 {
+		return nil
+	}
+	var refs []string
+	for _, name := range rehydrate.Named(call.Args) {
+		if id := t.a.stepOf(ctx, t.r.Scope, sessionOf(t.r.SessionID), name); id != "" {
+			refs = append(refs, id)
+		}
+	}
+	return refs
+}
+
+// madeBy are the calls of the i-th entry of a group that no other entry has.
+func madeBy(g *pairing.Group, i int) []history.Call {
+	m := &g.Members[i]
 	switch {
 	case m.Entry.Step != nil && m.Use == pairing.Alone:
 		return []history.Call{{Name: pairing.CalledName(m.Entry.Step), Args: pairing.Arguments(m.Entry.Step)}}
-	case m.Entry.Message != nil && m.Entry.Message.Role == session.Assistant:
-		return pairing.CallsOf(m.Entry.Message)
+	case m.Entry.Message == nil || m.Entry.Message.Role != session.Assistant:
+		return nil
+	case i+1 < len(g.Members) && g.Members[i+1].Use == pairing.Observed:
+		// An action that is text is one text in folds, too.
+		if a, ok := step.ParseAction(spokenText(m.Entry.Message)); ok {
+			return []history.Call{{Args: a.Text}}
+		}
 	}
-	return nil
+	return pairing.CallsOf(m.Entry.Message)
 }
 
 // asked is what the record of the session's last prompt says.

@@ -49,6 +49,19 @@ func (s *Store) Lookup(ctx context.Context, scope kv.Scope, name string) (Entry,
 	return Entry{}, missing
 }
 
+// StepOf returns the step of a session that made what a name leads to; empty for what
+// is no name of a blob, and for what leads nowhere or can't be read now.
+func (s *Store) StepOf(ctx context.Context, scope kv.Scope, sessionID, name string) string {
+	if len(mention.InText([]byte(name))) == 0 {
+		return ""
+	}
+	e, err := s.Lookup(ctx, scope, name)
+	if err != nil || e.SessionID != sessionID {
+		return ""
+	}
+	return e.StepID
+}
+
 // fullPath gives a path its long, clean form.
 func fullPath(name string) string {
 	name = path.Clean(name)

@@ -36,6 +36,9 @@ type Options struct {
 	// perhaps more than once when that request is repeated. It must not block. Default:
 	// nobody is told.
 	OnBegin func(scope kv.Scope)
+	// Settle is called before an entry of the scope is written: what it waits for is
+	// written first. Default: nothing is waited for.
+	Settle func(ctx context.Context, scope kv.Scope)
 }
 
 // Log is the store of all agents' logs. All methods are safe for concurrent
@@ -46,6 +49,7 @@ type Log struct {
 	now      func() time.Time
 	defaults Config
 	onBegin  func(scope kv.Scope)
+	settle   func(ctx context.Context, scope kv.Scope)
 	folds    foldCache
 	// closeAfter and endAfter are those of Options.
 	closeAfter, endAfter time.Duration
@@ -66,8 +70,11 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	if o.OnBegin == nil {
 		o.OnBegin = func(kv.Scope) {}
 	}
+	if o.Settle == nil {
+		o.Settle = func(context.Context, kv.Scope) {}
+	}
 	return &Log{
-		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, folds: newFoldCache(maxCachedFoldBytes),
+		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, settle: o.Settle, folds: newFoldCache(maxCachedFoldBytes),
 		closeAfter: cmp.Or(o.CloseAfter, DefaultCloseAfter), endAfter: cmp.Or(o.EndAfter, DefaultEndAfter),
 		entryCache: newEntryCache(maxCachedEntryBytes),
 	}
@@ -113,7 +120,7 @@ func (l *Log) StageStep(ctx context.Context, tx *kv.Tx, scope kv.Scope, fill fun
 		s.Time = l.now()
 	}
 	s.Time = s.Time.UTC().Truncate(time.Microsecond)
-	positions, err := stageEntries(ctx, tx, scope, s.SessionID, []Entry{{Time: s.Time, Step: &s}})
+	positions, err := l.stageEntries(ctx, tx, scope, s.SessionID, []Entry{{Time: s.Time, Step: &s}})
 	if err != nil {
 		return step.Step{}, 0, err
 	}
@@ -135,7 +142,8 @@ const firstPosition = 1
 
 // stageEntries gives the entries the next positions of a session and writes
 // them.
-func stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, entries []Entry) ([]uint64, error) {
+func (l *Log) stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, entries []Entry) ([]uint64, error) {
+	l.settle(ctx, scope)
 	head := headKey(scope, session)
 	last, err := readCounter(ctx, tx, head)
 	if err != nil {

@@ -148,7 +148,7 @@ func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string
 		for i := range msgs {
 			entries[i] = Entry{Time: now, Message: &msgs[i]}
 		}
-		if positions, err = stageEntries(ctx, tx, scope, session, entries); err != nil {
+		if positions, err = l.stageEntries(ctx, tx, scope, session, entries); err != nil {
 			return err
 		}
 		kv.StageOnce(tx, l.Ref(scope), requestID, digest, encodePositions(positions), now)

@@ -76,6 +76,8 @@ type Options struct {
 	// KnowledgeEndpoint is the URL of a knowledge base outside, which prompts ask in
 	// place of the records of the kind `knowledge`. Default: none.
 	KnowledgeEndpoint string
+	// Shell is how tools run programs. Default: they run none.
+	Shell native.ShellOptions
 	// Hand says how tools run here.
 	Hand hand.Options
 	// Events says how long events are kept, and how many wait.
@@ -115,6 +117,7 @@ type Domain struct {
 	Events    *events.Bus
 	Agents    *agents.Directory
 
+	past    *past.Store    // what prompts were made of
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -167,14 +170,14 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, writer, workspaces, o)
+	reducer, err := d.openPrompts(engine, workspaces, o)
 	if err != nil {
 		return err
 	}
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
-	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent()})
+	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers}); err != nil {
+	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
 	}
 	if err := d.Registry.CheckLevels(); err != nil {
@@ -223,7 +226,10 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
 		OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		Settle:  func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
 	})
+	d.past = past.New(engine, writer, d.Log)
+	d.onClose(d.past.Close)
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -240,7 +246,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
@@ -250,13 +256,16 @@ func (d *Domain) openPrompts(engine kv.Engine, writer *kv.Writer, workspaces han
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now = d.served, engine, o.Now
+	o.Assemble.StepOf = func(ctx context.Context, scope kv.Scope, sessionID, name string) string {
+		return d.Blobs.StepOf(ctx, scope, sessionID, name)
+	}
 	sources, err := d.openSources(workspaces, o)
 	if err != nil {
 		return nil, err
 	}
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
-	o.Assemble.Compress, o.Assemble.Past = o.Compress, past.New(engine, writer, d.Log)
+	o.Assemble.Compress, o.Assemble.Past = o.Compress, d.past
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil

@@ -18,7 +18,6 @@ var unservedTools = map[string]string{
 	"web:fetch":    "web tools",
 	"weather:get":  "web tools",
 	"llm:generate": "models",
-	"shell:run":    "shell tools",
 }
 
 // explained is the text about a missing tool: its name and, if loom-py offers such a tool

@@ -124,7 +124,7 @@ async def test_tools_are_relayed_both_ways(srv: testing.Server, stubs: Stubs) ->
         assert answers == [f"T{i}" for i in range(40)]
 
 
-async def test_the_shell_that_is_not_there_is_forbidden(srv: testing.Server, stubs: Stubs) -> None:
+async def test_the_shell_runs_what_is_allowed(srv: testing.Server, stubs: Stubs) -> None:
     # loom-py looks for "Permission denied", asks its user, and runs the command itself.
     async with (
         Peer(stubs, srv.address, "a", []) as a,
@@ -141,10 +141,16 @@ async def test_the_shell_that_is_not_there_is_forbidden(srv: testing.Server, stu
             assert result.error.code == "permission_denied"
             assert result.error.message.startswith("Permission denied: Command 'éé")
             assert len(result.error.message) < 200
-        assert "system:shell" not in {tool.name for tool in await ctx.tools.list()}
+        assert {"system:shell", "shell:run"} <= {tool.name for tool in await ctx.tools.list()}
+        ran = await a.call("system:shell", '{"command": "echo", "args": ["a", "b"]}')
+        assert ran.status == stubs.action.TOOL_OK
+        assert json.loads(ran.output) == {"stdout": "a b\n", "stderr": "", "exit_code": 0}
+        line = await ctx.tool("shell:run", {"command": "echo one two | wc -w"})
+        assert line.output == {"stdout": "2\n", "stderr": "", "exit_code": 0}
+        # A tool of the server wins over one of an agent.
         async with Peer(stubs, srv.address, "b", [], {"system:shell": _shout}):
-            own = await a.call("system:shell", '{"text": "mine"}')
-            assert (own.status, json.loads(own.output)) == (stubs.action.TOOL_OK, "MINE")
+            own = await a.call("system:shell", '{"command": "pwd"}')
+            assert "stdout" in json.loads(own.output)
 
 
 async def test_arguments_as_loom_py_writes_them(srv: testing.Server, stubs: Stubs) -> None:

@@ -8,10 +8,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// records yields the records of a session, the newest first, without their tools. An
-// error comes last.
+// records yields the records of a session, the newest first, without their tools, when
+// those that wait are written. An error comes last.
 func (s *Store) records(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[*Prompt, error] {
 	return func(yield func(*Prompt, error) bool) {
+		s.Settle(ctx, scope)
 		r := kv.Prefix(recordPrefix(scope, sessionID))
 		r.Reverse = true
 		for pair, err := range s.engine.Scan(ctx, kv.Log, r) {

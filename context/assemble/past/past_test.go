@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -376,4 +378,77 @@ func TestCheck(t *testing.T) {
 	if found := check(); len(found) != 0 {
 		t.Errorf("found %v", found)
 	}
+}
+
+// gate is an engine whose commits wait for a word while it is shut.
+type gate struct {
+	kv.Engine
+	shut atomic.Pointer[chan struct{}]
+}
+
+func (g *gate) Commit(ctx context.Context, c kv.Commit) error {
+	if word := g.shut.Load(); word != nil {
+		<-*word
+	}
+	return g.Engine.Commit(ctx, c)
+}
+
+// What is saved later is written in its order, before what comes after it in the log, and
+// before anybody looks for it; more than may wait is written, too.
+func TestSaveLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{Engine: memkv.New(nil)}
+		writer := kv.NewWriter(g, nil)
+		var store *past.Store
+		log := session.New(g, writer, &session.Options{Settle: func(ctx context.Context, scope kv.Scope) { store.Settle(ctx, scope) }})
+		store = past.New(g, writer, log)
+		defer func() { must(t, store.Close()); must(t, writer.Close()); must(t, g.Close()) }()
+		word := make(chan struct{})
+		g.shut.Store(&word)
+		const prompts = 40 // more than may wait
+		go func() {
+			for i := range prompts {
+				store.SaveLater(t.Context(), scope, "s", &past.Later{
+					Prompt:   past.Prompt{ID: fmt.Sprint(i)},
+					Messages: func() []past.Message { return []past.Message{own("system", fmt.Sprint("text ", i))} }, Bytes: 10,
+				})
+			}
+		}()
+		synctest.Wait()
+		said, found := false, ""
+		go func() {
+			_, err := log.AppendMessages(t.Context(), scope, "s", []session.Message{{Role: session.User, Content: "next"}}, "")
+			must(t, err)
+			said = true
+		}()
+		go func() {
+			p, err := store.Last(t.Context(), scope, "s")
+			must(t, err)
+			found = p.ID
+		}()
+		// Another agent's log waits for nobody.
+		store.Settle(t.Context(), kv.AgentScope("t", "other"))
+		synctest.Wait()
+		if said || found != "" {
+			t.Error("something overtook the records that wait")
+		}
+		g.shut.Store(nil)
+		close(word)
+		synctest.Wait()
+		must(t, store.Close())
+		p, err := store.Last(t.Context(), scope, "s")
+		must(t, err)
+		if !said || p.ID != fmt.Sprint(prompts-1) || p.Number != prompts {
+			t.Errorf("last is prompt %d, %q; want %d", p.Number, p.ID, prompts)
+		}
+		for i := range prompts {
+			p, err := store.Find(t.Context(), scope, "s", fmt.Sprint(i))
+			must(t, err)
+			messages, err := store.Messages(t.Context(), scope, "s", p)
+			must(t, err)
+			if p.Number != uint64(i+1) || len(messages) != 1 || messages[0].Content != fmt.Sprint("text ", i) {
+				t.Errorf("prompt %d is number %d with %v", i, p.Number, messages)
+			}
+		}
+	})
 }

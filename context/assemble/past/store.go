@@ -65,6 +65,8 @@ type Store struct {
 	engine kv.Reader
 	writer *kv.Writer
 	log    Log
+	// waiting is what SaveLater has not written yet.
+	waiting waiting
 
 	mu    sync.Mutex // guards the sessions, and what they hold
 	known *cache.LRU[place, *kept]
@@ -83,9 +85,12 @@ type kept struct {
 }
 
 // New returns a store on an engine and the writer that writes to it. Both stay the
-// caller's to close.
+// caller's to close, after the store.
 func New(engine kv.Reader, writer *kv.Writer, log Log) *Store {
-	return &Store{engine: engine, writer: writer, log: log, known: cache.NewLRU[place, *kept](maxKnown)}
+	return &Store{
+		engine: engine, writer: writer, log: log, known: cache.NewLRU[place, *kept](maxKnown),
+		waiting: waiting{lines: make(map[kv.Scope][]*Later)},
+	}
 }
 
 // Save keeps a record of a prompt, which gets the next number of its session. It

@@ -3,33 +3,92 @@ package rehydrate
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
 // reference is how a step or a message is read back.
 var reference = regexp.MustCompile(`\b(?:step|message)_[0-9]{3,}\b`)
 
+// maxNamed bounds the names of results that are looked for in one call.
+const maxNamed = 8
+
+// minRefDigits are those of a hash that is looked for at least.
+const minRefDigits = 12
+
+// Named returns what the arguments of a call may name of stored results, in order:
+// paths and hashes, each once, at most eight.
+func Named(args string) []string {
+	var names []string
+	excerpt.EachIdentifier(args, func(id string) {
+		isHash := len(id) >= minRefDigits && strings.Trim(id, "0123456789abcdef") == ""
+		if len(names) < maxNamed && (isHash || strings.IndexByte(id, '/') > 0) && !slices.Contains(names, id) {
+			names = append(names, id)
+		}
+	})
+	return names
+}
+
 // Fault tells whether a call asks again for what was folded away: it names a step or a
-// message that stands in one of the folds, or it was made before, word for word, and its
-// line stands there. Folds that are denser keep the newest of both.
-func (f *Finder) Fault(folds []history.Fold, call history.Call) bool {
+// message that stands in one of the folds, or the result of one, or it was made before,
+// word for word, and its line stands there. Folds that are denser keep the newest calls.
+// results are the references of those whose stored results the call names.
+func (f *Finder) Fault(folds []history.Fold, call history.Call, results []string) bool {
 	if len(folds) == 0 {
 		return false
 	}
 	made := history.CallText(call)
-	refs := reference.FindAllString(call.Args, -1)
+	refs := slices.Concat(reference.FindAllString(call.Args, -1), results)
 	for i := range folds {
-		if f.read(folds[i].Text).calls[made] || slices.ContainsFunc(refs, func(ref string) bool { return slices.Contains(folds[i].Refs, ref) }) {
+		inside := f.read(folds[i].Text)
+		if inside.calls[made] || slices.ContainsFunc(refs, func(ref string) bool {
+			return slices.Contains(folds[i].Refs, ref) || inside.holds(ref)
+		}) {
 			return true
 		}
 	}
 	return false
 }
 
-// addCall notes the call of a line: what stands before a mark of its result. A call may
-// hold the mark itself, so that each could be it.
+// reach is a run of steps, or of messages, that a denser fold tells of together.
+type reach struct {
+	kind        string
+	first, last uint64
+}
+
+// digestLine begins the line of a denser fold that tells of many steps, such as
+// "001–009: ", or of messages, such as "m1–m9: ".
+var digestLine = regexp.MustCompile(`^(m?)([0-9]+)–(m?)([0-9]+): `)
+
+// readReach reads the beginning of such a line.
+func readReach(line string) (r reach, ok bool) {
+	parts := digestLine.FindStringSubmatch(line)
+	if parts == nil || parts[1] != parts[3] {
+		return reach{}, false
+	}
+	first, err := strconv.ParseUint(parts[2], 10, 64)
+	last, err2 := strconv.ParseUint(parts[4], 10, 64)
+	return reach{map[string]string{"": "step", "m": "message"}[parts[1]], first, last}, err == nil && err2 == nil
+}
+
+// holds tells whether a reference is among those that a denser fold tells of together.
+func (c *contents) holds(ref string) bool {
+	kind, digits, _ := strings.Cut(ref, "_")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return err == nil && slices.ContainsFunc(c.reaches, func(r reach) bool {
+		return r.kind == kind && r.first <= number && number <= r.last
+	})
+}
+
+// maxAsides bounds the places of a line where what was said beside a call may begin.
+const maxAsides = 16
+
+// addCall notes the call of a line: what stands before a mark of its result, and before
+// the names of what was said beside it. A call may hold such marks itself, so that each
+// could be it.
 func addCall(calls map[string]bool, line string) {
 	line = strings.TrimRight(line, "\n")
 	for at := 0; ; {
@@ -37,7 +96,16 @@ func addCall(calls map[string]bool, line string) {
 		if next < 0 {
 			return
 		}
-		calls[line[:at+next]] = true
+		call := line[:at+next]
+		calls[call] = true
+		for range maxAsides {
+			aside := strings.LastIndex(call, " (")
+			if aside < 0 || !strings.HasSuffix(line[:at+next], ")") {
+				break
+			}
+			call = call[:aside]
+			calls[call] = true
+		}
 		at += next + len(history.ResultMark)
 	}
 }

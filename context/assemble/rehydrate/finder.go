@@ -50,6 +50,8 @@ type contents struct {
 	// were made.
 	names map[string]string
 	calls map[string]bool
+	// reaches are the steps that it tells of together.
+	reaches []reach
 }
 
 // NewFinder returns a finder that has read nothing.
@@ -127,12 +129,15 @@ func (f *Finder) read(fold string) contents {
 // readFold reads the lines of a fold: a reference, a call, an arrow and what the result
 // held, and quoted lines behind it.
 func readFold(fold string) contents {
-	found := contents{make(map[string]string), make(map[string]bool)}
+	found := contents{names: make(map[string]string), calls: make(map[string]bool)}
 	ref := ""
 	for line := range strings.Lines(fold) {
 		if quoted, ok := strings.CutPrefix(line, history.QuoteMark); ok {
 			addNames(found.names, quoted, ref)
 			continue
+		}
+		if r, ok := readReach(line); ok {
+			found.reaches = append(found.reaches, r)
 		}
 		first, rest, _ := strings.Cut(line, " ")
 		if ref = ""; !isRef(first) {

@@ -143,3 +143,53 @@ func TestSameEveryTime(t *testing.T) {
 		}
 	}
 }
+
+// A call is a fault if it was made before and its line is folded, whatever was said beside
+// it, if it names what is folded, one by one or as a run, or the stored result of such.
+func TestFault(t *testing.T) {
+	all := folds(`[Earlier steps]
+001–009: 8× bash. src/lost.py
+m3–m40: 20× bash.
+012 bash {"command": "grep -rn parse_date src"} (the parser first) → 31 lines
+013 bash {"command": "f(1) (x)"} (names) →
+014 <function=bash><parameter=command>ls</parameter></function> → ok`)
+	all[0].Refs = []string{"step_012", "step_013", "message_041"}
+	for name, test := range map[string]struct {
+		call    history.Call
+		results []string
+		want    bool
+	}{
+		"another call":             {history.Call{Name: "bash", Args: `{"command": "ls"}`}, nil, false},
+		"the same":                 {history.Call{Name: "bash", Args: `{"command": "grep -rn parse_date src"}`}, nil, true},
+		"with what looks said":     {history.Call{Name: "bash", Args: `{"command": "f(1) (x)"}`}, nil, true},
+		"the beginning of one":     {history.Call{Name: "bash", Args: `{"command": "grep`}, nil, false},
+		"as text":                  {history.Call{Args: "<function=bash><parameter=command>ls</parameter></function>"}, nil, true},
+		"reads a step back":        {history.Call{Name: "fs_read_file", Args: `{"path": "step_013.txt"}`}, nil, true},
+		"reads another one":        {history.Call{Name: "fs_read_file", Args: `{"path": "step_010"}`}, nil, false},
+		"reads one of a run":       {history.Call{Name: "fs_read_file", Args: `{"path": "step_009"}`}, nil, true},
+		"a message of a run":       {history.Call{Name: "fs_read_file", Args: `{"path": "message_040"}`}, nil, true},
+		"a message behind it":      {history.Call{Name: "fs_read_file", Args: `{"path": "message_042"}`}, nil, false},
+		"a stored result":          {history.Call{Name: "fs_read_file", Args: `{"path": "outputs/x.txt"}`}, []string{"step_012"}, true},
+		"one of a run, stored":     {history.Call{Name: "fs_read_file", Args: `{"path": "outputs/x.txt"}`}, []string{"step_001"}, true},
+		"a stored result, in full": {history.Call{Name: "fs_read_file", Args: `{"path": "outputs/x.txt"}`}, []string{"step_015"}, false},
+	} {
+		if got := rehydrate.NewFinder().Fault(all, test.call, test.results); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// What may name stored results are paths and hashes, and of many names the first.
+func TestNamed(t *testing.T) {
+	got := rehydrate.Named(`{"path": "outputs/read_001.txt", "ref": "9c41d07be2aa", "again": "outputs/read_001.txt", "name": "parse_date", "short": "9c41d07be2a"}`)
+	if diff := cmp.Diff([]string{"outputs/read_001.txt", "9c41d07be2aa"}, got); diff != "" {
+		t.Error(diff)
+	}
+	var many strings.Builder
+	for n := range 20 {
+		fmt.Fprintf(&many, "a/file_%d ", n)
+	}
+	if got := rehydrate.Named(many.String()); len(got) != 8 || got[0] != "a/file_0" {
+		t.Errorf("of twenty: %q", got)
+	}
+}

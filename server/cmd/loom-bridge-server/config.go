@@ -62,6 +62,7 @@ type Config struct {
 
 	Scrub   Scrub
 	Sharing Sharing
+	Sandbox Sandbox
 	Limits  server.Limits
 }
 
@@ -89,6 +90,16 @@ type Sharing struct {
 	MaxStoreBytes int64
 	// StoreCheckInterval is the time between two measurements of what tenants store.
 	StoreCheckInterval time.Duration
+}
+
+// Sandbox is how programs that tools run are confined.
+type Sandbox struct {
+	// Setting is auto, require or off; Tier auto or the only one to use.
+	Setting, Tier string
+	// Read are places outside of the workspace that programs may read and run.
+	Read []string
+	// Allow are the names of programs that may be run.
+	Allow []string
 }
 
 const (

@@ -52,6 +52,14 @@ func (c Config) keepShortTerm() *bool {
 	return new(c.ShortTermPersist == "true")
 }
 
+// cacheBytes is how much of prompts is kept, for package assemble.
+func (c Config) cacheBytes() int {
+	if c.AssembleCache {
+		return -1 // as much as by default
+	}
+	return 0
+}
+
 // compress is how CompressResult shortens, as configured.
 func (c Config) compress() compress.Options {
 	o := c.Compress

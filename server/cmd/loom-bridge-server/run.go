@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 	})
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout),
-		exportCommand(env.get, stdout, stderr))
+		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout))
 	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -138,10 +138,14 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
+	confinement, shell, err := openSandbox(ctx, config, logger, &opened)
+	if err != nil {
+		return err
+	}
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
-		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score},
+		StoreDir: config.DataDir, Shell: shell, Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
+		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
 		Hand: hand.Options{DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools},
@@ -168,8 +172,8 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	options := server.Options{
 		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.calls(),
-		About: server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
-		Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
+		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
+		Sandbox: confinement, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
 	faces, err := openFaces(config, parts, options, listener, env.missing(), &opened)
 	if err != nil {
@@ -179,7 +183,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 	started{
-		config: config, faces: faces, metrics: metrics.address, embedder: embedder, credentials: credentials, encrypted: transport != nil,
+		config: config, faces: faces, metrics: metrics.address, embedder: embedder, credentials: credentials, encrypted: transport != nil, sandbox: confinement,
 	}.log(console, logger)
 	env.warn(logger)
 	select {

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -64,6 +65,7 @@ const (
 	keyLogLevel = "log-level"
 	// keyMemoryLanguage is a setting of whatever opens the memory of a store.
 	keyMemoryLanguage = "memory-language"
+	keySandbox        = "sandbox"
 )
 
 // groups is the table of all settings, with their values in c.
@@ -80,6 +82,7 @@ func (c *Config) groups() []group {
 		{"sessions", "How long sessions last in which nothing happens", false, c.sessionSettings()},
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
+		{"sandbox", "How programs that tools run are confined", false, c.sandboxSettings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
 		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
@@ -271,6 +274,22 @@ func (c *Config) sharingSettings() []setting {
 		{"max-tenant-tool-bytes", bytes(&s.MaxTenantToolBytes), agents.DefaultMaxTenantToolBytes, "the same of all agents of a tenant, which share it"},
 		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store; each has a share; 0: what the disk has room for"},
 		{"store-check-interval", positive(&s.StoreCheckInterval), share.DefaultDiskEvery, "time between two measurements of what tenants store"},
+	}
+}
+
+func (c *Config) sandboxSettings() []setting {
+	s := &c.Sandbox
+	return []setting{
+		{
+			keySandbox, choice(&s.Setting, string(sandbox.Auto), string(sandbox.Require), string(sandbox.Off)), string(sandbox.Auto),
+			"auto: confined, else not run; require: do not start unless confined; off",
+		},
+		{
+			"sandbox-tier", choice(&s.Tier, sandbox.TierAuto, sandbox.TierNamespaces, sandbox.TierLandlock), sandbox.TierAuto,
+			"the only tier to use; `doctor` tells which work here",
+		},
+		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
+		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that system:shell and shell:run may run; none: the 60 of loom.v1, jq, tee"},
 	}
 }
 

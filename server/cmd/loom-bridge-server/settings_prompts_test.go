@@ -112,6 +112,14 @@ func changes(s *stand) func() string {
 	return once(has("wants oil")(shownText(s.made(settings, goal))))
 }
 
+// again tells whether the last of equal prompts is that of one before.
+func again(s *stand) func() string {
+	for range 3 {
+		s.made(nil, nil)
+	}
+	return once(fmt.Sprint(s.made(nil, nil).GetReceipt().GetReused()))
+}
+
 func promptEffects() []effect {
 	return slices.Concat(layoutEffects(), offerEffects(), sourceEffects(), capEffects(), formEffects())
 }
@@ -261,6 +269,7 @@ func formEffects() []effect {
 		{setting: "variation-adaptive", args: []string{"--variation-adaptive"}, see: after(repeated, after(plans, shows(nil, ofTurn("18"), has("Status:")))), with: "false", without: "true"},
 		{setting: "stable-ttl", args: []string{"--stable-ttl", "1h"}, see: hours, with: "true", without: "false"},
 		{setting: "session-ttl", args: []string{"--session-ttl", "1ns"}, both: []string{"--keep-on-write"}, see: changes, with: "false", without: "true"},
+		{setting: "assemble-cache", args: []string{"--assemble-cache"}, see: again, with: "true", without: "false"},
 		{setting: "keep-on-write", args: []string{"--keep-on-write"}, see: changes, with: "true", without: "false"},
 	}
 }

@@ -57,7 +57,7 @@ type stand struct {
 // effects are those of all settings.
 func effects() []effect {
 	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(),
-		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), scrubEffects(), limitEffects())
+		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), sandboxEffects(), scrubEffects(), limitEffects())
 }
 
 // Every setting of the table has an effect that a client sees.
@@ -83,7 +83,7 @@ func TestEverySettingHasAnEffect(t *testing.T) {
 
 // A started server does what each setting says, and would do otherwise without it.
 //
-// K01, K03, K05, K06, K07, K08, K11, K12, K13, K15, K18, K20, K22, K23, K30, K31, K34, K36, K37, K38, K39, K40, K41, K48, K49, K50, K51, K54, P05
+// K01, K03, K05, K06, K07, K08, K11, K12, K13, K14, K15, K18, K20, K22, K23, K30, K31, K34, K36, K37, K38, K39, K40, K41, K48, K49, K50, K51, K54, P05
 func TestSettings(t *testing.T) {
 	for _, e := range effects() {
 		t.Run(e.setting, func(t *testing.T) {

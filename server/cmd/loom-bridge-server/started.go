@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 )
@@ -21,6 +22,7 @@ type started struct {
 	embedder    embed.Embedder
 	credentials *auth.Credentials
 	encrypted   bool
+	sandbox     sandbox.Confinement
 }
 
 // fact is one line about the server.
@@ -36,6 +38,7 @@ func (s started) facts() []fact {
 		{"grpc", addressOf(s.faces[0].listener)},
 		{"loom_v1", s.loom()},
 		{"metrics", s.metricsPlace()},
+		{"sandbox", sandboxLine(s.sandbox)},
 		{"embedder", s.embedderName()},
 		{"credentials", s.callers()},
 		{"encryption", s.encryption()},

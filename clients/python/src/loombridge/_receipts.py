@@ -278,6 +278,8 @@ class Receipt:
     """How many calls of tools the session has made."""
     faults: int = 0
     """How many of them asked again for what had been folded away."""
+    reused: bool = False
+    """The prompt is that of an earlier call: nothing that it is made of has changed."""
 
     def section(self, name: str) -> _sections.PromptSection | None:
         """Return the section of that name; None if the prompt knows of none."""
@@ -500,6 +502,7 @@ def receipt(m: pb.Receipt) -> Receipt:
         expected_cached_tokens=m.expected_cached_tokens,
         calls=m.calls,
         faults=m.faults,
+        reused=m.reused,
     )
 
 

@@ -75,7 +75,9 @@ type GetStatusResponse struct {
 	// tools is how many tools are registered.
 	Tools int32 `protobuf:"varint,6,opt,name=tools,proto3" json:"tools,omitempty"`
 	// store says how the store is.
-	Store         *StoreStatus `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
+	Store *StoreStatus `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
+	// sandbox says how programs that tools run are confined.
+	Sandbox       *SandboxStatus `protobuf:"bytes,11,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -159,6 +161,106 @@ func (x *GetStatusResponse) GetStore() *StoreStatus {
 	return nil
 }
 
+func (x *GetStatusResponse) GetSandbox() *SandboxStatus {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
+// SandboxStatus says how programs that tools run are confined. It was found out when the
+// server started, by confining a process that tried what must be refused.
+type SandboxStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// setting is `auto`, `require` or `off`; empty when the server runs no programs at all.
+	Setting string `protobuf:"bytes,1,opt,name=setting,proto3" json:"setting,omitempty"`
+	// tier is `namespaces` or `landlock`; `none` when the sandbox is off; empty when
+	// nothing confines a process here, so that none is started.
+	Tier string `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
+	// layers are the layers that hold, by name, such as `seccomp`.
+	Layers []string `protobuf:"bytes,3,rep,name=layers,proto3" json:"layers,omitempty"`
+	// landlock_abi is the version of Landlock that is used; 0 for none.
+	LandlockAbi int32 `protobuf:"varint,4,opt,name=landlock_abi,json=landlockAbi,proto3" json:"landlock_abi,omitempty"`
+	// gaps are what the tier can't stop, for people, a sentence each.
+	Gaps []string `protobuf:"bytes,5,rep,name=gaps,proto3" json:"gaps,omitempty"`
+	// problems are why a better tier does not work here, for people, a sentence each.
+	Problems      []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SandboxStatus) Reset() {
+	*x = SandboxStatus{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SandboxStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SandboxStatus) ProtoMessage() {}
+
+func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
+func (*SandboxStatus) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SandboxStatus) GetSetting() string {
+	if x != nil {
+		return x.Setting
+	}
+	return ""
+}
+
+func (x *SandboxStatus) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *SandboxStatus) GetLayers() []string {
+	if x != nil {
+		return x.Layers
+	}
+	return nil
+}
+
+func (x *SandboxStatus) GetLandlockAbi() int32 {
+	if x != nil {
+		return x.LandlockAbi
+	}
+	return 0
+}
+
+func (x *SandboxStatus) GetGaps() []string {
+	if x != nil {
+		return x.Gaps
+	}
+	return nil
+}
+
+func (x *SandboxStatus) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 // StoreStatus says whether the store can be written to and whether all of it can be
 // read. The standard health service follows it: while the store can't be written to,
 // or what belongs to all of it is damaged, every service is NOT_SERVING, the empty name
@@ -183,7 +285,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -195,7 +297,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -208,7 +310,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -244,7 +346,7 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\x9b\x02\n" +
+	"\x10GetStatusRequest\"\xd3\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -256,7 +358,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x0eauthentication\x18\x05 \x01(\bR\x0eauthentication\x12\x14\n" +
 	"\x05tools\x18\x06 \x01(\x05R\x05tools\x120\n" +
 	"\x05store\x18\n" +
-	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\"\x96\x01\n" +
+	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\x126\n" +
+	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xa8\x01\n" +
+	"\rSandboxStatus\x12\x18\n" +
+	"\asetting\x18\x01 \x01(\tR\asetting\x12\x12\n" +
+	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x16\n" +
+	"\x06layers\x18\x03 \x03(\tR\x06layers\x12!\n" +
+	"\flandlock_abi\x18\x04 \x01(\x05R\vlandlockAbi\x12\x12\n" +
+	"\x04gaps\x18\x05 \x03(\tR\x04gaps\x12\x1a\n" +
+	"\bproblems\x18\x06 \x03(\tR\bproblems\"\x96\x01\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +
@@ -278,24 +388,26 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_admin_proto_rawDescData
 }
 
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: loombridge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: loombridge.v1.GetStatusResponse
-	(*StoreStatus)(nil),           // 2: loombridge.v1.StoreStatus
-	(*timestamppb.Timestamp)(nil), // 3: google.protobuf.Timestamp
+	(*SandboxStatus)(nil),         // 2: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 3: loombridge.v1.StoreStatus
+	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	3, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	2, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	3, // 2: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	0, // 3: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	1, // 4: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	3, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	2, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	4, // 3: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	0, // 4: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	1, // 5: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	5, // [5:6] is the sub-list for method output_type
+	4, // [4:5] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -309,7 +421,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

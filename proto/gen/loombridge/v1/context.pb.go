@@ -2963,7 +2963,11 @@ type Receipt struct {
 	// asked again for what had been folded away.
 	Calls int64 `protobuf:"varint,19,opt,name=calls,proto3" json:"calls,omitempty"`
 	// faults is a part of calls.
-	Faults        int64 `protobuf:"varint,20,opt,name=faults,proto3" json:"faults,omitempty"`
+	Faults int64 `protobuf:"varint,20,opt,name=faults,proto3" json:"faults,omitempty"`
+	// reused says that the prompt is that of an earlier call, because nothing that it is
+	// made of has changed since: settings, log, memory, tools, reported usage
+	// (`--assemble-cache`).
+	Reused        bool `protobuf:"varint,21,opt,name=reused,proto3" json:"reused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3136,6 +3140,13 @@ func (x *Receipt) GetFaults() int64 {
 		return x.Faults
 	}
 	return 0
+}
+
+func (x *Receipt) GetReused() bool {
+	if x != nil {
+		return x.Reused
+	}
+	return false
 }
 
 // FoldInfo is a fold: text that stands in place of steps.
@@ -8049,7 +8060,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xbb\x06\n" +
+	"cacheWrite\"\xd3\x06\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -8073,7 +8084,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"difference\x124\n" +
 	"\x16expected_cached_tokens\x18\x12 \x01(\x05R\x14expectedCachedTokens\x12\x14\n" +
 	"\x05calls\x18\x13 \x01(\x03R\x05calls\x12\x16\n" +
-	"\x06faults\x18\x14 \x01(\x03R\x06faults\"\xff\x01\n" +
+	"\x06faults\x18\x14 \x01(\x03R\x06faults\x12\x16\n" +
+	"\x06reused\x18\x15 \x01(\bR\x06reused\"\xff\x01\n" +
 	"\bFoldInfo\x12\x12\n" +
 	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x14\n" +
 	"\x05batch\x18\x02 \x01(\x03R\x05batch\x12%\n" +

@@ -502,7 +502,7 @@ class TokenPrices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults")
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused")
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
@@ -523,6 +523,7 @@ class Receipt(_message.Message):
     EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FAULTS_FIELD_NUMBER: _ClassVar[int]
+    REUSED_FIELD_NUMBER: _ClassVar[int]
     prompt_id: str
     policy: str
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
@@ -543,7 +544,8 @@ class Receipt(_message.Message):
     expected_cached_tokens: int
     calls: int
     faults: int
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ...) -> None: ...
+    reused: bool
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ...) -> None: ...
 
 class FoldInfo(_message.Message):
     __slots__ = ("refs", "batch", "first_position", "last_position", "tokens", "before_tokens", "turns", "calls", "dense")

@@ -1,0 +1,237 @@
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Limits of a command, besides those of its policy.
+const (
+	// MaxShellTimeout bounds the timeout that a call may ask for.
+	MaxShellTimeout = 10 * time.Minute
+	// MaxArguments bounds the arguments of one command.
+	MaxArguments = 4096
+	// maxStderrBytes bounds what is kept of stderr: its beginning and its end.
+	maxStderrBytes = 128 << 10
+	// maxCommandBytes bounds what an error repeats of a command.
+	maxCommandBytes = 256
+)
+
+// ShellOptions are those of the tools that run programs.
+type ShellOptions struct {
+	// Runner runs them. Default: there are no such tools.
+	Runner sandbox.Runner
+	// Refused is why there is no Runner, for callers.
+	Refused string
+	// Allow are the names of programs that may be run. Default Commands.
+	Allow []string
+	// Policy is what a call may do. Default: that of the sandbox.
+	Policy func(scope kv.Scope, tool string) sandbox.Policy
+}
+
+// Commands are the programs that may be run unless a setting says otherwise: the 58 of
+// loom.v1, jq and tee. Several run other programs: the sandbox confines, not the list.
+func Commands() []string {
+	return strings.Fields(`ls pwd find which whereis file stat realpath readlink basename dirname
+cat head tail less more wc grep awk sed sort uniq cut tr diff
+echo date whoami hostname uname env printenv df du free uptime ps top htop
+ping curl wget nslookup dig host ifconfig ip netstat ss
+git python python3 node npm cargo rustc make cmake jq tee`)
+}
+
+// shell holds what the tools that run programs share.
+type shell struct {
+	files  *files
+	runner sandbox.Runner
+	allow  []string
+	policy func(scope kv.Scope, tool string) sandbox.Policy
+	lent   lendings
+}
+
+func newShell(f *files, o ShellOptions) *shell {
+	s := &shell{files: f, runner: o.Runner, allow: o.Allow, policy: o.Policy}
+	if len(s.allow) == 0 {
+		s.allow = Commands()
+	}
+	if s.policy == nil {
+		s.policy = func(kv.Scope, string) sandbox.Policy { return sandbox.Policy{} }
+	}
+	return s
+}
+
+// The names of the tools.
+const (
+	toolShell    = "system:shell"
+	toolShellRun = "shell:run"
+)
+
+const (
+	shellSchema = `{"type":"object","properties":{
+"command":{"type":"string","minLength":1,"description":"Program to run, such as git; or a command line, when there are no args"},
+"args":{"type":"array","maxItems":4096,"description":"Its arguments, one string each"},
+"cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
+"stdin":{"type":"string","description":"Text for its standard input"},
+"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"}},
+"required":["command"]}`
+	shellRunSchema = `{"type":"object","properties":{
+"command":{"type":"string","minLength":1,"description":"Command line, such as: git log --oneline | head -5"},
+"cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
+"stdin":{"type":"string","description":"Text for its standard input"},
+"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"}},
+"required":["command"]}`
+)
+
+func (s *shell) tools() []tool {
+	cli := []string{"git", "python", "node", "grep", "jq", "make"}
+	return []tool{
+		{tools.Descriptor{
+			Name:        toolShell,
+			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network. Gives stdout, stderr and exit_code.",
+			Schema:      json.RawMessage(shellSchema),
+			Level:       tools.LevelFunction, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
+		}, s.system},
+		{tools.Descriptor{
+			Name:        toolShellRun,
+			Description: "Run a command line in the workspace, confined: it can change files there, and reaches no network. Pipes, redirections, && and loops work. Gives stdout, stderr and exit_code.",
+			Schema:      json.RawMessage(shellRunSchema),
+			Level:       tools.LevelShell, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
+		}, s.line},
+	}
+}
+
+// command is what is run for a call.
+type command struct {
+	argv  []string
+	names []string // words that may be the names of stored results
+}
+
+// system runs one program; without args also a whole line, as models write it.
+func (s *shell) system(ctx context.Context, c tools.Input) (tools.Output, error) {
+	name := c.String("command", "")
+	list, hasArgs := c.Args["args"].([]any)
+	if !slices.Contains(s.allow, name) {
+		if hasArgs && len(list) > 0 || !strings.ContainsAny(name, " \t") {
+			return tools.Output{}, notAllowed(name)
+		}
+		cmd, err := s.parse(name)
+		if err != nil {
+			return tools.Output{}, notAllowed(name)
+		}
+		return s.run(ctx, c, toolShell, cmd)
+	}
+	argv := []string{name}
+	for _, item := range list {
+		word, _ := item.(string) // what is no string is an empty one
+		argv = append(argv, word)
+	}
+	return s.run(ctx, c, toolShell, command{argv: argv, names: argv[1:]})
+}
+
+// line runs a line of the shell.
+func (s *shell) line(ctx context.Context, c tools.Input) (tools.Output, error) {
+	cmd, err := s.parse(c.String("command", ""))
+	if err != nil {
+		return tools.Output{}, err
+	}
+	return s.run(ctx, c, toolShellRun, cmd)
+}
+
+func notAllowed(name string) *tools.Error {
+	return tools.Errorf(tools.PermissionDenied, "Permission denied: Command '%s' is not allowed", text.Cut(name, maxCommandBytes, text.Ellipsis))
+}
+
+// run starts a command and gives its output as it comes.
+func (s *shell) run(ctx context.Context, c tools.Input, name string, cmd command) (tools.Output, error) {
+	for _, word := range cmd.argv {
+		if strings.IndexByte(word, 0) >= 0 {
+			return tools.Output{}, refuse("args", "must not hold NUL")
+		}
+	}
+	cwd, err := s.folder(ctx, c)
+	if err != nil {
+		return tools.Output{}, err
+	}
+	timeout, err := timeoutOf(c)
+	if err != nil {
+		return tools.Output{}, err
+	}
+	giveBack, err := s.lend(ctx, c, cwd, cmd.names)
+	if err != nil {
+		return tools.Output{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	job := sandbox.Job{Scope: c.Scope, Argv: cmd.argv, Cwd: cwd, Root: c.Root, Policy: s.policy(c.Scope, name)}
+	if s.files.storePath != "" {
+		job.Policy.Hide = append(slices.Clone(job.Policy.Hide), s.files.storePath)
+	}
+	p := newPrinted()
+	go func() {
+		defer cancel()
+		streams := sandbox.Streams{Stdout: p, Stderr: &p.stderr}
+		if stdin, ok := c.Args["stdin"].(string); ok {
+			streams.Stdin = strings.NewReader(stdin)
+		}
+		out, err := s.runner.Run(ctx, job, streams)
+		giveBack()
+		p.end(out, runFailure(cmd.argv[0], err))
+	}()
+	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true}, nil
+}
+
+// folder is where a command runs, relative to the workspace.
+func (s *shell) folder(ctx context.Context, c tools.Input) (string, error) {
+	name := c.String("cwd", "")
+	if name == "" {
+		return ".", nil
+	}
+	p, err := s.files.find(ctx, c.Root, name, want{})
+	if err != nil {
+		return "", err
+	}
+	defer p.close()
+	switch {
+	case p.info == nil:
+		return "", tools.Errorf(tools.NotFound, "File not found: %s", name)
+	case !p.info.IsDir():
+		return "", tools.Errorf(tools.Failed, "not a folder: %s", name)
+	}
+	return p.rel, nil
+}
+
+// timeoutOf is the time that a call asks for; its own deadline holds besides.
+func timeoutOf(c tools.Input) (time.Duration, error) {
+	number, ok := c.Args["timeout"].(json.Number)
+	if !ok {
+		return MaxShellTimeout, nil
+	}
+	seconds, err := number.Float64()
+	if err != nil || seconds > MaxShellTimeout.Seconds() {
+		return 0, refuse("timeout", fmt.Sprintf("must be at most %d seconds", int(MaxShellTimeout.Seconds())))
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// runFailure says for the model why a command did not run.
+func runFailure(name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sandbox.ErrNoProgram):
+		return wrapped(tools.Failed, "there is no program "+text.Cut(name, maxCommandBytes, text.Ellipsis)+" in the sandbox", err)
+	case errors.Is(err, sandbox.ErrUnavailable), errors.Is(err, sandbox.ErrPolicy):
+		return wrapped(tools.PermissionDenied, "Permission denied: "+err.Error(), err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return wrapped(tools.Failed, err.Error(), err)
+}

@@ -1,0 +1,115 @@
+package native
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+)
+
+// printed is the output of a command while it runs: a body of what it writes to stdout,
+// at whose end the rest of the result stands in values.
+type printed struct {
+	values map[string]any
+	stderr ends
+
+	from *io.PipeReader
+	to   *io.PipeWriter
+
+	ended   chan struct{} // closed by end
+	outcome sandbox.Outcome
+	err     error // why it did not run to its end
+
+	once sync.Once
+}
+
+func newPrinted() *printed {
+	p := &printed{values: map[string]any{}, ended: make(chan struct{})}
+	p.from, p.to = io.Pipe()
+	return p
+}
+
+// Write takes stdout. It waits for the reader, so that nothing piles up.
+func (p *printed) Write(b []byte) (int, error) { return p.to.Write(b) }
+
+// end says that the command has ended.
+func (p *printed) end(out sandbox.Outcome, err error) {
+	p.outcome, p.err = out, err
+	close(p.ended)
+	_ = p.to.CloseWithError(err) // nil is the end of the output; it returns nil
+}
+
+// Read gives stdout. With its end, values are complete.
+func (p *printed) Read(b []byte) (int, error) {
+	n, err := p.from.Read(b)
+	if errors.Is(err, io.EOF) {
+		p.complete()
+	}
+	return n, err
+}
+
+// Close waits for the end of the command. Output that nobody has read is lost.
+func (p *printed) Close() error {
+	_, _ = io.Copy(io.Discard, p.from) // how it ended is told to readers
+	p.complete()
+	return nil
+}
+
+// complete fills in what is known at the end.
+func (p *printed) complete() {
+	p.once.Do(func() {
+		<-p.ended
+		if p.err != nil {
+			return
+		}
+		stderr, cut := p.stderr.text()
+		p.values["stderr"] = strings.ToValidUTF8(stderr, "\uFFFD")
+		if cut {
+			p.values["stderr_truncated"] = true
+		}
+		p.values["exit_code"] = nil
+		if p.outcome.Signal == 0 {
+			p.values["exit_code"] = int64(p.outcome.Exit)
+		}
+		if p.outcome.Limit != "" {
+			p.values["limit"] = p.outcome.Limit
+			p.values["exit_code"] = nil
+		}
+	})
+}
+
+// ends keeps the beginning and the end of a text.
+type ends struct {
+	mu   sync.Mutex
+	head []byte // guarded by mu
+	tail []byte // guarded by mu
+	size int64  // guarded by mu
+}
+
+// Write takes more of the text.
+func (e *ends) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(b)
+	e.size += int64(n)
+	fit := min(n, maxStderrBytes/2-len(e.head))
+	e.head = append(e.head, b[:fit]...)
+	e.tail = append(e.tail, b[fit:]...)
+	if over := len(e.tail) - maxStderrBytes/2; over > maxStderrBytes {
+		e.tail = append(e.tail[:0], e.tail[over:]...)
+	}
+	return n, nil
+}
+
+// text returns the whole, or its two ends.
+func (e *ends) text() (text string, cut bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	tail := e.tail[max(0, len(e.tail)-maxStderrBytes/2):]
+	if int64(len(e.head)+len(tail)) == e.size {
+		return string(e.head) + string(tail), false
+	}
+	return string(e.head) + "\n[...]\n" + string(tail), true
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// openSandbox finds out how programs are confined here, and gives the tools that run
+// them what they need. Without a tier they run none.
+func openSandbox(ctx context.Context, config Config, logger *slog.Logger, opened *closers) (sandbox.Confinement, native.ShellOptions, error) {
+	runner := newRunner(config, logger)
+	opened.add(runner.Close)
+	for _, place := range config.Sandbox.Read {
+		if !filepath.IsAbs(place) {
+			return sandbox.Confinement{}, native.ShellOptions{}, &ConfigError{"sandbox-read", place, "is not absolute"}
+		}
+	}
+	c := runner.Describe(ctx)
+	shell := native.ShellOptions{
+		Runner: runner, Allow: config.Sandbox.Allow,
+		Policy: func(kv.Scope, string) sandbox.Policy { return sandbox.Policy{Read: config.Sandbox.Read} },
+	}
+	switch {
+	case c.Tier != "":
+	case config.Sandbox.Setting == string(sandbox.Require):
+		return c, shell, &ConfigError{keySandbox, config.Sandbox.Setting, "nothing here confines a process: " + strings.Join(c.Problems, "; ")}
+	default:
+		shell.Runner, shell.Refused = nil, "no program runs, because nothing here confines it: "+strings.Join(c.Problems, "; ")
+	}
+	if c.Confined() {
+		for _, problem := range c.Problems {
+			logger.Info("a better tier of the sandbox is not to be had", "problem", problem)
+		}
+	} else {
+		logger.Warn("programs are not confined", "sandbox", sandboxLine(c))
+	}
+	return c, shell, nil
+}
+
+func newRunner(config Config, logger *slog.Logger) *sandbox.Local {
+	return sandbox.NewLocal(&sandbox.Options{
+		Setting: sandbox.Setting(config.Sandbox.Setting), Tier: config.Sandbox.Tier, Logger: logger,
+	})
+}
+
+// sandboxLine tells of a confinement in a line.
+func sandboxLine(c sandbox.Confinement) string {
+	switch {
+	case c.Confined():
+		return "tier " + c.Tier + ": " + strings.Join(c.Layers, ", ")
+	case c.Tier != "":
+		return "off: programs can do everything that the server's user can"
+	}
+	return "none works here, so no program runs (loom-bridge-server doctor says why)"
+}
+
+// doctorCommand tells what of the server works on this machine.
+func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Tell which tier of the sandbox works here, its layers and its gaps",
+		Args:  cobra.NoArgs,
+	}
+	all := configFlags()
+	cmd.Flags().AddFlag(all.Lookup(keyConfig))
+	cmd.Flags().AddFlag(all.Lookup("sandbox-tier"))
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		config, err := loadConfig(cmd.Flags(), getenv)
+		if err != nil {
+			return err
+		}
+		return doctor(cmd.Context(), config, stdout)
+	}
+	return cmd
+}
+
+// doctor tries both tiers, and fails when the server would run no program.
+func doctor(ctx context.Context, config Config, stdout io.Writer) error {
+	confined := false
+	for _, tier := range []string{sandbox.TierNamespaces, sandbox.TierLandlock} {
+		if config.Sandbox.Tier != sandbox.TierAuto && config.Sandbox.Tier != tier {
+			continue
+		}
+		runner := sandbox.NewLocal(&sandbox.Options{Tier: tier})
+		c := runner.Describe(ctx)
+		if err := runner.Close(); err != nil {
+			return err
+		}
+		if !c.Confined() {
+			fmt.Fprintf(stdout, "tier %s: does not work here\n", tier)
+			for _, problem := range c.Problems {
+				fmt.Fprintf(stdout, "  %s\n", problem)
+			}
+			continue
+		}
+		used := ""
+		if !confined {
+			used = " (used)"
+		}
+		confined = true
+		fmt.Fprintf(stdout, "tier %s: works%s\n  layers: %s\n", tier, used, strings.Join(c.Layers, ", "))
+		if c.LandlockABI > 0 {
+			fmt.Fprintf(stdout, "  Landlock: version %d\n", c.LandlockABI)
+		}
+		for _, gap := range c.Gaps {
+			fmt.Fprintf(stdout, "  not kept from: %s\n", gap)
+		}
+	}
+	if !confined {
+		return fmt.Errorf("no tier of the sandbox works here: the server runs no programs for tools, unless --%s off", keySandbox)
+	}
+	return nil
+}

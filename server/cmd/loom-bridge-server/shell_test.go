@@ -1,0 +1,356 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/native"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// shellWorld is a server that runs programs in one tier.
+type shellWorld struct {
+	tb testing.TB
+	*process
+	tier string
+}
+
+// eachTier starts a server for each tier and runs a test on those that work here. The
+// store lies outside of the workspace, where tier L can be used.
+func eachTier(t *testing.T, test func(t *testing.T, w *shellWorld), args ...string) {
+	t.Helper()
+	worked := false
+	for _, tier := range []string{"namespaces", "landlock"} {
+		t.Run(tier, func(t *testing.T) {
+			p := MustRunIn(t, noEnvironment, append([]string{
+				"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "store"), "--workspace", t.TempDir(), "--sandbox-tier", tier,
+			}, args...)...)
+			w := &shellWorld{t, p, tier}
+			if s := w.status().GetSandbox(); s.GetTier() != tier {
+				t.Skipf("this machine does not have the tier: %v", s.GetProblems())
+			}
+			worked = true
+			test(t, w)
+		})
+	}
+	if !worked && !t.Failed() && strings.Count(fmt.Sprint(os.Args), "-test.run") == 0 {
+		t.Error("no tier of the sandbox works on this machine")
+	}
+}
+
+func (w *shellWorld) status() *loombridgev1.GetStatusResponse {
+	w.tb.Helper()
+	got, err := loombridgev1.NewAdminServiceClient(w.conn).GetStatus(w.tb.Context(), &loombridgev1.GetStatusRequest{})
+	must(w.tb, err)
+	return got
+}
+
+// printed is the result of a command.
+type printed struct {
+	Stdout   string `json:"stdout"`
+	Stderr   string `json:"stderr"`
+	ExitCode *int   `json:"exit_code"`
+	Limit    string `json:"limit"`
+}
+
+// call calls a tool of the native API.
+func (w *shellWorld) call(ctx context.Context, name string, args map[string]any) *loombridgev1.ToolResponse {
+	w.tb.Helper()
+	text, err := json.Marshal(args)
+	must(w.tb, err)
+	got, err := w.bridge().Tool(ctx, &loombridgev1.ToolRequest{
+		AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
+		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	})
+	must(w.tb, err)
+	return got
+}
+
+// run calls a tool of loom.v1, whose results are not summarized.
+func (w *shellWorld) run(name string, args any) (printed, *loomv1pb.ToolError) {
+	w.tb.Helper()
+	text, err := json.Marshal(args)
+	must(w.tb, err)
+	got, err := loomv1pb.NewBridgeClient(w.conn).ForwardToolCall(w.tb.Context(), &loomv1pb.ToolCall{Id: "1", Name: name, Arguments: string(text)})
+	must(w.tb, err)
+	var out printed
+	if got.GetError() == nil {
+		must(w.tb, json.Unmarshal([]byte(got.GetOutput()), &out))
+	}
+	return out, got.GetError()
+}
+
+type object = map[string]any
+
+func (w *shellWorld) put(name, content string) {
+	w.tb.Helper()
+	path := filepath.Join(w.Workspace, name)
+	must(w.tb, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(w.tb, os.WriteFile(path, []byte(content), 0o644))
+}
+
+// What loom.v1 says of system:shell, and what our own tools add.
+//
+// E05, K14
+func TestConformance31Shell(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		w.put("a.txt", "one\ntwo\n")
+		w.put("sub/b.txt", "b\n")
+		must(t, os.WriteFile(filepath.Join(w.Workspace, "bytes"), []byte("a\xffb\n"), 0o644))
+		for name, tt := range map[string]struct {
+			tool   string
+			args   any
+			stdout string
+			exit   int
+			failed string // the whole error
+		}{
+			"a program":              {tool: "system:shell", args: object{"command": "echo", "args": []string{"hello world", "$HOME *"}}, stdout: "hello world $HOME *\n"},
+			"exit codes are results": {tool: "system:shell", args: object{"command": "grep", "args": []string{"-q", "three", "a.txt"}}, exit: 1},
+			"no string is empty":     {tool: "system:shell", args: object{"command": "echo", "args": []any{7, "x", true}}, stdout: " x \n"},
+			"bytes are text":         {tool: "system:shell", args: object{"command": "cat", "args": []string{"bytes"}}, stdout: "a\uFFFDb\n"},
+			"a line in one":          {tool: "system:shell", args: object{"command": "head -1 a.txt"}, stdout: "one\n"},
+			"cwd":                    {tool: "system:shell", args: object{"command": "cat", "args": []string{"b.txt"}, "cwd": "sub"}, stdout: "b\n"},
+			"stdin":                  {tool: "system:shell", args: object{"command": "tr", "args": []string{"a-z", "A-Z"}, "stdin": "up"}, stdout: "UP"},
+			"by its other name":      {tool: "system_shell", args: object{"command": "pwd"}, stdout: w.Workspace + "\n"},
+			"jq":                     {tool: "system:shell", args: object{"command": "jq", "args": []string{"-r", ".a"}, "stdin": `{"a":"b"}`}, stdout: "b\n"},
+			"tee":                    {tool: "system:shell", args: object{"command": "tee", "args": []string{"t.txt"}, "stdin": "kept"}, stdout: "kept"},
+
+			"pipes":         {tool: "shell:run", args: object{"command": "cat a.txt | grep t | wc -l"}, stdout: "1\n"},
+			"and, or":       {tool: "shell:run", args: object{"command": "cat gone 2>/dev/null || echo none && echo more"}, stdout: "none\nmore\n"},
+			"quotes":        {tool: "shell:run", args: object{"command": `echo "a  b" 'c $d' | cat`}, stdout: "a  b c $d\n"},
+			"loops":         {tool: "shell:run", args: object{"command": "for f in a.txt sub/*.txt; do wc -l $f; done"}, stdout: "2 a.txt\n1 sub/b.txt\n"},
+			"redirections":  {tool: "shell:run", args: object{"command": "echo x > sub/new && cat sub/new"}, stdout: "x\n"},
+			"substitutions": {tool: "shell:run", args: object{"command": "echo $(cat sub/b.txt)"}, stdout: "b\n"},
+			"cwd of a line": {tool: "shell:run", args: object{"command": "ls", "cwd": "sub"}, stdout: "b.txt\n"},
+
+			"not allowed":          {tool: "system:shell", args: object{"command": "rm", "args": []string{"a.txt"}}, failed: "Permission denied: Command 'rm' is not allowed"},
+			"not a name":           {tool: "system:shell", args: object{"command": "/bin/cat", "args": []string{"a.txt"}}, failed: "Permission denied: Command '/bin/cat' is not allowed"},
+			"not allowed in one":   {tool: "system:shell", args: object{"command": "rm a.txt"}, failed: "Permission denied: Command 'rm a.txt' is not allowed"},
+			"not allowed in a":     {tool: "shell:run", args: object{"command": "cat a.txt | sh"}, failed: "Permission denied: Command 'sh' is not allowed"},
+			"not allowed behind":   {tool: "shell:run", args: object{"command": "ls; rm a.txt"}, failed: "Permission denied: Command 'rm' is not allowed"},
+			"not allowed within":   {tool: "shell:run", args: object{"command": "echo $(rm a.txt) `rm a.txt`"}, failed: "Permission denied: Command 'rm' is not allowed"},
+			"not written out":      {tool: "shell:run", args: object{"command": "x=rm; $x a.txt"}, failed: "Permission denied: Command '$x' is not allowed"},
+			"functions":            {tool: "shell:run", args: object{"command": "ls() { echo; }; ls"}, failed: "Permission denied: Command 'ls()' is not allowed"},
+			"no line":              {tool: "shell:run", args: object{"command": "echo 'x"}, failed: "Invalid arguments: command: is no command line: reached EOF without closing quote `'`"},
+			"nothing":              {tool: "shell:run", args: object{"command": "# no"}, failed: "Invalid arguments: command: holds no command"},
+			"outside":              {tool: "system:shell", args: object{"command": "ls", "cwd": "../.."}, failed: "Permission denied: Path traversal detected"},
+			"no folder":            {tool: "system:shell", args: object{"command": "ls", "cwd": "gone"}, failed: "Tool not found: File not found: gone"},
+			"a file for a folder":  {tool: "system:shell", args: object{"command": "ls", "cwd": "a.txt"}, failed: "Execution failed: not a folder: a.txt"},
+			"not there":            {tool: "system:shell", args: object{"command": "htop"}, failed: "Execution failed: there is no program htop in the sandbox"},
+			"missing":              {tool: "system:shell", args: object{}, failed: "Invalid arguments: command: is required"},
+			"too long a wait":      {tool: "shell:run", args: object{"command": "ls", "timeout": 6000}, failed: "Invalid arguments: timeout: must be at most 600 seconds"},
+			"NUL in the arguments": {tool: "system:shell", args: object{"command": "echo", "args": []string{"a\x00b"}}, failed: "Invalid arguments: args: must not hold NUL"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				if c, ok := tt.args.(object)["command"].(string); ok && c == "htop" {
+					if _, err := exec.LookPath(c); err == nil {
+						t.Skip("this machine has the program that should be missing")
+					}
+				}
+				out, failure := w.run(tt.tool, tt.args)
+				if failure.GetMessage() != tt.failed {
+					t.Fatalf("failed with %q, want %q", failure.GetMessage(), tt.failed)
+				}
+				if tt.failed == "" && (out.Stdout != tt.stdout || out.ExitCode == nil || *out.ExitCode != tt.exit) {
+					t.Errorf("got %+v, want %q and exit %d", out, tt.stdout, tt.exit)
+				}
+			})
+		}
+		if got, err := os.ReadFile(filepath.Join(w.Workspace, "a.txt")); err != nil || string(got) != "one\ntwo\n" {
+			t.Errorf("a command that is not allowed ran: %q, %v", got, err)
+		}
+		if out, failure := w.run("system:shell", object{"command": "python3", "args": []string{"-c", "import os; os.kill(os.getpid(), 9)"}}); failure != nil || out.ExitCode != nil {
+			t.Errorf("a signal gave %+v, %v", out, failure)
+		}
+	})
+}
+
+// The list of programs is loom.v1's, jq and tee.
+//
+// E05
+func TestSixtyCommands(t *testing.T) {
+	names := native.Commands()
+	slices.Sort(names)
+	if len(slices.Compact(names)) != 60 {
+		t.Errorf("%d names: %v", len(names), names)
+	}
+}
+
+// A command that runs out of time is killed with all that it started, and one whose
+// caller goes away, too.
+func TestConformance74ShellTimeout(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		mark := fmt.Sprint(32_000_000 + os.Getpid())
+		script := object{"command": "python3", "args": []string{"-c", `
+import subprocess, signal, time, os
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for i in range(3): subprocess.Popen(["sleep", "` + mark + `"], start_new_session=True)
+open("ready", "w").close()
+time.sleep(1000)`}}
+		script["timeout"] = 1.5
+		if _, failure := w.run("system:shell", script); failure.GetCode() != "TIMEOUT" || failure.GetMessage() != "Timeout" {
+			t.Errorf("timeout gave %v", failure)
+		}
+		noneLeft(t, mark)
+		must(t, os.Remove(filepath.Join(w.Workspace, "ready")))
+		delete(script, "timeout")
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer cancel()
+			for range 1000 {
+				if _, err := os.Stat(filepath.Join(w.Workspace, "ready")); err == nil {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		text, err := json.Marshal(script)
+		must(t, err)
+		if _, err := w.bridge().Tool(ctx, &loombridgev1.ToolRequest{
+			AgentId: "a", Name: "system:shell", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
+		}); !errors.Is(ctx.Err(), context.Canceled) || err == nil {
+			t.Errorf("the caller got %v", err)
+		}
+		noneLeft(t, mark)
+	})
+}
+
+// noneLeft fails when a process with a mark stays for longer than killing takes.
+func noneLeft(t *testing.T, mark string) {
+	t.Helper()
+	var left []byte
+	for range 200 {
+		left, _ = exec.Command("pgrep", "-f", "sleep "+mark).Output() // fails when there is none
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("processes stay: %s", left)
+}
+
+// The native API: the call is a step, its output is offloaded whole, and `cat` of the
+// path gives it back, as fs:read_file does. The file is there for the command alone.
+//
+// D05, J01
+func TestCatOfABlob(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		made := w.call(t.Context(), "shell:run", object{"command": "python3 -c 'print(\"line of output\\n\" * 20000)'"})
+		place := made.GetOutputBlob().GetPath()
+		if !made.GetSuccess() || place == "" {
+			t.Fatalf("nothing was offloaded: %v", made)
+		}
+		for _, name := range []string{place, strings.TrimPrefix(place, "workspace/")} {
+			out := w.call(t.Context(), "system:shell", object{"command": "wc", "args": []string{"-l", name}})
+			if want := "20001 " + name + "\n"; !strings.Contains(out.GetOutputJson(), strings.TrimSpace(want)) {
+				t.Errorf("wc of %s gave %v", name, out)
+			}
+			out = w.call(t.Context(), "shell:run", object{"command": "tee " + name + " < /dev/null; tail -2 " + name + " | head -1"})
+			if !strings.Contains(out.GetOutputJson(), "line of output") && os.Geteuid() != 0 {
+				t.Errorf("it is not read-only: %v", out)
+			}
+		}
+		entries, err := os.ReadDir(w.Workspace)
+		must(t, err)
+		if len(entries) != 0 {
+			t.Errorf("the workspace has %v", entries)
+		}
+		// A file of the workspace is never replaced.
+		w.put(place, "mine")
+		if out, failure := w.run("system:shell", object{"command": "cat", "args": []string{place}}); failure != nil || out.Stdout != "mine" {
+			t.Errorf("got %+v, %v", out, failure)
+		}
+	})
+}
+
+// Large output is streamed into a blob: it comes back byte for byte, and never lies in
+// memory as a whole.
+func TestLargeOutput(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		const script = `
+import sys
+for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`
+		sum := sha256.New()
+		for i := range 100 {
+			_, _ = sum.Write(bytes.Repeat(fmt.Appendf(nil, "%07d\n", i), 1<<17)) // never fails
+		}
+		made := w.call(t.Context(), "system:shell", object{"command": "python3", "args": []string{"-c", script}})
+		blob := made.GetOutputBlob()
+		if blob.GetSize() != 100<<20 || blob.GetRef() != hex.EncodeToString(sum.Sum(nil)) {
+			t.Errorf("got %v, want 100 MiB with the hash %x", blob, sum.Sum(nil))
+		}
+		stream, err := loombridgev1.NewContextServiceClient(w.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: blob.GetPath()})
+		must(t, err)
+		got := sha256.New()
+		for {
+			part, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			must(t, err)
+			_, _ = got.Write(part.GetData()) // never fails
+		}
+		if !bytes.Equal(got.Sum(nil), sum.Sum(nil)) {
+			t.Error("other bytes come back")
+		}
+	})
+}
+
+// The status, the log and doctor say how programs are confined.
+func TestSandboxIsTold(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		s := w.status().GetSandbox()
+		if s.GetSetting() != "auto" || len(s.GetLayers()) < 6 || len(s.GetGaps()) == 0 || !slices.Contains(s.GetLayers(), "seccomp") {
+			t.Errorf("status: %v", s)
+		}
+		if log := w.Log.String(); !strings.Contains(log, "tier "+w.tier+": ") {
+			t.Errorf("log: %s", log)
+		}
+		var out bytes.Buffer
+		must(t, run(t.Context(), []string{"doctor", "--sandbox-tier", w.tier}, noEnvironment, &out, io.Discard))
+		if !strings.Contains(out.String(), "tier "+w.tier+": works (used)\n  layers: ") {
+			t.Errorf("doctor: %s", out.String())
+		}
+	})
+}
+
+// A store in the workspace, as by default, is hidden in tier N; in tier L no program
+// runs beside it.
+func TestStoreIsHiddenFromPrograms(t *testing.T) {
+	for _, tier := range []string{"namespaces", "landlock"} {
+		t.Run(tier, func(t *testing.T) {
+			dir := t.TempDir()
+			w := &shellWorld{t, MustRun(t, dir, "--sandbox-tier", tier), tier}
+			if s := w.status().GetSandbox(); s.GetTier() != tier {
+				t.Skipf("this machine does not have the tier: %v", s.GetProblems())
+			}
+			out, failure := w.run("shell:run", object{"command": "ls -A store; cat store/CURRENT; echo x > store/new; env mv store gone; ls -A store"})
+			if tier == "landlock" {
+				if !strings.Contains(failure.GetMessage(), "Permission denied: ") || !strings.Contains(failure.GetMessage(), "--data-dir") {
+					t.Errorf("got %+v, %v", out, failure)
+				}
+				return
+			}
+			if failure != nil || out.Stdout != "" {
+				t.Errorf("got %+v, %v", out, failure)
+			}
+			if left, err := os.ReadFile(filepath.Join(dir, "store", "CURRENT")); err != nil || len(left) == 0 {
+				t.Errorf("the store was reached: %v", err)
+			}
+		})
+	}
+}
