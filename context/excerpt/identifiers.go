@@ -125,7 +125,8 @@ const maxSymbolBytes = 64
 // with a word glued to it, as grep prints it; a rule of underscores; an address
 // in memory; what is very long.
 func noise(id string) bool {
-	if placed(id) || strings.IndexByte(id, '/') < 0 && len(id) > maxSymbolBytes || isAddress(id) {
+	if colon := strings.IndexByte(id, ':'); colon >= 0 && placed(id[colon:]) ||
+		len(id) > maxSymbolBytes && strings.IndexByte(id, '/') < 0 || strings.HasPrefix(id, "0x") && isAddress(id) {
 		return true
 	}
 	digits, letters := 0, 0
@@ -147,30 +148,49 @@ func noise(id string) bool {
 	return letters > 0 && glued > 0 && id[glued] == '-'
 }
 
-// placed tells whether a single colon stands in an identifier: it parts a path and
-// a line, or a key and a value. Two are a part of names, such as "tests/a.py::test_b".
-func placed(id string) bool {
-	for i := strings.IndexByte(id, ':'); i >= 0; {
-		if i+1 == len(id) || id[i+1] != ':' {
+// placed tells whether a single colon stands in what follows the first one of an
+// identifier: it parts a path and a line, or a key and a value. Two are a part of
+// names, such as "tests/a.py::test_b".
+func placed(rest string) bool {
+	for {
+		if len(rest) < 2 || rest[1] != ':' {
 			return true
 		}
-		next := strings.IndexByte(id[i+2:], ':')
+		next := strings.IndexByte(rest[2:], ':')
 		if next < 0 {
 			return false
 		}
-		i += 2 + next
+		rest = rest[2+next:]
 	}
-	return false
 }
 
-// addressDigits are those of an address in memory at least, as programs print it.
-const addressDigits = 9
+const (
+	// addressDigits are those of an address in memory at least, as programs print it.
+	addressDigits = 9
+	// addressKinds is how many different ones it has at least; a constant has fewer.
+	addressKinds = 5
+)
 
 // isAddress tells whether an identifier is an address in memory: it is another one
 // in the next run.
 func isAddress(id string) bool {
 	digits, hex := strings.CutPrefix(id, "0x")
-	return hex && len(digits) >= addressDigits && strings.Trim(digits, "0123456789abcdefABCDEF") == ""
+	if !hex || len(digits) < addressDigits {
+		return false
+	}
+	var kinds [256]bool
+	different := 0
+	for i := range len(digits) {
+		c := digits[i]
+		if !is(c, isDigit) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+		if !kinds[c] {
+			kinds[c] = true
+			different++
+		}
+	}
+	return different >= addressKinds
 }
 
 // Ranking adds up the identifiers of many texts. Only one goroutine may use it at a

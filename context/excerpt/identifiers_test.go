@@ -24,7 +24,7 @@ func TestIdentifiersByClass(t *testing.T) {
 		{"links", "see https://example.org/a/b?c=1&d=e, or ftp://h/x. done", excerpt.Link, []string{"https://example.org/a/b?c=1&d=e", "ftp://h/x"}},
 		{"symbols", "def run(self):\nclass Parser: parse_date DateField v1.2.3 the and", excerpt.Symbol, []string{"run", "Parser", "parse_date", "DateField", "v1.2.3"}},
 		{"names with two colons", "tests/a.py::TestA::test_b std::vector a:12:std::map", excerpt.Symbol, []string{"tests/a.py::TestA::test_b", "std::vector"}},
-		{"addresses and what is built", "0x7f23b2e4edd8 0x00100010 " + strings.Repeat("a1-", 21) + "b " + strings.Repeat("a1-", 21) + "bc", excerpt.Symbol, []string{"0x00100010", strings.Repeat("a1-", 21) + "b"}},
+		{"addresses and what is built", "0x7f23b2e4edd8 0x00100010 0x8000000000000000 " + strings.Repeat("a1-", 21) + "b " + strings.Repeat("a1-", 21) + "bc", excerpt.Symbol, []string{"0x00100010", "0x8000000000000000", strings.Repeat("a1-", 21) + "b"}},
 		{"no symbols", "12:def ____ 34-return :: ... --- 7: a.b", excerpt.Symbol, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

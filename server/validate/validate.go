@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -78,6 +79,23 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	c.name("call_id", r.GetCallId(), MaxIDBytes)
 	c.request(r.GetRequestId())
 	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// ListAuditRequest checks what ToolService.ListAudit is asked.
+func ListAuditRequest(r *loombridgev1.ListAuditRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.name("caller_id", r.GetCallerId(), kv.MaxOwnerBytes)
+	c.session(r.GetSessionId())
+	c.text("tool", r.GetTool(), tools.MaxNameBytes)
+	c.enum("outcome", r.GetOutcome())
+	c.time("start_time", r.GetStartTime())
+	c.time("end_time", r.GetEndTime())
+	c.between("page_size", int64(r.GetPageSize()), 0, audit.MaxPage)
+	if _, ok := page.ParseAuditToken(r.GetPageToken()); !ok {
+		c.add("page_token", "did not come from ListAudit")
+	}
 	return c.err()
 }
 
