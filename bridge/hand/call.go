@@ -22,13 +22,27 @@ func (h *Hand) Call(ctx context.Context, req Request) (Answer, error) {
 	if err := h.begin(); err != nil {
 		return Answer{}, err
 	}
-	c, err := h.check(req)
+	came := h.now()
+	c, err := h.check(req, came)
 	if err != nil {
-		h.running.Done()
+		defer h.running.Done()
+		h.auditRefused(ctx, req, came, err)
 		return Answer{}, err
 	}
 	defer h.end(c)
-	if req.RequestID == "" {
+	answer, err := h.answerOnce(ctx, c)
+	switch {
+	case err != nil:
+		h.auditRefused(ctx, c.Request, came, err)
+	case answer.Replayed || !answer.Recorded:
+		h.auditAnswer(ctx, c, answer)
+	}
+	return answer, err
+}
+
+// answerOnce performs the call, once if it has a request id.
+func (h *Hand) answerOnce(ctx context.Context, c *call) (Answer, error) {
+	if c.RequestID == "" {
 		return h.perform(ctx, c)
 	}
 	return h.performOnce(ctx, c)

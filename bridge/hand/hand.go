@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -58,7 +59,7 @@ type Workspaces interface {
 	Root(scope kv.Scope) (*os.Root, error)
 }
 
-// Deps are what a hand works with. All but Compressor, Pressure and Style are required;
+// Deps are what a hand works with. All but Audit, Compressor, Pressure and Style are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Tools      *tools.Catalogue
@@ -68,6 +69,8 @@ type Deps struct {
 	Engine     kv.Reader // the one that Writer writes to
 	Writer     *kv.Writer
 	Workspaces Workspaces
+	// Audit gets a record of every call. Default: nobody does.
+	Audit *audit.Log
 	// Compressor shortens results. Default: one that takes four bytes for a token.
 	Compressor *compress.Compressor
 	// Pressure is how full the window of a session is, 0 to 1, for a Compressor whose

@@ -30,12 +30,25 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 		return RawAnswer{}, err
 	}
 	req.RequestID = ""
-	c, err := h.check(req)
+	came := h.now()
+	c, err := h.check(req, came)
 	if err != nil {
-		h.running.Done()
+		defer h.running.Done()
+		h.auditRefused(ctx, req, came, err)
 		return RawAnswer{}, err
 	}
 	defer h.end(c)
+	answer, err := h.performRaw(ctx, c)
+	if err != nil {
+		h.auditRefused(ctx, c.Request, came, err)
+		return RawAnswer{}, err
+	}
+	h.auditRaw(ctx, c, answer)
+	return answer, nil
+}
+
+// performRaw runs the tool, if it may run.
+func (h *Hand) performRaw(ctx context.Context, c *call) (RawAnswer, error) {
 	if failure := c.decision.failure(c.name()); failure != nil {
 		return RawAnswer{Failure: failure}, nil
 	}
@@ -54,6 +67,7 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 	if out.refused != nil {
 		return RawAnswer{}, out.refused
 	}
+	c.tier = out.result.Tier
 	return rawAnswer(c, out), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/media"
@@ -125,6 +126,10 @@ type recording struct {
 	// of its arguments; nil without one.
 	offload, given, kept, args *blob.Stored
 	answer                     Answer
+	// audit is the record of the call, auditing its place in the commit; nil without an
+	// audit.
+	audit    *audit.Record
+	auditing audit.Entry
 }
 
 // upload stores what the commit will refer to and is not stored yet.
@@ -188,7 +193,11 @@ func (r *recording) commit(ctx context.Context) error {
 	if c.intent != "" {
 		req.Blind = []kv.Ref{h.Log.IntentRef(c.Scope)}
 	}
+	if err := r.beginAudit(ctx, &req); err != nil {
+		return err
+	}
 	err := h.Writer.Do(ctx, req)
+	r.endAudit(err)
 	if replayed, ok := errors.AsType[*answeredError](err); ok {
 		r.answer, err = h.kept(ctx, c.Scope, replayed.kept)
 	}
@@ -245,6 +254,7 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	if c.intent != "" {
 		h.Log.StageIntentDone(tx, c.Scope, c.intent)
 	}
+	r.stageAudit(tx, s.Number)
 	answer.Step, answer.Position = &s, position
 	answer.Observation, answer.Recorded = s.ToObservation(r.style), true
 	r.answer = answer

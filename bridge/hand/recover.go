@@ -20,6 +20,11 @@ const lostMessage = "Outcome unknown: the server stopped while the tool ran; it 
 // logged and stays where it is; an error leaves those that are not done yet for
 // the next time.
 func (h *Hand) Recover(ctx context.Context) (int, error) {
+	if h.Audit != nil {
+		if err := h.Audit.Recover(ctx); err != nil {
+			return 0, fmt.Errorf("hand: recover: %w", err)
+		}
+	}
 	var left []session.Intent
 	for intent, err := range h.Log.Intents(ctx) {
 		if errors.Is(err, session.ErrDamaged) {
@@ -59,6 +64,10 @@ func (h *Hand) leftBehind(ctx context.Context, c *call) (bool, error) {
 func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	ref := h.Log.Ref(in.Scope)
 	req := kv.Request{Refs: []kv.Ref{ref}, Blind: h.Log.LeftIntentRefs(in.Scope)}
+	auditing, err := h.beginAudit(ctx, in.Scope.Tenant, &req)
+	if err != nil {
+		return fmt.Errorf("settle %s of %s: %w", in.Tool, in.Scope, err)
+	}
 	position := uint64(0)
 	req.Stage = func(ctx context.Context, tx *kv.Tx) error {
 		h.Log.StageIntentSettled(tx, in.Scope, in.ID)
@@ -72,12 +81,19 @@ func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 			return err
 		}
 		position = at
+		if h.Audit != nil {
+			auditing.Stage(tx, h.lostAudit(in, s.Number))
+		}
 		if !reused {
 			kv.StageOnce(tx, ref, in.RequestID, in.Digest, encodeKept(s.Number, Answer{}), s.Time)
 		}
 		return nil
 	}
-	if err := h.Writer.Do(ctx, req); err != nil {
+	err = h.Writer.Do(ctx, req)
+	if h.Audit != nil {
+		auditing.End(err)
+	}
+	if err != nil {
 		return fmt.Errorf("settle %s of %s: %w", in.Tool, in.Scope, err)
 	}
 	h.Log.Committed(in.Scope, position)

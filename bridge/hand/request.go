@@ -90,6 +90,7 @@ type call struct {
 	decision Decision
 	slot     *share.Place
 	args     map[string]any
+	came     time.Time // when the call came in
 	digest   [32]byte
 	timeout  time.Duration
 	// intent is the id of the intent in the log, empty without one.
@@ -98,6 +99,8 @@ type call struct {
 	reported bool
 	// task is added with the step; nil without one.
 	task *session.Task
+	// tier is how the tool's process was confined, for a call that is not recorded.
+	tier string
 	// whole asks for all of the body, and for nothing to be stored.
 	whole bool
 	// late is closed when a tool that was left alone has ended; nil otherwise.
@@ -106,8 +109,8 @@ type call struct {
 
 func (c *call) name() string { return c.tool.Descriptor().Name }
 
-// check turns a request into a call, or says why it can't be one.
-func (h *Hand) check(req Request) (*call, error) {
+// check turns a request that came at a time into a call, or says why it can't be one.
+func (h *Hand) check(req Request, came time.Time) (*call, error) {
 	if err := checkFields(&req); err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func (h *Hand) check(req Request) (*call, error) {
 	if err := tool.Check(args); err != nil {
 		return nil, err
 	}
-	c := &call{Request: req, tool: tool, decision: decide(tool), args: args, timeout: req.Timeout}
+	c := &call{Request: req, tool: tool, decision: decide(tool), args: args, came: came, timeout: req.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}

@@ -91,7 +91,9 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		Args:      c.args,
 	})
 	if err != nil {
-		return failed(c, err)
+		out = failed(c, err)
+		out.result.Tier = result.Tier
+		return out
 	}
 	out.result = result
 	out.takeGiven()

@@ -185,7 +185,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, name string, cmd command
 		giveBack()
 		p.end(out, runFailure(cmd.argv[0], err))
 	}()
-	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true}, nil
+	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
 }
 
 // folder is where a command runs, relative to the workspace.

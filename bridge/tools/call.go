@@ -87,6 +87,9 @@ type Output struct {
 	// text, whose values are Values, or text or bytes, which stand for everything
 	// else here. Default: Values and Body are the result.
 	Given step.Original
+	// Tier is how the process that the tool started was confined, for the audit; empty where
+	// it started none. It counts beside an error, too.
+	Tier string
 	// Written tells about a file the call has written; nil when it wrote none.
 	Written *Written
 }

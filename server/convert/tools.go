@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // Descriptor describes a tool.
@@ -111,4 +114,33 @@ func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
 		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PROVIDER_AWAY
 	}
 	return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
+}
+
+// AuditQuery is what a request asks of the audit. Its outcomes have the numbers of those in
+// the protos.
+func AuditQuery(r *loombridgev1.ListAuditRequest) audit.Query {
+	after, _ := page.ParseAuditToken(r.GetPageToken())
+	q := audit.Query{
+		Agent: r.GetCallerId(), Session: r.GetSessionId(), Tool: r.GetTool(), Outcome: audit.Outcome(r.GetOutcome()),
+		Limit: int(r.GetPageSize()), After: after,
+	}
+	if r.StartTime != nil {
+		q.From = r.GetStartTime().AsTime()
+	}
+	if r.EndTime != nil {
+		q.To = r.GetEndTime().AsTime()
+	}
+	return q
+}
+
+// AuditRecord converts a record of the audit.
+func AuditRecord(r audit.Record) *loombridgev1.AuditRecord {
+	return &loombridgev1.AuditRecord{
+		Epoch: int64(r.Epoch), Number: int64(r.Number), AgentId: utf8Text(r.Agent), SessionId: utf8Text(r.Session),
+		CallId: utf8Text(r.CallID), TurnId: utf8Text(r.TurnID), RequestId: utf8Text(r.RequestID),
+		Tool: utf8Text(r.Tool), CalledAs: utf8Text(r.CalledAs), ArgumentsJson: utf8Text(string(r.Args)),
+		Profile: utf8Text(r.Profile), Approval: utf8Text(r.Approval), Outcome: loombridgev1.AuditOutcome(r.Outcome),
+		Code: utf8Text(r.Code), StepNumber: int64(r.Step), CreateTime: Timestamp(r.Time), Duration: durationpb.New(r.Duration),
+		BytesIn: r.BytesIn, BytesOut: r.BytesOut, Tier: utf8Text(r.Tier),
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
@@ -136,4 +137,28 @@ func ParseConversationToken(token string, newestFirst bool) (at conversation.Pla
 	at.Position, errPosition = strconv.ParseUint(position, 36, 63)
 	at.Task, errTask = strconv.ParseUint(task, 36, 63)
 	return at, ok && cut && errPosition == nil && errTask == nil
+}
+
+// auditTokenPrefix marks the page tokens of the audit.
+const auditTokenPrefix = "a1."
+
+// AuditToken continues a listing of the audit; empty for the zero cursor, its end.
+func AuditToken(at audit.Cursor) string {
+	if at == (audit.Cursor{}) {
+		return ""
+	}
+	return auditTokenPrefix + strconv.FormatUint(at.Epoch, 36) + "." + strconv.FormatUint(at.Number, 36)
+}
+
+// ParseAuditToken is the inverse; no token is the beginning.
+func ParseAuditToken(token string) (at audit.Cursor, ok bool) {
+	if token == "" {
+		return audit.Cursor{}, true
+	}
+	text, ok := strings.CutPrefix(token, auditTokenPrefix)
+	epoch, number, cut := strings.Cut(text, ".")
+	var errEpoch, errNumber error
+	at.Epoch, errEpoch = strconv.ParseUint(epoch, 36, 64)
+	at.Number, errNumber = strconv.ParseUint(number, 36, 64)
+	return at, ok && cut && errEpoch == nil && errNumber == nil && at.Epoch > 0
 }

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -63,7 +64,7 @@ func (c *checker) session(sessionID string) {
 	c.name("session_id", sessionID, session.MaxSessionIDBytes)
 }
 
-func (c *checker) request(requestID string) { c.text("request_id", requestID, MaxIDBytes) }
+func (c *checker) request(requestID string) { c.name("request_id", requestID, MaxIDBytes) }
 
 // ToolRequest checks what BridgeService.Tool is asked.
 func ToolRequest(r *loombridgev1.ToolRequest) error {
@@ -74,10 +75,27 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	c.session(r.GetSessionId())
 	c.span("timeout", r.GetTimeout(), 1, maxToolTimeout)
 	c.text("thought", r.GetThought(), maxThoughtBytes)
-	c.text("turn_id", r.GetTurnId(), MaxIDBytes)
-	c.text("call_id", r.GetCallId(), MaxIDBytes)
+	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
+	c.name("call_id", r.GetCallId(), MaxIDBytes)
 	c.request(r.GetRequestId())
 	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// ListAuditRequest checks what ToolService.ListAudit is asked.
+func ListAuditRequest(r *loombridgev1.ListAuditRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.name("caller_id", r.GetCallerId(), kv.MaxOwnerBytes)
+	c.session(r.GetSessionId())
+	c.text("tool", r.GetTool(), tools.MaxNameBytes)
+	c.enum("outcome", r.GetOutcome())
+	c.time("start_time", r.GetStartTime())
+	c.time("end_time", r.GetEndTime())
+	c.between("page_size", int64(r.GetPageSize()), 0, audit.MaxPage)
+	if _, ok := page.ParseAuditToken(r.GetPageToken()); !ok {
+		c.add("page_token", "did not come from ListAudit")
+	}
 	return c.err()
 }
 
@@ -113,7 +131,7 @@ func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	c.pairs("headers", r.GetHeaders(), store.MaxHeaders, store.MaxHeadersBytes)
 	c.enum("delivery", r.GetDelivery())
 	c.session(r.GetSessionId())
-	c.text("event_id", r.GetEventId(), store.MaxIDBytes)
+	c.name("event_id", r.GetEventId(), store.MaxIDBytes)
 	c.request(r.GetRequestId())
 	c.text("type", r.GetType(), store.MaxTypeBytes)
 	if c.count("tags", len(r.GetTags()), store.MaxTags) {

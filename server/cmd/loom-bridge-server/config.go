@@ -60,10 +60,12 @@ type Config struct {
 	RegistrationIdle time.Duration
 	RequestRetention time.Duration
 
-	Scrub   Scrub
-	Sharing Sharing
-	Sandbox Sandbox
-	Limits  server.Limits
+	Scrub Scrub
+	// AuditRetention is how long the records of calls are kept; negative: for ever.
+	AuditRetention time.Duration
+	Sharing        Sharing
+	Sandbox        Sandbox
+	Limits         server.Limits
 }
 
 // Sessions is how long short-term memory of sessions lasts in which nothing happens.

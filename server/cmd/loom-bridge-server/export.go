@@ -47,6 +47,7 @@ the directory of --out there are then
   versions.jsonl                      what records were before they changed
   events.jsonl                        the durable events that the agent emitted, and
                                       those of the topics agent.ID and below
+  audit.jsonl                         who called what, and what came of it
 
 A file of which there is nothing is not made. What was saved for a person (user_id)
 belongs to no agent and is left out. Each result is compared with its hash; one that is

@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/export"
 	texts "github.com/loom-bridge/loom-bridge/context/text"
@@ -36,6 +37,7 @@ type exporter struct {
 
 	counts                     export.Counts
 	records, versions, emitted int
+	calls                      int   // records of the audit
 	told                       int   // items when progress was last told
 	toldBytes                  int64 // and bytes
 }
@@ -57,6 +59,9 @@ func (e *exporter) run(ctx context.Context) (err error) {
 	if err := e.exportRecords(ctx, records, versions); err != nil {
 		return err
 	}
+	if err := e.exportAudit(ctx); err != nil {
+		return err
+	}
 	for event, err := range e.ownEvents(ctx) {
 		if err != nil {
 			return err
@@ -64,6 +69,26 @@ func (e *exporter) run(ctx context.Context) (err error) {
 		e.emitted++
 		e.progress()
 		if err := emitted.AddObject(events.Document(event)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exportAudit writes the records of the agent's calls.
+func (e *exporter) exportAudit(ctx context.Context) (err error) {
+	lines := e.files.Lines("audit.jsonl")
+	defer func() { err = errors.Join(err, lines.Close()) }()
+	for r, err := range audit.All(ctx, e.engine, e.scope.Tenant) {
+		if err != nil {
+			return err
+		}
+		if r.Agent != e.scope.Owner || e.session != "" && r.Session != e.session {
+			continue
+		}
+		e.calls++
+		e.progress()
+		if err := lines.AddObject(audit.Document(r)); err != nil {
 			return err
 		}
 	}
@@ -128,7 +153,7 @@ func (e *exporter) exportRecord(r record.Record, records *export.Lines) error {
 
 // progress tells now and then how far it is.
 func (e *exporter) progress() {
-	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.records + e.versions + e.emitted
+	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.records + e.versions + e.emitted + e.calls
 	if items-e.told < progressItems && e.counts.Bytes-e.toldBytes < progressBytes {
 		return
 	}
@@ -138,6 +163,6 @@ func (e *exporter) progress() {
 
 func (e *exporter) summary() string {
 	c := e.counts
-	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events",
-		c.Steps, c.Messages, c.Folds, c.Results, texts.HumanSize(c.Bytes), c.Tasks, e.records, e.versions, e.emitted)
+	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events, %d calls",
+		c.Steps, c.Messages, c.Folds, c.Results, texts.HumanSize(c.Bytes), c.Tasks, e.records, e.versions, e.emitted, e.calls)
 }

@@ -175,6 +175,10 @@ func TestExport(t *testing.T) {
 	if len(blobs) != 4 || blobs[3]["files"].([]any)[0] != blobs[3]["path"] {
 		t.Errorf("blobs: %v", blobs)
 	}
+	if calls := lines(t, got["audit.jsonl"]); len(calls) != 1 || calls[0]["tool"] != "fs:read_file" || calls[0]["outcome"] != "ok" {
+		t.Errorf("audit: %v", calls)
+	}
+	delete(got, "audit.jsonl")
 	delete(got, "messages.jsonl")
 	delete(got, "steps.jsonl")
 	delete(got, "blobs.jsonl")

@@ -117,6 +117,8 @@ func TestMetricsTellWhatIsStored(t *testing.T) {
 
 // Calls of tools are counted by tool and outcome, refusals by reason. Names that
 // callers choose add no time series.
+//
+// E07, Q03
 func TestMetricsCountToolsAndRefusals(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("text"), 0o600))

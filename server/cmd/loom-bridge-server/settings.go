@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
@@ -124,10 +125,7 @@ func (c *Config) watchingSettings() []setting {
 
 func (c *Config) memorySettings() []setting {
 	return []setting{
-		{
-			keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.English,
-			"of the texts: " + strings.Join(languages(), ", "),
-		},
+		{keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.Auto, "of texts in Latin letters, such as german; auto: as each text tells"},
 		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
 		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside that prompts ask by POST of {query, limit}; none: the kind knowledge"},
 		{"memory-l1-tasks", number(&c.Tiers.L1, "tasks", 1, maxTierTasks), tiers.DefaultL1, "recent tasks of a session"},
@@ -248,6 +246,7 @@ func (c *Config) eventSettings() []setting {
 		{"events-sweep-interval", positive(&r.Every), events.DefaultSweepEvery, "time between two deletions of events that are too old or too many"},
 		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
 		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
+		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0, unlimited)), audit.DefaultRetention, "keep the record of each tool call so long; its digest stays; 0: for ever"},
 		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), answers.DefaultFor, "keep the answer of a request with a request_id so long; 0: for ever"},
 	}
 }

@@ -120,12 +120,12 @@ func embedded() []string { return []string{"--embedder-url", "$API", "--embedder
 func memoryEffects() []effect {
 	return []effect{
 		{
-			setting: "memory-language", args: []string{"--memory-language", "french"},
+			setting: "memory-language", args: []string{"--memory-language", "english"},
 			see: func(s *stand) func() string {
 				save(s.tb, s.process, "Les chevaux sont dans l'écurie")
 				return once(fmt.Sprint(hits(s.tb, s.process, "cheval")))
 			},
-			with: "1", without: "0",
+			with: "0", without: "1",
 		},
 		{
 			setting: "vector-weight", args: []string{"--vector-weight", "1"},
@@ -326,6 +326,18 @@ func eventEffects() []effect {
 				return func() string { return ended(save("another")) }
 			},
 			with: "OK", without: "REQUEST_ID_REUSED",
+		},
+		{
+			setting: "audit-retention", args: []string{"--audit-retention", "20ms"}, after: 200 * time.Millisecond,
+			see: func(s *stand) func() string {
+				auditTool(s.tb, s.process, s.agent, "fs:list_dir", "{}", "")
+				return func() string {
+					page, err := loombridgev1.NewToolServiceClient(s.conn).ListAudit(s.ctx, &loombridgev1.ListAuditRequest{AgentId: s.agent})
+					must(s.tb, err)
+					return fmt.Sprint(len(page.GetRecords()))
+				}
+			},
+			with: "0", without: "1",
 		},
 		{
 			setting: "registration-idle", args: []string{"--registration-idle", "20ms"}, both: []string{"--metrics-addr", "127.0.0.1:0"}, after: 200 * time.Millisecond,

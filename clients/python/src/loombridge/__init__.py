@@ -12,6 +12,7 @@ subclass per reason. The generated protobuf modules stand in `loombridge.v1`, an
 from importlib.metadata import version as _version
 
 from loombridge._agent import Agent, Listener
+from loombridge._audit import AuditRecord
 from loombridge._blobs import (
     BlobFound,
     BlobListing,
@@ -172,6 +173,7 @@ __all__ = [
     "Agent",
     "AgentNotOwnedError",
     "Audio",
+    "AuditRecord",
     "BatchSaving",
     "BlobArchive",
     "BlobCollectedError",

@@ -111,6 +111,7 @@ ARCHIVE_BLOB = _method(context_pb2.ArchiveBlobRequest, context_pb2.ArchiveBlobRe
 SEARCH_BLOBS = _method(context_pb2.SearchBlobsRequest, context_pb2.SearchBlobsResponse)
 COLLECT_GARBAGE = _method(context_pb2.CollectGarbageRequest, context_pb2.CollectGarbageResponse)
 LIST_TOOLS = _method(tools_pb2.ListToolsRequest, tools_pb2.ListToolsResponse)
+LIST_AUDIT = _method(tools_pb2.ListAuditRequest, tools_pb2.ListAuditResponse)
 SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
 GET_STATUS = _method(admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse)
 

@@ -1,10 +1,19 @@
 """Tools: what there is, and what a call gave."""
 
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+)
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
-from loombridge import _brief, _errors, _rpc, _spelling, _steps, _values
+from loombridge import _audit, _brief, _errors, _rpc, _spelling, _steps, _stream, _values
 from loombridge.v1 import memory_pb2
 from loombridge.v1 import tools_pb2 as pb
 
@@ -189,6 +198,55 @@ class Tools:
             tools += map(_tool_info, answer.tools)
             if not answer.next_page_token:
                 return tuple(tools)
+            request.page_token = answer.next_page_token
+
+    def audit(
+        self,
+        *,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        tool: str | None = None,
+        outcome: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> AsyncIterator[_audit.AuditRecord]:
+        """Yield what is kept of tool calls, those that ended last first, page by page.
+
+        Args:
+            agent_id: whose calls; default: those of all agents that the client may act for.
+            session_id: only those of a session; default: all.
+            tool: only those of a tool, by its registered name; default: all.
+            outcome: only those that ended so: `ok`, `failed`, `denied`, `refused`,
+                `replayed` or `unknown`; default: all.
+            since: only those that came in from then on; default: all.
+            until: only those that came in before; default: all.
+            timeout: seconds for each page; default: the client's.
+        """
+        enum = pb.AuditOutcome.DESCRIPTOR
+        request = pb.ListAuditRequest(
+            agent_id=self._agent_id,
+            caller_id=_values.optional_text("agent_id", agent_id),
+            session_id=_values.optional_text("session_id", session_id),
+            tool=_values.optional_text("tool", tool),
+            outcome=pb.AuditOutcome.Name(
+                _values.enum_number("outcome", enum, "AUDIT_OUTCOME_", outcome)
+            )
+            if outcome is not None
+            else None,
+            start_time=_values.timestamp("since", since) if since is not None else None,
+            end_time=_values.timestamp("until", until) if until is not None else None,
+        )
+        return _stream.Pages(self._audit_pages(request, timeout), _audit.record)
+
+    async def _audit_pages(
+        self, request: pb.ListAuditRequest, timeout: _values.Seconds | None
+    ) -> AsyncGenerator[Iterable[pb.AuditRecord], None]:
+        while True:
+            answer = await self._transport.call(_rpc.LIST_AUDIT, request, timeout=timeout)
+            yield answer.records
+            if not answer.next_page_token:
+                return
             request.page_token = answer.next_page_token
 
 

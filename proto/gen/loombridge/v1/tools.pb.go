@@ -11,6 +11,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,6 +23,75 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// AuditOutcome says what came of a call.
+type AuditOutcome int32
+
+const (
+	// AUDIT_OUTCOME_UNSPECIFIED: in a request, any.
+	AuditOutcome_AUDIT_OUTCOME_UNSPECIFIED AuditOutcome = 0
+	// AUDIT_OUTCOME_UNKNOWN: the server, or the tool, stopped while it ran.
+	AuditOutcome_AUDIT_OUTCOME_UNKNOWN AuditOutcome = 1
+	// AUDIT_OUTCOME_OK: the tool did its work.
+	AuditOutcome_AUDIT_OUTCOME_OK AuditOutcome = 2
+	// AUDIT_OUTCOME_FAILED: the tool ran and failed.
+	AuditOutcome_AUDIT_OUTCOME_FAILED AuditOutcome = 3
+	// AUDIT_OUTCOME_DENIED: it was not allowed to run, or to do what it tried.
+	AuditOutcome_AUDIT_OUTCOME_DENIED AuditOutcome = 4
+	// AUDIT_OUTCOME_REFUSED: bad arguments, no such tool, or no room; nothing ran.
+	AuditOutcome_AUDIT_OUTCOME_REFUSED AuditOutcome = 5
+	// AUDIT_OUTCOME_REPLAYED: the same request had been answered before; nothing ran.
+	AuditOutcome_AUDIT_OUTCOME_REPLAYED AuditOutcome = 6
+)
+
+// Enum value maps for AuditOutcome.
+var (
+	AuditOutcome_name = map[int32]string{
+		0: "AUDIT_OUTCOME_UNSPECIFIED",
+		1: "AUDIT_OUTCOME_UNKNOWN",
+		2: "AUDIT_OUTCOME_OK",
+		3: "AUDIT_OUTCOME_FAILED",
+		4: "AUDIT_OUTCOME_DENIED",
+		5: "AUDIT_OUTCOME_REFUSED",
+		6: "AUDIT_OUTCOME_REPLAYED",
+	}
+	AuditOutcome_value = map[string]int32{
+		"AUDIT_OUTCOME_UNSPECIFIED": 0,
+		"AUDIT_OUTCOME_UNKNOWN":     1,
+		"AUDIT_OUTCOME_OK":          2,
+		"AUDIT_OUTCOME_FAILED":      3,
+		"AUDIT_OUTCOME_DENIED":      4,
+		"AUDIT_OUTCOME_REFUSED":     5,
+		"AUDIT_OUTCOME_REPLAYED":    6,
+	}
+)
+
+func (x AuditOutcome) Enum() *AuditOutcome {
+	p := new(AuditOutcome)
+	*p = x
+	return p
+}
+
+func (x AuditOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AuditOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_tools_proto_enumTypes[0].Descriptor()
+}
+
+func (AuditOutcome) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_tools_proto_enumTypes[0]
+}
+
+func (x AuditOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AuditOutcome.Descriptor instead.
+func (AuditOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{0}
+}
 
 // ToolErrorCode says why a tool failed.
 type ToolErrorCode int32
@@ -92,11 +162,11 @@ func (x ToolErrorCode) String() string {
 }
 
 func (ToolErrorCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_tools_proto_enumTypes[0].Descriptor()
+	return file_loombridge_v1_tools_proto_enumTypes[1].Descriptor()
 }
 
 func (ToolErrorCode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_tools_proto_enumTypes[0]
+	return &file_loombridge_v1_tools_proto_enumTypes[1]
 }
 
 func (x ToolErrorCode) Number() protoreflect.EnumNumber {
@@ -105,7 +175,7 @@ func (x ToolErrorCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ToolErrorCode.Descriptor instead.
 func (ToolErrorCode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{0}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{1}
 }
 
 // ToolDescriptor describes one tool.
@@ -401,6 +471,404 @@ func (x *ListToolsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// ListAuditRequest asks for records of calls. What is given must all hold.
+type ListAuditRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is who asks. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session of the calls. Default: all. At most 256 bytes.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// tool is the registered name of the tool. Default: all. At most 128 bytes.
+	Tool string `protobuf:"bytes,3,opt,name=tool,proto3" json:"tool,omitempty"`
+	// outcome is what came of the calls. Default: any.
+	Outcome AuditOutcome `protobuf:"varint,4,opt,name=outcome,proto3,enum=loombridge.v1.AuditOutcome" json:"outcome,omitempty"`
+	// start_time is when the first of the calls came in. Default: any time.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// end_time is the time before which they came in. Default: any time.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// page_size is how many records to return at most. Default 100, at most 1,000.
+	PageSize int32 `protobuf:"varint,7,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues where a page with the same other fields ended. Default:
+	// from the newest.
+	PageToken string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// caller_id is the agent whose calls. Default: those of all agents that the
+	// credential may act for. At most 256 bytes.
+	CallerId      string `protobuf:"bytes,9,opt,name=caller_id,json=callerId,proto3" json:"caller_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditRequest) Reset() {
+	*x = ListAuditRequest{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditRequest) ProtoMessage() {}
+
+func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListAuditRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetOutcome() AuditOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return AuditOutcome_AUDIT_OUTCOME_UNSPECIFIED
+}
+
+func (x *ListAuditRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *ListAuditRequest) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *ListAuditRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAuditRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListAuditRequest) GetCallerId() string {
+	if x != nil {
+		return x.CallerId
+	}
+	return ""
+}
+
+// ListAuditResponse holds the records.
+type ListAuditResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// records are those of the calls that ended last first.
+	Records []*AuditRecord `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
+	// next_page_token gets the next page; empty on the last one. A page may have
+	// fewer records than asked for, even none, and still be followed by others.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditResponse) Reset() {
+	*x = ListAuditResponse{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditResponse) ProtoMessage() {}
+
+func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListAuditResponse) GetRecords() []*AuditRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *ListAuditResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// AuditRecord is what is kept of one tool call.
+type AuditRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// epoch counts the runs of the server for the tenant; with number it names the
+	// record.
+	Epoch int64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// number of the record in its epoch, from 1, with gaps.
+	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// agent_id called.
+	AgentId string `protobuf:"bytes,3,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session of the call.
+	SessionId string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// call_id is the model's own id of the call; may be empty.
+	CallId string `protobuf:"bytes,5,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// turn_id holds parallel calls together; may be empty.
+	TurnId string `protobuf:"bytes,6,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	// request_id made the call safe to repeat; may be empty.
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// tool is its registered name, or the name that was called when there is none.
+	Tool string `protobuf:"bytes,8,opt,name=tool,proto3" json:"tool,omitempty"`
+	// called_as is the name that was called, where it is another.
+	CalledAs string `protobuf:"bytes,9,opt,name=called_as,json=calledAs,proto3" json:"called_as,omitempty"`
+	// arguments_json are the arguments as JSON text, reduced as in the step, with what
+	// looks like a secret left out; at most 2 KiB.
+	ArgumentsJson string `protobuf:"bytes,10,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	// profile is the name of what the call was allowed; empty for none.
+	Profile string `protobuf:"bytes,11,opt,name=profile,proto3" json:"profile,omitempty"`
+	// approval is how the call came to be allowed, or not: `once`, `session`, `agent`,
+	// `always`, `denied`, `timeout`; empty where nobody was asked.
+	Approval string `protobuf:"bytes,12,opt,name=approval,proto3" json:"approval,omitempty"`
+	// outcome is what came of it.
+	Outcome AuditOutcome `protobuf:"varint,13,opt,name=outcome,proto3,enum=loombridge.v1.AuditOutcome" json:"outcome,omitempty"`
+	// code says why it did not succeed: the name of a ToolErrorCode, or a word for why
+	// it was refused.
+	Code string `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`
+	// step_number is that of the call's step; 0 for none.
+	StepNumber int64 `protobuf:"varint,15,opt,name=step_number,json=stepNumber,proto3" json:"step_number,omitempty"`
+	// create_time is when the call came in.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// duration is how long it took.
+	Duration *durationpb.Duration `protobuf:"bytes,17,opt,name=duration,proto3" json:"duration,omitempty"`
+	// bytes_in are those of the arguments.
+	BytesIn int64 `protobuf:"varint,18,opt,name=bytes_in,json=bytesIn,proto3" json:"bytes_in,omitempty"`
+	// bytes_out are those of the result.
+	BytesOut int64 `protobuf:"varint,19,opt,name=bytes_out,json=bytesOut,proto3" json:"bytes_out,omitempty"`
+	// tier is how the tool's process was confined: `namespaces`, `landlock` or `none`;
+	// empty where the tool started none.
+	Tier          string `protobuf:"bytes,20,opt,name=tier,proto3" json:"tier,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRecord) Reset() {
+	*x = AuditRecord{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRecord) ProtoMessage() {}
+
+func (x *AuditRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
+func (*AuditRecord) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AuditRecord) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetCalledAs() string {
+	if x != nil {
+		return x.CalledAs
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetArgumentsJson() string {
+	if x != nil {
+		return x.ArgumentsJson
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetApproval() string {
+	if x != nil {
+		return x.Approval
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetOutcome() AuditOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return AuditOutcome_AUDIT_OUTCOME_UNSPECIFIED
+}
+
+func (x *AuditRecord) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetStepNumber() int64 {
+	if x != nil {
+		return x.StepNumber
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *AuditRecord) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *AuditRecord) GetBytesIn() int64 {
+	if x != nil {
+		return x.BytesIn
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetBytesOut() int64 {
+	if x != nil {
+		return x.BytesOut
+	}
+	return 0
+}
+
+func (x *AuditRecord) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
 // ToolRequest calls one tool.
 type ToolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -440,7 +908,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +920,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +933,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -617,7 +1085,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +1097,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +1110,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -785,7 +1253,7 @@ var File_loombridge_v1_tools_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"\xf4\x02\n" +
+	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"\xf4\x02\n" +
 	"\x0eToolDescriptor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
@@ -806,7 +1274,49 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\"p\n" +
 	"\x11ListToolsResponse\x123\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa5\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe2\x02\n" +
+	"\x10ListAuditRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
+	"\x04tool\x18\x03 \x01(\tR\x04tool\x125\n" +
+	"\aoutcome\x18\x04 \x01(\x0e2\x1b.loombridge.v1.AuditOutcomeR\aoutcome\x129\n" +
+	"\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1b\n" +
+	"\tpage_size\x18\a \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\b \x01(\tR\tpageToken\x12\x1b\n" +
+	"\tcaller_id\x18\t \x01(\tR\bcallerId\"q\n" +
+	"\x11ListAuditResponse\x124\n" +
+	"\arecords\x18\x01 \x03(\v2\x1a.loombridge.v1.AuditRecordR\arecords\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x80\x05\n" +
+	"\vAuditRecord\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x19\n" +
+	"\bagent_id\x18\x03 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x04 \x01(\tR\tsessionId\x12\x17\n" +
+	"\acall_id\x18\x05 \x01(\tR\x06callId\x12\x17\n" +
+	"\aturn_id\x18\x06 \x01(\tR\x06turnId\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x12\x12\n" +
+	"\x04tool\x18\b \x01(\tR\x04tool\x12\x1b\n" +
+	"\tcalled_as\x18\t \x01(\tR\bcalledAs\x12%\n" +
+	"\x0earguments_json\x18\n" +
+	" \x01(\tR\rargumentsJson\x12\x18\n" +
+	"\aprofile\x18\v \x01(\tR\aprofile\x12\x1a\n" +
+	"\bapproval\x18\f \x01(\tR\bapproval\x125\n" +
+	"\aoutcome\x18\r \x01(\x0e2\x1b.loombridge.v1.AuditOutcomeR\aoutcome\x12\x12\n" +
+	"\x04code\x18\x0e \x01(\tR\x04code\x12\x1f\n" +
+	"\vstep_number\x18\x0f \x01(\x03R\n" +
+	"stepNumber\x12;\n" +
+	"\vcreate_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x125\n" +
+	"\bduration\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x19\n" +
+	"\bbytes_in\x18\x12 \x01(\x03R\abytesIn\x12\x1b\n" +
+	"\tbytes_out\x18\x13 \x01(\x03R\bbytesOut\x12\x12\n" +
+	"\x04tier\x18\x14 \x01(\tR\x04tier\"\xa5\x03\n" +
 	"\vToolRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x127\n" +
@@ -842,7 +1352,15 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\frecord_error\x18\v \x01(\tR\vrecordError\x12\x1a\n" +
 	"\breplayed\x18\r \x01(\bR\breplayed\x12)\n" +
 	"\x10output_collected\x18\x0e \x01(\bR\x0foutputCollectedB\r\n" +
-	"\voutput_form*\xda\x02\n" +
+	"\voutput_form*\xc9\x01\n" +
+	"\fAuditOutcome\x12\x1d\n" +
+	"\x19AUDIT_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15AUDIT_OUTCOME_UNKNOWN\x10\x01\x12\x14\n" +
+	"\x10AUDIT_OUTCOME_OK\x10\x02\x12\x18\n" +
+	"\x14AUDIT_OUTCOME_FAILED\x10\x03\x12\x18\n" +
+	"\x14AUDIT_OUTCOME_DENIED\x10\x04\x12\x19\n" +
+	"\x15AUDIT_OUTCOME_REFUSED\x10\x05\x12\x1a\n" +
+	"\x16AUDIT_OUTCOME_REPLAYED\x10\x06*\xda\x02\n" +
 	"\rToolErrorCode\x12\x1f\n" +
 	"\x1bTOOL_ERROR_CODE_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19TOOL_ERROR_CODE_NOT_FOUND\x10\x01\x12%\n" +
@@ -853,9 +1371,10 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
-	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2b\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xb7\x01\n" +
 	"\vToolService\x12S\n" +
-	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01\x12S\n" +
+	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_tools_proto_rawDescOnce sync.Once
@@ -869,42 +1388,56 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_tools_proto_rawDescData
 }
 
-var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_loombridge_v1_tools_proto_goTypes = []any{
-	(ToolErrorCode)(0),          // 0: loombridge.v1.ToolErrorCode
-	(*ToolDescriptor)(nil),      // 1: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),    // 2: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),   // 3: loombridge.v1.ListToolsResponse
-	(*ToolRequest)(nil),         // 4: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),        // 5: loombridge.v1.ToolResponse
-	(*structpb.Struct)(nil),     // 6: google.protobuf.Struct
-	(JsonForm)(0),               // 7: loombridge.v1.JsonForm
-	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
-	(*structpb.Value)(nil),      // 9: google.protobuf.Value
-	(*ResultBytes)(nil),         // 10: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),            // 11: loombridge.v1.BlobInfo
-	(*Step)(nil),                // 12: loombridge.v1.Step
+	(AuditOutcome)(0),             // 0: loombridge.v1.AuditOutcome
+	(ToolErrorCode)(0),            // 1: loombridge.v1.ToolErrorCode
+	(*ToolDescriptor)(nil),        // 2: loombridge.v1.ToolDescriptor
+	(*ListToolsRequest)(nil),      // 3: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),     // 4: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),      // 5: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),     // 6: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),           // 7: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),           // 8: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),          // 9: loombridge.v1.ToolResponse
+	(*structpb.Struct)(nil),       // 10: google.protobuf.Struct
+	(JsonForm)(0),                 // 11: loombridge.v1.JsonForm
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	(*structpb.Value)(nil),        // 14: google.protobuf.Value
+	(*ResultBytes)(nil),           // 15: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),              // 16: loombridge.v1.BlobInfo
+	(*Step)(nil),                  // 17: loombridge.v1.Step
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
-	6,  // 0: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	7,  // 1: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	1,  // 2: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	6,  // 3: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	8,  // 4: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	7,  // 5: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	9,  // 6: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	10, // 7: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	0,  // 8: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	11, // 9: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	12, // 10: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	2,  // 11: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	3,  // 12: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	12, // [12:13] is the sub-list for method output_type
-	11, // [11:12] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	10, // 0: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
+	11, // 1: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	2,  // 2: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	0,  // 3: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	12, // 4: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	12, // 5: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	7,  // 6: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	0,  // 7: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	12, // 8: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	13, // 9: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	10, // 10: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	13, // 11: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	11, // 12: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
+	14, // 13: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	15, // 14: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	1,  // 15: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	16, // 16: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	17, // 17: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	3,  // 18: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	5,  // 19: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	4,  // 20: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	6,  // 21: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	20, // [20:22] is the sub-list for method output_type
+	18, // [18:20] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -918,11 +1451,11 @@ func file_loombridge_v1_tools_proto_init() {
 		(*ToolDescriptor_ParametersSchema)(nil),
 		(*ToolDescriptor_ParametersSchemaJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[3].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[6].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[4].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[7].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -932,8 +1465,8 @@ func file_loombridge_v1_tools_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   5,
+			NumEnums:      2,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
 from google.protobuf.internal import containers as _containers
@@ -12,6 +13,16 @@ from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class AuditOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AUDIT_OUTCOME_UNSPECIFIED: _ClassVar[AuditOutcome]
+    AUDIT_OUTCOME_UNKNOWN: _ClassVar[AuditOutcome]
+    AUDIT_OUTCOME_OK: _ClassVar[AuditOutcome]
+    AUDIT_OUTCOME_FAILED: _ClassVar[AuditOutcome]
+    AUDIT_OUTCOME_DENIED: _ClassVar[AuditOutcome]
+    AUDIT_OUTCOME_REFUSED: _ClassVar[AuditOutcome]
+    AUDIT_OUTCOME_REPLAYED: _ClassVar[AuditOutcome]
 
 class ToolErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -25,6 +36,13 @@ class ToolErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_ERROR_CODE_INVALID_ARGUMENTS: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_REFUSED: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_PROVIDER_AWAY: _ClassVar[ToolErrorCode]
+AUDIT_OUTCOME_UNSPECIFIED: AuditOutcome
+AUDIT_OUTCOME_UNKNOWN: AuditOutcome
+AUDIT_OUTCOME_OK: AuditOutcome
+AUDIT_OUTCOME_FAILED: AuditOutcome
+AUDIT_OUTCOME_DENIED: AuditOutcome
+AUDIT_OUTCOME_REFUSED: AuditOutcome
+AUDIT_OUTCOME_REPLAYED: AuditOutcome
 TOOL_ERROR_CODE_UNSPECIFIED: ToolErrorCode
 TOOL_ERROR_CODE_NOT_FOUND: ToolErrorCode
 TOOL_ERROR_CODE_PERMISSION_DENIED: ToolErrorCode
@@ -79,6 +97,80 @@ class ListToolsResponse(_message.Message):
     tools: _containers.RepeatedCompositeFieldContainer[ToolDescriptor]
     next_page_token: str
     def __init__(self, tools: _Optional[_Iterable[_Union[ToolDescriptor, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ListAuditRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "tool", "outcome", "start_time", "end_time", "page_size", "page_token", "caller_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CALLER_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    tool: str
+    outcome: AuditOutcome
+    start_time: _timestamp_pb2.Timestamp
+    end_time: _timestamp_pb2.Timestamp
+    page_size: int
+    page_token: str
+    caller_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., tool: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., caller_id: _Optional[str] = ...) -> None: ...
+
+class ListAuditResponse(_message.Message):
+    __slots__ = ("records", "next_page_token")
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    records: _containers.RepeatedCompositeFieldContainer[AuditRecord]
+    next_page_token: str
+    def __init__(self, records: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class AuditRecord(_message.Message):
+    __slots__ = ("epoch", "number", "agent_id", "session_id", "call_id", "turn_id", "request_id", "tool", "called_as", "arguments_json", "profile", "approval", "outcome", "code", "step_number", "create_time", "duration", "bytes_in", "bytes_out", "tier")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    TURN_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    CALLED_AS_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    STEP_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    BYTES_IN_FIELD_NUMBER: _ClassVar[int]
+    BYTES_OUT_FIELD_NUMBER: _ClassVar[int]
+    TIER_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    number: int
+    agent_id: str
+    session_id: str
+    call_id: str
+    turn_id: str
+    request_id: str
+    tool: str
+    called_as: str
+    arguments_json: str
+    profile: str
+    approval: str
+    outcome: AuditOutcome
+    code: str
+    step_number: int
+    create_time: _timestamp_pb2.Timestamp
+    duration: _duration_pb2.Duration
+    bytes_in: int
+    bytes_out: int
+    tier: str
+    def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., called_as: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., step_number: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., bytes_in: _Optional[int] = ..., bytes_out: _Optional[int] = ..., tier: _Optional[str] = ...) -> None: ...
 
 class ToolRequest(_message.Message):
     __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id", "json_form")

@@ -40,6 +40,11 @@ class ToolServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_tools__pb2.ListToolsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_tools__pb2.ListToolsResponse.FromString,
                 _registered_method=True)
+        self.ListAudit = channel.unary_unary(
+                '/loombridge.v1.ToolService/ListAudit',
+                request_serializer=loombridge_dot_v1_dot_tools__pb2.ListAuditRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_tools__pb2.ListAuditResponse.FromString,
+                _registered_method=True)
 
 
 class ToolServiceServicer(object):
@@ -55,6 +60,15 @@ class ToolServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListAudit(self, request, context):
+        """ListAudit returns the records of tool calls, those that ended last first: who
+        called what, under which approval, and what came of it. Calls that were denied
+        or refused are among them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -62,6 +76,11 @@ def add_ToolServiceServicer_to_server(servicer, server):
                     servicer.ListTools,
                     request_deserializer=loombridge_dot_v1_dot_tools__pb2.ListToolsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_tools__pb2.ListToolsResponse.SerializeToString,
+            ),
+            'ListAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAudit,
+                    request_deserializer=loombridge_dot_v1_dot_tools__pb2.ListAuditRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_tools__pb2.ListAuditResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -92,6 +111,33 @@ class ToolService(object):
             '/loombridge.v1.ToolService/ListTools',
             loombridge_dot_v1_dot_tools__pb2.ListToolsRequest.SerializeToString,
             loombridge_dot_v1_dot_tools__pb2.ListToolsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/ListAudit',
+            loombridge_dot_v1_dot_tools__pb2.ListAuditRequest.SerializeToString,
+            loombridge_dot_v1_dot_tools__pb2.ListAuditResponse.FromString,
             options,
             channel_credentials,
             insecure,

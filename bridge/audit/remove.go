@@ -1,0 +1,113 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Sweep deletes records that are older than they are kept, of all tenants, and returns how
+// many those were. Their digests stay.
+func (l *Log) Sweep(ctx context.Context) (int, error) {
+	if l.retention < 0 {
+		return 0, nil
+	}
+	before, deleted := l.now().Add(-l.retention), 0
+	tenants, err := Tenants(ctx, l.engine)
+	if err != nil {
+		return 0, err
+	}
+	for _, tenant := range tenants {
+		n, err := l.remove(ctx, tenant, ByAge, func(r Record) (old, more bool) {
+			old = r.Time.Before(before)
+			return old, old
+		})
+		if deleted += n; err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+// Erase deletes the records of an agent, and returns how many those were. Their digests
+// stay, so that what is left can still be verified.
+func (l *Log) Erase(ctx context.Context, tenant, agent string) (int, error) {
+	c, err := l.chain(ctx, tenant)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.seal(ctx, c); err != nil {
+		return 0, err
+	}
+	return l.remove(ctx, tenant, ByErasure, func(r Record) (bool, bool) { return r.Agent == agent, true })
+}
+
+// remove deletes the sealed records that pick says, oldest first, until it says that there
+// are no more.
+func (l *Log) remove(ctx context.Context, tenant string, why Reason, pick func(Record) (remove, more bool)) (deleted int, err error) {
+	c, err := l.chain(ctx, tenant)
+	if err != nil {
+		return 0, err
+	}
+	c.sealing.Lock()
+	defer c.sealing.Unlock()
+	for start, more := (place{}), true; more; {
+		var spans []span
+		var keys [][]byte
+		keysLeft := from(tenant, tagRecord, start)
+		keysLeft.Limit = maxLinked
+		read := 0
+		for pair, err := range l.engine.Scan(ctx, kv.System, keysLeft) {
+			if err != nil {
+				return deleted, err
+			}
+			_, p := placeOf(pair.Key)
+			if p.epoch == c.epoch && p.number > c.sealed {
+				more = false
+				break
+			}
+			read++
+			start = place{p.epoch, p.number + 1}
+			r, err := decodeRecord(pair.Value)
+			if err != nil {
+				continue // verify tells
+			}
+			remove, goOn := pick(r)
+			if remove {
+				keys, spans = append(keys, pair.Key), extend(spans, p)
+			}
+			if more = goOn; !more {
+				break
+			}
+		}
+		more = more && read == maxLinked
+		if len(keys) == 0 {
+			continue
+		}
+		next := link{first: c.sealed + 1, last: c.sealed, removed: spans, reason: why}
+		err := l.append(ctx, c, c.epoch, next, func(tx *kv.Tx) {
+			for _, key := range keys {
+				tx.Delete(kv.System, key)
+			}
+		})
+		if err != nil {
+			return deleted, fmt.Errorf("audit: delete records: %w", err)
+		}
+		if c.logged == 0 {
+			c.since = l.now()
+		}
+		c.logged++
+		deleted += len(keys)
+	}
+	return deleted, nil
+}
+
+// extend adds a place to spans, which are in order.
+func extend(spans []span, p place) []span {
+	if n := len(spans); n > 0 && spans[n-1].epoch == p.epoch && spans[n-1].last+1 == p.number {
+		spans[n-1].last++
+		return spans
+	}
+	return append(spans, span{p.epoch, p.number, p.number})
+}

@@ -1,0 +1,81 @@
+"""The audit: what is kept of each tool call."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from loombridge import _brief, _values
+from loombridge.v1 import tools_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AuditRecord(_brief.Brief):
+    """What is kept of one tool call."""
+
+    agent_id: str
+    """Who called."""
+    session_id: str
+    """The session of the call."""
+    tool: str
+    """The tool's registered name, or the name that was called when there is none."""
+    arguments: Mapping[str, Any]
+    """The arguments, reduced as in the step, with what looks like a secret left out."""
+    outcome: str
+    """`ok`, `failed`, `denied`, `refused`, `replayed` or `unknown`."""
+    code: str
+    """Why it did not succeed; empty when it did."""
+    approval: str
+    """How it came to be allowed, or not; empty where nobody was asked."""
+    profile: str
+    """The name of what the call was allowed; empty for none."""
+    create_time: datetime
+    """When the call came in."""
+    duration: timedelta
+    """How long it took."""
+    bytes_in: int
+    """Bytes of the arguments."""
+    bytes_out: int
+    """Bytes of the result."""
+    tier: str
+    """How the tool's process was confined; empty where it started none."""
+    call_id: str
+    """The model's own id of the call; may be empty."""
+    turn_id: str
+    """Holds parallel calls together; may be empty."""
+    request_id: str
+    """Made the call safe to repeat; may be empty."""
+    called_as: str
+    """The name that was called, where it is another."""
+    step_number: int
+    """Number of the call's step; 0 for none."""
+    epoch: int
+    """Counts the runs of the server; with `number` it names the record."""
+    number: int
+    """Number of the record in its epoch."""
+
+
+def record(m: pb.AuditRecord) -> AuditRecord:
+    """Return a record as users see it."""
+    return AuditRecord(
+        agent_id=m.agent_id,
+        session_id=m.session_id,
+        tool=m.tool,
+        arguments=_values.from_json(m.arguments_json) or {},
+        outcome=_values.enum_name(pb.AuditOutcome.DESCRIPTOR, "AUDIT_OUTCOME_", m.outcome),
+        code=m.code,
+        approval=m.approval,
+        profile=m.profile,
+        create_time=_values.moment(m.create_time),
+        duration=m.duration.ToTimedelta(),
+        bytes_in=m.bytes_in,
+        bytes_out=m.bytes_out,
+        tier=m.tier,
+        call_id=m.call_id,
+        turn_id=m.turn_id,
+        request_id=m.request_id,
+        called_as=m.called_as,
+        step_number=m.step_number,
+        epoch=m.epoch,
+        number=m.number,
+    )
