@@ -2196,7 +2196,8 @@ type AssembleRequest struct {
 	// with.
 	Settings *PromptSettings `protobuf:"bytes,11,opt,name=settings,proto3" json:"settings,omitempty"`
 	// tools are the caller's own tools, offered beside those that are served: at most
-	// 256. One of the name of a served tool takes its place.
+	// 256, with names that the format takes and tells apart. One of the name of a served
+	// tool takes its place.
 	Tools []*ToolDefinition `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
 	// turn_id names the turn of the model that the prompt is for: the same one gets the
 	// same variation. At most 128 bytes. Default: counted by the user messages of the
@@ -2366,12 +2367,14 @@ type isAssembleRequest_AsOf interface {
 }
 
 type AssembleRequest_AsOfStepId struct {
-	// step_id is the prompt that the session had sent last when the step was recorded.
+	// as_of_step_id is the last prompt that the session had sent before the step was
+	// recorded: the one that the model answered with this call.
 	AsOfStepId string `protobuf:"bytes,14,opt,name=as_of_step_id,json=asOfStepId,proto3,oneof"`
 }
 
 type AssembleRequest_AsOfPromptId struct {
-	// prompt_id is the prompt that had this id in its receipt.
+	// as_of_prompt_id is the prompt that had this id in its receipt. A session keeps its
+	// last 512 prompts, fewer where they differ in more than 32 MiB of text.
 	AsOfPromptId string `protobuf:"bytes,15,opt,name=as_of_prompt_id,json=asOfPromptId,proto3,oneof"`
 }
 
@@ -3717,8 +3720,8 @@ type CompactHistoryRequest struct {
 	DryRun bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// summary is what the caller, or its model, says of what is folded. It stands at
 	// the head of the fold and replaces none of its lines. One that is blank or longer
-	// than 500 tokens is left out, and the answer says so. Not with style. Default:
-	// none.
+	// than 500 tokens is left out, and the answer says so. At most 64 KiB. Not with style.
+	// Default: none.
 	Summary string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
 	// step_ids are the steps that the text is of: at most 1,000 of the session's, told in
 	// the order of its log. STEP_NOT_FOUND where it has not one of them. They need style.
