@@ -92,7 +92,7 @@ func trailOf(items []pairing.Item) int {
 // resume writes the messages of a history that the last prompt had, too, and
 // returns how many those are. name is the section. The text of other formats has to be written anyway.
 func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, error) {
-	if b.Job.Format != provider.Neutral || !t.begins(b.Job.Format, b.Places[len(b.Places)-1], items) {
+	if b.job.Format != provider.Neutral || !t.begins(b.job.Format, b.Places[len(b.Places)-1], items) {
 		return 0, nil
 	}
 	for i := range t.messages {
@@ -104,7 +104,7 @@ func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, erro
 		b.markAs(items[i].Message.Role, t.ends[i].Sum)
 	}
 	b.writer.Resume(len(t.messages))
-	b.Hash = clone(t.hash)
+	b.hash = clone(t.hash)
 	b.Trail = t
 	return len(t.messages), nil
 }
@@ -112,7 +112,7 @@ func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, erro
 // leave makes what was written of a history the trail.
 func (b *Builder) leave(items []pairing.Item) {
 	head := len(b.Places) - len(items)
-	b.Trail = &Trail{format: b.Job.Format, head: b.Places[head-1].Sum, ends: slices.Clone(b.Places[head:]), hash: clone(b.Hash)}
+	b.Trail = &Trail{format: b.job.Format, head: b.Places[head-1].Sum, ends: slices.Clone(b.Places[head:]), hash: clone(b.hash)}
 	for i := range items {
 		b.Trail.messages = append(b.Trail.messages, items[i].Message)
 	}
