@@ -64,6 +64,7 @@ func wantFrench(tb testing.TB, r *rig) {
 func TestAnotherLanguage(t *testing.T) {
 	engine := memkv.New(nil)
 	r := MustRig(t, engine)
+	r.speak(analysis.English)
 	MustFillFrench(t, r)
 	if hits := ids(r.MustQuery(t, question.Question{Text: "cheval", Mode: question.Lexical})); len(hits) != 0 {
 		t.Fatalf("found in English: %q", hits)

@@ -40,7 +40,7 @@ type Options struct {
 	// and queries drops. An index that was made in another one is made anew from
 	// the records when its scope is used first, which takes seconds for a large
 	// scope; so stores of different languages on one engine are slow, each making
-	// anew what the other made. Default English.
+	// anew what the other made. Default Auto.
 	Language analysis.Language
 	// CountTokens counts what Query.MaxTokens bounds. It is called by many at
 	// once. Default: a quarter of the bytes, rounded up.

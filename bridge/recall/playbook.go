@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -25,6 +27,9 @@ const (
 	maxUses = 256
 	// countTime bounds the counting of one.
 	countTime = 5 * time.Second
+	// maxStanding bounds the sessions of which it is known which playbook stands in their
+	// prompts.
+	maxStanding = 1 << 12
 	// countAttempts bounds how often it is tried when somebody else changed the record.
 	countAttempts = 4
 )
@@ -42,8 +47,16 @@ type Playbooks struct {
 	store  PlaybookStore
 	logger *slog.Logger
 	uses   chan use
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	// standing has the playbook that stands in a session's prompts.
+	standing *cache.Cache[place, string]
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+}
+
+// place is a session whose prompts show playbooks.
+type place struct {
+	scope   kv.Scope
+	session string
 }
 
 // use is a playbook that was shown.
@@ -59,7 +72,7 @@ func NewPlaybooks(store PlaybookStore, logger *slog.Logger) *Playbooks {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Playbooks{store: store, logger: logger, uses: make(chan use, maxUses), stop: stop}
+	p := &Playbooks{store: store, logger: logger, uses: make(chan use, maxUses), standing: cache.New[place, string](maxStanding), stop: stop}
 	p.done.Go(func() { p.count(ctx) })
 	return p
 }
@@ -103,9 +116,8 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 		scope := scopes[best.RecordID]
 		ref := refOf(scope, best.RecordID)
 		b.Items = []gather.Item{{Ref: ref, Version: hintVersion(best), Text: hint.Text, Attributes: hint.Attributes}}
-		if !shows(a.Shown, ref) {
-			found.Rendered = func(refs []string) { p.used(refs, use{scope, best.RecordID, a.Now}) }
-		}
+		at, stood := place{a.Scope, a.SessionID}, shows(a.Shown, ref)
+		found.Rendered = func(refs []string) { p.rendered(at, stood, refs, use{scope, best.RecordID, a.Now}) }
 	}
 	if b.Stale, err = p.changed(ctx, view, a); err != nil {
 		return gather.Found{}, err
@@ -165,16 +177,23 @@ func (p *Playbooks) changed(ctx context.Context, view memory.View, a *gather.Ask
 	})
 }
 
-// used has a use counted, if the playbook stands in the prompt.
-func (p *Playbooks) used(refs []string, u use) {
-	for _, ref := range refs {
-		if ref == refOf(u.scope, u.id) {
-			select {
-			case p.uses <- u:
-			default:
-				p.logger.Warn("use of a playbook not counted: too many wait", "record", u.id)
-			}
-		}
+// rendered has a use counted, if the playbook has entered the session's prompts. stood says
+// that it stood there before.
+func (p *Playbooks) rendered(at place, stood bool, refs []string, u use) {
+	ref := refOf(u.scope, u.id)
+	if !slices.Contains(refs, ref) {
+		p.standing.Put(at, "", 1)
+		return
+	}
+	before, _ := p.standing.Get(at)
+	p.standing.Put(at, ref, 1)
+	if stood || before == ref {
+		return
+	}
+	select {
+	case p.uses <- u:
+	default:
+		p.logger.Warn("use of a playbook not counted: too many wait", "record", u.id)
 	}
 }
 

@@ -220,6 +220,39 @@ func TestPlaybooks(t *testing.T) {
 	})
 }
 
+// A playbook that stands beyond the kept one is counted when it enters, not with each
+// prompt that it stays in.
+func TestPlaybookThatStaysIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := MustWorld(t)
+		w.now = time.Now()
+		w.save(alice, playbookOf("fix", "Fix a failing unit test", "approved"))
+		w.save(alice, playbookOf("ship", "Publish a release of the package", "approved"))
+		source := recall.NewPlaybooks(w.store, nil)
+		defer source.Close()
+		g := gather.New([]gather.Source{source}, nil)
+		const fix, ship = "The unit test is failing, please fix it", "Publish the release of the package"
+		for i, tt := range []struct {
+			newest    string
+			fix, ship float64
+		}{{fix, 1, 0}, {ship, 1, 1}, {ship, 1, 1}, {ship, 1, 1}, {fix, 1, 1}, {ship, 1, 2}} {
+			got, err := g.Gather(t.Context(), w.ask(tt.newest))
+			w.must(err)
+			got.Rendered()
+			synctest.Wait()
+			for id, want := range map[string]float64{"fix": tt.fix, "ship": tt.ship} {
+				r, err := w.store.Get(t.Context(), alice, id)
+				w.must(err)
+				var m map[string]any
+				w.must(json.Unmarshal(r.Metadata, &m))
+				if n, _ := m["usage_count"].(float64); n != want {
+					t.Errorf("prompt %d: %s used %v times, want %v", i, id, n, want)
+				}
+			}
+		}
+	})
+}
+
 func (w *world) tiers() *tiers.Tiers { return tiers.New(w.log, w.store, w.writer, nil) }
 
 func (w *world) task(of *tiers.Tiers, n int, importance float64) {

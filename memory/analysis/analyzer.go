@@ -25,7 +25,7 @@ const (
 
 // version goes up whenever a text gets other terms than before, in any language
 // and be it by a newer stemmer, so that indexes are made anew.
-const version = 4
+const version = 5
 
 // Analyzer turns text into terms. It is safe for concurrent use; share one, as
 // it remembers the stems of words it has seen, in bounded memory.
@@ -39,7 +39,7 @@ type Analyzer struct {
 // Options adjusts an Analyzer. Nil and zero fields mean the defaults.
 type Options struct {
 	// Language is the language whose stop words and endings fall away. Default
-	// English. Index and queries must have the same.
+	// Auto. Index and queries must have the same.
 	Language Language
 }
 
@@ -60,6 +60,8 @@ type known struct {
 	plain bool
 	// accented: the term lacks accents that the word has.
 	accented bool
+	// meaning is what it is in the language that it was last met in, or nil.
+	meaning atomic.Pointer[meaning]
 }
 
 // New returns an analyzer. The options may be nil.
@@ -161,6 +163,9 @@ func (a *Analyzer) learn(word string) *known {
 
 func (a *Analyzer) learnForeign(word string) *known {
 	folded := Fold(word)
+	if s := scriptOf(folded); s != nil {
+		return s.learn(word, folded)
+	}
 	k := &known{word: word, term: folded}
 	if a.language.plainLetters {
 		k.term = withoutAccents(folded)

@@ -57,12 +57,12 @@ func TestTerms(t *testing.T) {
 		{"url", "https://example.com/docs?page=2", "https exampl com doc example.com/docs page 2"},
 		{"full width", "ＡＢＣ １２３", "abc 123"},
 		{"ligature", "ﬁnding", "find"},
-		{"accents", "Das Café über Straße", "das cafe uber strass"},
+		{"accents", "Das Café über Straße", "cafe strass"},
 		{"accents in capitals and apart", "CAFE\u0301 İstanbul, Łódź, Øre, Đà Nẵng, naïve", "cafe istanbul lodz ore da nang naiv"},
 		{"stop words only without their accents", "le thé, Mỹ ăn", "le the my an"},
-		{"marks that are part of the word", "й ё हिन्दी שָׁלוֹם", "й ё हिन्दी שָׁלוֹם"},
-		{"greek", "ΣΊΣΥΦΟΣ ΣΙΣΥΦΟΣ σίσυφος", "σισυφοσ σισυφοσ σισυφοσ"},
-		{"cyrillic", "Москва, Россия", "москва россия"},
+		{"marks that are part of the word", "й ё हिन्दी שָׁלוֹם", "й е हिन्द לומ"},
+		{"greek", "ΣΊΣΥΦΟΣ ΣΙΣΥΦΟΣ σίσυφος", "σισυφ σισυφ σισυφ"},
+		{"cyrillic", "Москва, Россия", "москв росс"},
 		{"apostrophe outside ascii", "l’été d’Éric", "l ete eric"},
 		{"dotted outside ascii", "über.md", "uber md uber.md"},
 		{"typographic quotes around a path", "“src/app.py”", "src app py app.py src/app.py"},
@@ -153,6 +153,8 @@ func TestLanguages(t *testing.T) {
 		{analysis.Swedish, "flickorna och pojkarna", "flick pojk"},
 		{analysis.Norwegian, "guttene og jentene", "gutt jent"},
 		{analysis.Hungarian, "a házakban voltak", "ház"},
+		{analysis.German, "Die Häuser meiner Eltern", "haus elt"},
+		{analysis.Italian, "le case dei nostri genitori", "cas genitor"},
 		{analysis.Language(200), "The cats", "cat"},
 	}
 	for _, tt := range tests {
@@ -177,8 +179,56 @@ func TestLanguages(t *testing.T) {
 	if _, err := analysis.ParseLanguage("klingon"); !errors.Is(err, analysis.ErrUnknownLanguage) {
 		t.Errorf("parse klingon: %v", err)
 	}
-	if l, err := analysis.ParseLanguage(""); l != analysis.English || err != nil {
+	if l, err := analysis.ParseLanguage(""); l != analysis.Auto || err != nil {
 		t.Errorf("parse nothing: %v, %v", l, err)
+	}
+}
+
+// Each text is read in its own language, if it tells which that is: two texts whose words
+// differ in their endings share terms. English texts and names have English terms alone.
+func TestAuto(t *testing.T) {
+	auto, english := analysis.New(nil), analysis.New(&analysis.Options{Language: analysis.English})
+	for _, pair := range []struct {
+		name, text, query string
+		meet              int // how many terms of the query the text has, at least
+	}{
+		{"russian", "Мы долго говорили о красивых домах", "красивый дом", 2},
+		{"russian, without the dots", "Она придёт с ёлками", "елка", 1},
+		{"german", "Meine Eltern wohnten früher in kleinen Häusern am See", "In welchem Haus wohnen deine Eltern?", 3},
+		{"dutch", "Mijn ouders lazen vroeger veel boeken", "Welk boek las mijn ouder?", 2},
+		{"french", "Les chevaux étaient dans l'écurie de mes parents", "Où est le cheval de mon parent ?", 2},
+		{"spanish", "Mis hermanas vivían en las ciudades grandes", "¿Dónde vive mi hermana?", 2},
+		{"italian", "I miei fratelli vivevano nelle città della costa", "Dove vive mio fratello?", 1},
+		{"portuguese", "As minhas irmãs não gostavam dos gatos", "A minha irmã gosta de gato?", 2},
+		{"swedish", "Mina systrar bodde i de röda stugorna", "Var är min röda stuga?", 2},
+		{"finnish", "Minun kissani nukkuvat aina puutarhoissa, eivät talossa", "Missä minun kissa nukkuu, onko se talo?", 1},
+		{"turkish", "Kardeşlerim bu şehirde çok güzel evlerde oturuyor", "Benim kardeşim nerede, bu şehir mi?", 1},
+		{"arabic", "اشترينا المدرسة الكبيرة", "مدرسة كبيرة", 2},
+		{"arabic, with vowel signs", "كِتَابٌ", "الكتاب", 1},
+		{"hebrew", "הספרים החדשים נמצאים בבית", "ספר חדש", 2},
+		{"hindi", "लड़कियों ने किताबें पढ़ीं", "लड़की किताब", 2},
+		{"greek", "Οι γάτες κοιμούνται στους κήπους", "η γάτα στον κήπο", 2},
+		{"mixed", "Die Häuser gefallen mir, говорили мы о красивых домах", "Haus und красивый дом", 3},
+	} {
+		text := slices.Collect(auto.Terms(pair.text))
+		n := 0
+		for term := range auto.Terms(pair.query) {
+			if slices.Contains(text, term) {
+				n++
+			}
+		}
+		if n < pair.meet {
+			t.Errorf("%s: %q has %d terms of %q: %q", pair.name, text, n, pair.query, slices.Collect(auto.Terms(pair.query)))
+		}
+	}
+	for _, text := range []string{
+		sample, "What did Anna say about die Katze?", "The cats of the Müller family went to Wien", "Bitcoin price analysis",
+		"dir/dir/dir", "SELECT la FROM das WHERE die = 1", "Where is the car of Van den Berg?", "Call Jean-Paul about le Tour",
+		"Das Boot is a film that I like", "se_te_me.py", "I was in the man cave", "", "42",
+	} {
+		if diff := cmp.Diff(slices.Collect(english.Terms(text)), slices.Collect(auto.Terms(text))); diff != "" {
+			t.Errorf("%q is taken for another language (-english +auto):\n%s", text, diff)
+		}
 	}
 }
 

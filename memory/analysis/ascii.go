@@ -69,6 +69,9 @@ func (w *walker) word(text string, start int) (int, bool) {
 	if k.month > 0 && !w.fixed {
 		return i, w.emitMonth(k, text, start, i)
 	}
+	if w.tongue != nil && !w.fixed {
+		return i, w.emitWord(k, k.in(w.tongue))
+	}
 	return i, w.emit(k)
 }
 

@@ -8,8 +8,14 @@
 //   - A possessive 's falls away. The stop words of the [Language] fall away,
 //     unless a text has no other word. Words are cut to their stem; in English,
 //     irregular forms (went, children) become their base first.
-//   - In English, Latin and Greek letters lose their accents: café is cafe. A
-//     word that has some is no stop word.
+//   - In English, Latin letters lose their accents: café is cafe. A word that has
+//     some is no stop word.
+//   - Words of other scripts have the rules of their script, whatever the Language:
+//     Cyrillic those of Russian; Arabic, Greek, Hebrew, Devanagari and Tamil lose
+//     points, accents and the commonest endings.
+//   - With [Auto] each text that its small words tell to be in another language than
+//     English (such as German or Spanish) has the stems of that one beside the
+//     English ones. A query of a word or two tells nothing and asks for English stems.
 //   - Runs of Han, Kana, Hangul, Thai, Lao, Khmer and Burmese become overlapping
 //     pairs of characters; a lone character stands for itself.
 //   - Identifiers are kept whole and split: getUserName is also get, user,
@@ -18,9 +24,9 @@
 //   - Dates meet by year, month and day: 2023-05-08 is 2023, may, 8 and itself;
 //     in 8 May 2023 the month is no stop word, and Sept. 8 is september 8.
 //
-// Caveats: one language at a time, and month names are English in all. Words
-// of other languages in the same script are cut with the wrong rules, alike in
-// text and query. An index has the terms of one analysis, which [Analyzer.Name]
+// Caveats: month names are English in all languages. Ukrainian and other words in
+// Cyrillic, and texts that tell no language, are cut with the wrong rules, alike in text
+// and query. An index has the terms of one analysis, which [Analyzer.Name]
 // names: whoever changes what the terms of a text are gives it a new version, and
 // indexes are made anew, as they are for another language.
 package analysis

@@ -10,7 +10,6 @@ import (
 	"github.com/kljensen/snowball/french"
 	"github.com/kljensen/snowball/hungarian"
 	"github.com/kljensen/snowball/norwegian"
-	"github.com/kljensen/snowball/russian"
 	"github.com/kljensen/snowball/spanish"
 	"github.com/kljensen/snowball/swedish"
 )
@@ -18,20 +17,34 @@ import (
 // ErrUnknownLanguage: there is no stemmer for the language.
 var ErrUnknownLanguage = errors.New("analysis: unknown language")
 
-// Language is what an Analyzer takes words of letters to be: its stop words
+// Language is what an Analyzer takes words of Latin letters to be: its stop words
 // fall away and its endings are cut. Words of other languages are matched as
-// they are, or nearly so. What is not words of letters is read alike in all.
+// they are, or nearly so. Words of other scripts have the rules of their script: those in
+// Cyrillic are read as Russian. What is not words of letters is read alike in all.
 type Language uint8
 
-// The languages. The zero value is English.
+// The languages. The zero value is Auto.
 const (
-	English Language = iota
+	// Auto is English, and of texts that are recognised to be in another language that
+	// one, too: their words have its stems beside the English ones.
+	Auto Language = iota
+	English
+	Danish
+	Dutch
+	Finnish
 	French
+	German
 	Hungarian
+	Italian
 	Norwegian
+	Portuguese
+	Romanian
+	// Russian is what words in Cyrillic are taken for in any case; its words in Latin
+	// letters are read as English ones, without the look at each text that Auto takes.
 	Russian
 	Spanish
 	Swedish
+	Turkish
 )
 
 // grammar is what an Analyzer knows of a language.
@@ -41,17 +54,34 @@ type grammar struct {
 	stem func(word string, stopWordsToo bool) string
 	// plainLetters: accents tell no words apart, and people leave them out.
 	plainLetters bool
+	// recognizes: each text may be in another language.
+	recognizes bool
 }
 
 // grammars holds the languages by number. It is never changed.
 var grammars = []grammar{
-	English:   {"english", isStopWord, stemEnglish, true},
-	French:    {"french", isFrenchStopWord, french.Stem, false},
-	Hungarian: {"hungarian", hungarian.IsStopWord, hungarian.Stem, false},
-	Norwegian: {"norwegian", norwegian.IsStopWord, norwegian.Stem, false},
-	Russian:   {"russian", russian.IsStopWord, russian.Stem, false},
-	Spanish:   {"spanish", spanish.IsStopWord, spanish.Stem, false},
-	Swedish:   {"swedish", swedish.IsStopWord, swedish.Stem, false},
+	Auto:       {"auto", isStopWord, stemEnglish, true, true},
+	English:    {"english", isStopWord, stemEnglish, true, false},
+	Danish:     grammarOf("danish"),
+	Dutch:      grammarOf("dutch"),
+	Finnish:    grammarOf("finnish"),
+	French:     {"french", isFrenchStopWord, french.Stem, false, false},
+	German:     grammarOf("german"),
+	Hungarian:  {"hungarian", hungarian.IsStopWord, hungarian.Stem, false, false},
+	Italian:    grammarOf("italian"),
+	Norwegian:  {"norwegian", norwegian.IsStopWord, norwegian.Stem, false, false},
+	Portuguese: grammarOf("portuguese"),
+	Romanian:   grammarOf("romanian"),
+	Russian:    {"russian", isStopWord, stemEnglish, true, false},
+	Spanish:    {"spanish", spanish.IsStopWord, spanish.Stem, false, false},
+	Swedish:    {"swedish", swedish.IsStopWord, swedish.Stem, false, false},
+	Turkish:    grammarOf("turkish"),
+}
+
+// grammarOf is the grammar of a language whose texts are recognised, too.
+func grammarOf(name string) grammar {
+	t := tongues[slices.IndexFunc(tongues, func(t *tongue) bool { return t.name == name })]
+	return grammar{name, t.stop, func(word string, _ bool) string { return t.stem(word) }, false, false}
 }
 
 // Languages returns all languages.
@@ -64,14 +94,14 @@ func Languages() []Language {
 }
 
 // ParseLanguage returns the language of an English name in lower case, such as
-// "french"; an empty one is English. Otherwise the error is ErrUnknownLanguage.
+// "french"; an empty one is Auto. Otherwise the error is ErrUnknownLanguage.
 func ParseLanguage(name string) (Language, error) {
 	if name == "" {
-		return English, nil
+		return Auto, nil
 	}
 	i := slices.IndexFunc(grammars, func(g grammar) bool { return g.name == name })
 	if i < 0 {
-		return English, fmt.Errorf("%w %.32q", ErrUnknownLanguage, name)
+		return Auto, fmt.Errorf("%w %.32q", ErrUnknownLanguage, name)
 	}
 	return Language(i), nil
 }
@@ -81,7 +111,7 @@ func (l Language) String() string { return l.grammar().name }
 
 func (l Language) grammar() grammar {
 	if int(l) >= len(grammars) {
-		return grammars[English]
+		return grammars[Auto]
 	}
 	return grammars[l]
 }

@@ -14,6 +14,8 @@ import (
 type walker struct {
 	analyzer  *Analyzer
 	yield     func(string) bool
+	tongue    *tongue // the language that the text is recognised to be in, or nil
+	dropStops bool    // those of tongue
 	keepStops bool
 	found     bool // whether a term was yielded
 
@@ -32,6 +34,9 @@ type walker struct {
 // read walks through a whole text, a second time with the stop words if it has
 // nothing else.
 func (w *walker) read(text string) {
+	if w.analyzer.language.recognizes {
+		w.tongue, w.dropStops = recognize(text)
+	}
 	if w.text(text) && !w.found {
 		w.keepStops = true
 		w.text(text)
@@ -59,6 +64,18 @@ func (w *walker) emit(k *known) bool {
 		return true
 	}
 	return w.emitTerm(k.term)
+}
+
+// emitWord yields the terms of a word: that of the Language, which is known, and that of
+// the language which the text was recognised to be in.
+func (w *walker) emitWord(k *known, m *meaning) bool {
+	switch {
+	case w.dropStops && !w.keepStops && m.stop:
+		return true
+	case !w.emit(k):
+		return false
+	}
+	return k.stop || m.term == "" || m.term == k.term || w.emitTerm(m.term)
 }
 
 func (w *walker) emitTerm(term string) bool {
@@ -303,6 +320,9 @@ func (w *walker) foreignPart(part string) bool {
 // ASCII, it is read like any such word, in the place that is marked.
 func (w *walker) foreignWord(word string) bool {
 	k := w.analyzer.lookupText(word)
+	if w.tongue != nil && scriptOf(word) == nil {
+		return w.tongueWord(k)
+	}
 	if k.plain {
 		fixed, keepStops := w.fixed, w.keepStops
 		// Without its accents thé looks like a stop word, which it is not.
@@ -315,6 +335,22 @@ func (w *walker) foreignWord(word string) bool {
 		return true
 	}
 	return w.emit(k)
+}
+
+// tongueWord yields the terms of a word with letters outside ASCII in a text whose language
+// was recognised.
+func (w *walker) tongueWord(k *known) bool {
+	if strings.IndexFunc(k.term, isWordRune) < 0 {
+		return true
+	}
+	if !k.plain {
+		return w.emitWord(k, k.in(w.tongue))
+	}
+	english := w.analyzer.lookupText(k.term)
+	if k.accented && english.stop {
+		english = &known{word: english.word, term: english.word}
+	}
+	return w.emitWord(english, k.in(w.tongue))
 }
 
 func isGap(r rune) bool {

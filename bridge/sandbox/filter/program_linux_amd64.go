@@ -187,8 +187,10 @@ func (p *program) supervised(o Options) {
 	} {
 		p.when(call, self(0)...)
 	}
-	for _, call := range []uint32{unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET} {
-		p.when(call, self(1)...)
+	// Of these it is the caller only where a process is named, not its user.
+	const process, ioProcess = 0, 1
+	for call, which := range map[uint32]uint32{unix.SYS_SETPRIORITY: process, unix.SYS_IOPRIO_SET: ioProcess} {
+		p.when(call, slices.Concat([]bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: which, SkipTrue: 1}, notify}, self(1))...)
 	}
 	// The owner of a descriptor gets any signal that is chosen for it.
 	p.when(unix.SYS_FCNTL, oneOf(1, errno(unix.EPERM), allow, unix.F_SETOWN, unix.F_SETOWN_EX)...)

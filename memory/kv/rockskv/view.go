@@ -130,7 +130,13 @@ func (v view) lastCommits(refs []kv.Ref) ([]kv.LastCommit, error) {
 		}
 		keys[i] = kv.SequenceKey(ref.Scope)
 	}
-	values, err := v.getMany(families, keys)
+	var values [][]byte
+	var err error
+	if len(keys) == 1 {
+		values, err = v.getOne(families[0], keys[0])
+	} else {
+		values, err = v.getMany(families, keys)
+	}
 	if err != nil {
 		return nil, v.damaged(refs[0].Keyspace, err)
 	}

@@ -62,7 +62,8 @@ func (b *bench) assembleTable(ctx context.Context) error {
 		return nil
 	}
 	all := make([]*prompts, len(promptLengths))
-	if err := b.withServer(ctx, func(client loombridgev1.ContextServiceClient) error {
+	if err := b.withServer(ctx, "prompts", func(conn *grpc.ClientConn) error {
+		client := loombridgev1.NewContextServiceClient(conn)
 		for i, length := range promptLengths {
 			all[i] = newPrompts(length)
 			if err := all[i].measure(ctx, client); err != nil {
@@ -75,7 +76,8 @@ func (b *bench) assembleTable(ctx context.Context) error {
 	}
 	var first []time.Duration
 	for range coldStarts {
-		if err := b.withServer(ctx, func(client loombridgev1.ContextServiceClient) error {
+		if err := b.withServer(ctx, "prompts", func(conn *grpc.ClientConn) error {
+			client := loombridgev1.NewContextServiceClient(conn)
 			begin := time.Now()
 			if _, err := assemble(ctx, client, "bench-prompt-none"); err != nil {
 				return err
@@ -112,10 +114,9 @@ func (b *bench) printPrompts(all []*prompts, first sample) error {
 	return nil
 }
 
-// withServer runs a server on a store of its own for these prompts, which
-// stays.
-func (b *bench) withServer(ctx context.Context, use func(loombridgev1.ContextServiceClient) error) error {
-	server, err := start(ctx, b.server, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(b.folder, "prompts"), "--workspace", b.folder, "--log-level", "error")
+// withServer runs a server on a store of its own, which stays.
+func (b *bench) withServer(ctx context.Context, name string, use func(*grpc.ClientConn) error) error {
+	server, err := start(ctx, b.server, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(b.folder, name), "--workspace", b.folder, "--log-level", "error")
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (b *bench) withServer(ctx context.Context, use func(loombridgev1.ContextSer
 		return err
 	}
 	defer hangUp(all)
-	return use(loombridgev1.NewContextServiceClient(all[0].conn))
+	return use(all[0].conn)
 }
 
 // measure fills the sessions, then measures a prompt after each further step,
@@ -190,4 +191,166 @@ func assemble(ctx context.Context, client loombridgev1.ContextServiceClient, age
 		AgentId: agent, SessionId: "bench", Goal: "Find out why the tests fail.", System: "You are a careful engineer.",
 		MaxTokens: promptTokens,
 	}, grpc.MaxCallRecvMsgSize(64<<20))
+}
+
+const (
+	// promptUser is whose memories prompts find.
+	promptUser = "bench-user"
+	// userRecords are remembered of the user, and so many more of the other kinds.
+	userRecords, knowledgeRecords, playbookRecords, noteRecords, skillRecords = 10_000, 200, 20, 5, 3
+	// questionEvery so many prompts the user asks something new.
+	questionEvery = 4
+)
+
+// injected measures prompts of one length with everything that finds its way into them.
+type injected struct {
+	length int
+	agent  string
+	// fresh are prompts right after a new step, empty the answers of the floor of the same
+	// size, asked prompts right after a new question of the user, and again those with
+	// nothing new.
+	fresh, empty, asked, again []time.Duration
+	bytes, sections            int
+}
+
+// injectedTable measures Assemble with all sources of memory, beside an empty call that
+// answers as much.
+func (b *bench) injectedTable(ctx context.Context) error {
+	if !strings.Contains("injected", b.only) {
+		return nil
+	}
+	floors, err := dial(b.floor, 1)
+	if err != nil {
+		return err
+	}
+	defer hangUp(floors)
+	all := make([]*injected, len(promptLengths))
+	if err := b.withServer(ctx, "injected", func(conn *grpc.ClientConn) error {
+		if err := b.rememberUser(ctx, loombridgev1.NewMemoryServiceClient(conn)); err != nil {
+			return err
+		}
+		for i, length := range promptLengths {
+			all[i] = &injected{length: length, agent: fmt.Sprintf("bench-injected-%d", length)}
+			if err := all[i].measure(ctx, b, loombridgev1.NewContextServiceClient(conn), loombridgev1.NewContextServiceClient(floors[0].conn)); err != nil {
+				return fmt.Errorf("bench: prompts of %d steps with memory: %w", length, err)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.table, "\nAssemble with %d memories\tsteps\twarm p50 µs\twarm p99 µs\tempty call p50 µs\tp99 µs\tp99 over empty ms\tKiB\tµs/KiB\tnew question p50 µs\tnothing new p50 µs\tsections\taim\t\n", userRecords)
+	aims := map[int]string{1000: "p99 over empty ≤ 3 ms"}
+	for _, p := range all {
+		fresh, empty, kib := sorted(p.fresh), sorted(p.empty), float64(p.bytes)/1024
+		fmt.Fprintf(b.table, "\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%d\t%s\t\n", p.length,
+			p50us(fresh), p99us(fresh), p50us(empty), p99us(empty), (p99us(fresh)-p99us(empty))/1000,
+			kib, p50us(fresh)/kib, p50us(sorted(p.asked)), p50us(sorted(p.again)), p.sections, aims[p.length])
+	}
+	if err := b.table.Flush(); err != nil {
+		return err
+	}
+	perKiB := func(p *injected) float64 { return p50us(sorted(p.fresh)) / float64(p.bytes) }
+	fmt.Printf("a KiB of prompt takes %.2f times as long at %d steps as at %d (aim ≤ 1.3); what a new question costs at %d steps, the search of memory and what it finds, is %.2f ms (aim ≤ 2)\n",
+		perKiB(all[1])/perKiB(all[0]), all[1].length, all[0].length, all[1].length, (p50us(sorted(all[1].asked))-p50us(sorted(all[1].again)))/1000)
+	return nil
+}
+
+// rememberUser saves what prompts may find of the user.
+func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServiceClient) error {
+	const batch = 500
+	var drafts []*loombridgev1.RecordDraft
+	save := func() error {
+		_, err := client.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "bench", UserId: promptUser, Records: drafts})
+		drafts = drafts[:0]
+		return err
+	}
+	total := userRecords + knowledgeRecords + playbookRecords + noteRecords + skillRecords
+	for i := range total {
+		draft := &loombridgev1.RecordDraft{Text: b.pool[i%len(b.pool)][:savedBytes/2]}
+		metadata := ""
+		switch left := total - i; {
+		case left <= skillRecords:
+			draft.Kind, metadata = "skill", fmt.Sprintf(`{"name":"skill-%d","description":"how to do it"}`, i)
+		case left <= skillRecords+noteRecords:
+			draft.Kind = "note"
+		case left <= skillRecords+noteRecords+playbookRecords:
+			draft.Kind = "playbook"
+			metadata = fmt.Sprintf(`{"name":"play-%d","description":%q,"status":"approved","tool_sequence":[{"tool":"bash"}],"quality_metrics":{"avg_turns":4,"success_rate":0.9}}`, i, query(draft.Text))
+		case left <= skillRecords+noteRecords+playbookRecords+knowledgeRecords:
+			draft.Kind = "knowledge"
+		}
+		if metadata != "" {
+			draft.MetadataForm = &loombridgev1.RecordDraft_MetadataJson{MetadataJson: metadata}
+		}
+		if drafts = append(drafts, draft); len(drafts) == batch || i+1 == total {
+			if err := save(); err != nil {
+				return fmt.Errorf("bench: save memories: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// measure fills the session, then measures a prompt after each further step.
+func (p *injected) measure(ctx context.Context, b *bench, client, floor loombridgev1.ContextServiceClient) error {
+	fmt.Fprintf(os.Stderr, "Assemble with memory: filling a session of %d steps\n", p.length)
+	for i := range p.length {
+		if _, err := client.RecordStep(ctx, recordRequest(p.agent, i, promptOutput)); err != nil {
+			return err
+		}
+		if i%assembleEvery == 0 {
+			if _, err := p.timed(ctx, client, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range warmPrompts {
+		if i%questionEvery == 0 {
+			if err := p.ask(ctx, client, query(b.pool[(p.length+i)%len(b.pool)])+"?"); err != nil {
+				return err
+			}
+		}
+		if _, err := client.RecordStep(ctx, recordRequest(p.agent, p.length+i, promptOutput)); err != nil {
+			return err
+		}
+		size, err := p.timed(ctx, client, &p.fresh)
+		if err != nil {
+			return err
+		}
+		begin := time.Now()
+		if _, err := floor.Assemble(ctx, &loombridgev1.AssembleRequest{MaxTokens: int32(size)}); err != nil { //nolint:gosec // far below
+			return err
+		}
+		p.empty = append(p.empty, time.Since(begin))
+	}
+	return nil
+}
+
+// ask has the user ask something new, and measures the prompt for it and the next one.
+func (p *injected) ask(ctx context.Context, client loombridgev1.ContextServiceClient, question string) error {
+	_, err := client.AppendMessages(ctx, &loombridgev1.AppendMessagesRequest{
+		AgentId: p.agent, SessionId: "bench", Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: question}},
+	})
+	for _, times := range []*[]time.Duration{&p.asked, &p.again} {
+		if err == nil {
+			_, err = p.timed(ctx, client, times)
+		}
+	}
+	return err
+}
+
+// timed makes a prompt with all sources, and returns the size of the answer.
+func (p *injected) timed(ctx context.Context, client loombridgev1.ContextServiceClient, times *[]time.Duration) (int, error) {
+	begin := time.Now()
+	r, err := client.Assemble(ctx, &loombridgev1.AssembleRequest{
+		AgentId: p.agent, SessionId: "bench", Goal: "Find out why the tests fail.", System: "You are a careful engineer.",
+		MaxTokens: promptTokens, Settings: &loombridgev1.PromptSettings{UserId: promptUser},
+	}, grpc.MaxCallRecvMsgSize(64<<20))
+	if err != nil || times == nil {
+		return 0, err
+	}
+	*times = append(*times, time.Since(begin))
+	p.bytes, p.sections = proto.Size(r), len(r.GetReceipt().GetSections())
+	return p.bytes, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -23,7 +24,7 @@ import (
 )
 
 // floor answers MemorySave, Tool, RecordStep and a durable event with a captured
-// batch and nothing else.
+// batch and nothing else, and Assemble with so many bytes.
 type floor struct {
 	loombridgev1.UnimplementedBridgeServiceServer
 	loombridgev1.UnimplementedContextServiceServer
@@ -87,6 +88,11 @@ func (f *floor) RecordStep(_ context.Context, req *loombridgev1.RecordStepReques
 		return nil, err
 	}
 	return &loombridgev1.RecordStepResponse{Step: &loombridgev1.Step{Id: "floor"}}, nil
+}
+
+// Assemble answers one message of as many bytes as the request allows tokens.
+func (*floor) Assemble(_ context.Context, req *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
+	return &loombridgev1.AssembleResponse{Messages: []*loombridgev1.Message{{Content: strings.Repeat("a", int(req.GetMaxTokens()))}}}, nil
 }
 
 // captureSteps records the batches of RecordStep.

@@ -51,7 +51,7 @@ func report(ctx context.Context, b *bench) error {
 	if err := b.table.Flush(); err != nil {
 		return err
 	}
-	for _, table := range []func(context.Context) error{b.eventTable, b.recordTable, b.assembleTable, b.queries} {
+	for _, table := range []func(context.Context) error{b.eventTable, b.recordTable, b.assembleTable, b.injectedTable, b.queries} {
 		if err := table(ctx); err != nil {
 			return err
 		}

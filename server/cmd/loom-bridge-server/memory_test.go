@@ -26,7 +26,7 @@ func TestMemoryLanguage(t *testing.T) {
 		_, err := load(t, nil, "--memory-language="+bad)
 		var wrong *ConfigError
 		if !errors.As(err, &wrong) || wrong.Field != "memory-language" ||
-			wrong.Cause != "is not english, french, hungarian, norwegian, russian, spanish or swedish" {
+			wrong.Cause != "is not auto, english, danish, dutch, finnish, french, german, hungarian, italian, norwegian, portuguese, romanian, russian, spanish, swedish or turkish" {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -35,7 +35,7 @@ func TestMemoryLanguage(t *testing.T) {
 // A server that is started in another language finds by that one's rules.
 func TestServeInAnotherLanguage(t *testing.T) {
 	dir := t.TempDir()
-	p := MustRun(t, dir)
+	p := MustRun(t, dir, "--memory-language=english")
 	save(t, p, "Les chevaux sont dans l'écurie")
 	if n := hits(t, p, "cheval"); n != 0 {
 		t.Errorf("%d hits in English", n)

@@ -120,12 +120,12 @@ func embedded() []string { return []string{"--embedder-url", "$API", "--embedder
 func memoryEffects() []effect {
 	return []effect{
 		{
-			setting: "memory-language", args: []string{"--memory-language", "french"},
+			setting: "memory-language", args: []string{"--memory-language", "english"},
 			see: func(s *stand) func() string {
 				save(s.tb, s.process, "Les chevaux sont dans l'écurie")
 				return once(fmt.Sprint(hits(s.tb, s.process, "cheval")))
 			},
-			with: "1", without: "0",
+			with: "0", without: "1",
 		},
 		{
 			setting: "vector-weight", args: []string{"--vector-weight", "1"},

@@ -1,0 +1,14 @@
+package sandbox
+
+import "context"
+
+// Probe tries a tier from which a layer was taken away, and says what it found.
+func Probe(ctx context.Context, tier, layer string) string {
+	l := NewLocal(&Options{Tier: tier, Without: []string{layer}})
+	defer l.Close()
+	report, err := l.try(ctx, Confinement{Tier: tier, LandlockABI: 99})
+	if err == nil {
+		return ""
+	}
+	return err.Error() + report.Error
+}
