@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -59,20 +58,42 @@ func (m *model) terms(text string) counts {
 	return c
 }
 
-// documents returns the words of every record: its own body, itself with its
-// header, its window and its session.
-func (m *model) documents() (bodies, turns, windows []counts, sessions map[string]counts) {
-	sessions = make(map[string]counts)
+// lent is the part of a body that its neighbours have.
+func lent(body counts) float64 { return min(1, 20/(body.length()+1)) }
+
+// sections returns, for every record, the number of the part of its session that it stands
+// in, or -1: each has twenty records.
+func (m *model) sections() (numbers []int, count int) {
+	sizes, current := make(map[string]int), make(map[string]int)
 	for _, r := range m.records {
+		if r.SessionID == "" {
+			numbers = append(numbers, -1)
+			continue
+		}
+		if sizes[r.SessionID]%20 == 0 {
+			current[r.SessionID] = count
+			count++
+		}
+		sizes[r.SessionID]++
+		numbers = append(numbers, current[r.SessionID])
+	}
+	return numbers, count
+}
+
+// documents returns the words of every record: its own body, itself with its
+// header and its window, and those of every section.
+func (m *model) documents() (bodies, turns, windows, spoken []counts) {
+	numbers, count := m.sections()
+	for range count {
+		spoken = append(spoken, make(counts))
+	}
+	for i, r := range m.records {
 		body := m.terms(r.Text)
 		turn := m.terms(r.Author)
 		turn.add(body, 1)
 		bodies, turns = append(bodies, body), append(turns, turn)
-		if r.SessionID != "" {
-			if sessions[r.SessionID] == nil {
-				sessions[r.SessionID] = make(counts)
-			}
-			sessions[r.SessionID].add(turn, 1)
+		if numbers[i] >= 0 {
+			spoken[numbers[i]].add(turn, 1)
 		}
 	}
 	df := make(counts)
@@ -90,13 +111,13 @@ func (m *model) documents() (bodies, turns, windows []counts, sessions map[strin
 					if 4*df[word] > float64(len(m.records)) {
 						word = unheard // not carried, but it makes the window longer
 					}
-					window[word] += times * count
+					window[word] += times * count * lent(bodies[n])
 				}
 			}
 		}
 		windows = append(windows, window)
 	}
-	return bodies, turns, windows, sessions
+	return bodies, turns, windows, spoken
 }
 
 // neighbour returns the record so many steps away in the session, or -1.
@@ -115,23 +136,36 @@ func (m *model) neighbour(i, step int) int {
 	return -1
 }
 
-// bm25 returns the sum of the weights of the query's words in every document.
-func bm25(query counts, documents []counts) []float64 {
-	total, df := 0.0, make(counts)
+// lengths returns the average length of documents and how much a longer one is marked
+// down: more where lengths are uneven.
+func lengths(documents []counts) (average, part float64) {
+	total, logs, n := 0.0, 0.0, float64(len(documents))
 	for _, d := range documents {
 		total += d.length()
+		whole := math.Floor(d.length()) + 1
+		power := math.Floor(math.Log2(whole))
+		logs += power + whole/math.Exp2(power) - 1
+	}
+	mean, middle := max(1, total/max(1, n)), max(1, math.Exp2(logs/max(1, n)))
+	uneven := min(1, max(0, (mean/middle-1.2)/0.6))
+	return math.Pow(mean, 1-uneven) * math.Pow(middle, uneven), 0.6 + 0.3*uneven
+}
+
+// bm25 returns the sum of the weights of the query's words in every document.
+func bm25(query counts, documents []counts, average, part float64) []float64 {
+	df := make(counts)
+	for _, d := range documents {
 		for word := range d {
 			df[word]++
 		}
 	}
 	n := float64(len(documents))
-	average := max(1, total/max(1, n))
 	sums := make([]float64, len(documents))
 	for i, d := range documents {
 		for word, times := range query {
 			if tf := d[word]; tf > 0 {
 				idf := math.Log(1 + (n-df[word]+0.5)/(df[word]+0.5))
-				sums[i] += times * idf * tf * 1.9 / (tf + 0.9*(0.4+0.6*d.length()/average))
+				sums[i] += times * idf * tf * 1.9 / (tf + 0.9*(1-part+part*d.length()/average))
 			}
 		}
 	}
@@ -143,42 +177,52 @@ func largest(sums []float64) float64 { return max(1e-300, slices.Max(append([]fl
 // rank returns the rank of every record; a negative one is none.
 func (m *model) rank(text string) []float64 {
 	query := m.terms(text)
-	bodies, turns, windows, sessions := m.documents()
-	own, window := bm25(query, turns), bm25(query, windows)
-	names := slices.Sorted(maps.Keys(sessions))
-	var spoken []counts
-	for _, name := range names {
-		spoken = append(spoken, sessions[name])
+	bodies, turns, windows, spoken := m.documents()
+	average, part := lengths(turns)
+	own := bm25(query, turns, average, part)
+	average, part = lengths(windows)
+	window := bm25(query, windows, average, part)
+	average, _ = lengths(nil)
+	if len(spoken) > 0 {
+		total := 0.0
+		for _, s := range spoken {
+			total += s.length()
+		}
+		average = max(1, total/float64(len(spoken)))
 	}
-	session := bm25(query, spoken)
+	section := bm25(query, spoken, average, 0.6)
+	numbers, _ := m.sections()
 	answered := slices.Clone(own)
 	for i, r := range m.records {
-		if p := m.neighbour(i, -1); p >= 0 && asks(m.records[p]) && m.records[p].Author != r.Author {
-			answered[i] += 0.8 * own[p]
+		if p := m.neighbour(i, -1); p >= 0 && m.asks(p) && m.records[p].Author != r.Author {
+			part := min(1, 20/(bodies[i].length()+1))
+			answered[i] += 0.8 * part * part * own[p]
 		}
 	}
 	ranks := make([]float64, len(m.records))
-	for i, r := range m.records {
-		turn := answered[i] / largest(answered)
-		rank := 0.6*turn + window[i]/largest(window)
-		if r.SessionID == "" {
-			rank += 0.4 * turn
-		} else {
-			rank += 0.4 * session[slices.Index(names, r.SessionID)] / largest(session)
+	for i := range m.records {
+		turn, around := answered[i]/largest(answered), window[i]/largest(window)
+		if numbers[i] < 0 {
+			ranks[i] = m.weigh(text, i, turn, around, bodies[i].length())
+			continue
 		}
-		ranks[i] = m.weigh(text, r, rank, bodies[i].length())
+		alone := min(1, 30/(bodies[i].length()+1))
+		around = alone * (around + 0.4*section[numbers[i]]/largest(section))
+		ranks[i] = m.weigh(text, i, turn*(0.6+1.4*(1-alone)), around, bodies[i].length())
 	}
 	return ranks
 }
 
 // weigh adds what does not come from words.
-func (m *model) weigh(text string, r record.Record, rank, length float64) float64 {
-	if rank == 0 {
+func (m *model) weigh(text string, i int, own, around, length float64) float64 {
+	r := m.records[i]
+	if own+around == 0 {
 		return -1
 	}
+	rank := own + around
 	if r.SessionID != "" {
-		rank *= (length + 1) / (length + 3)
-		if asks(r) {
+		rank = own + around*(length+1)/(length+3)
+		if m.asks(i) {
 			rank -= 0.1
 		}
 	}
@@ -203,7 +247,38 @@ func (m *model) named(text string) (name string) {
 	return name
 }
 
-func asks(r record.Record) bool { return strings.HasSuffix(strings.TrimSpace(r.Text), "?") }
+// asks tells whether a record asks; no text of the player's states much beside.
+func (m *model) asks(i int) bool {
+	return strings.HasSuffix(strings.TrimSpace(m.records[i].Text), "?")
+}
+
+// spreadOut takes from each of the best what the better ones have shown of its session.
+func (m *model) spreadOut(found []scored, limit int) []scored {
+	sizes, shown := make(map[string]float64), make(map[string]float64)
+	for _, r := range m.records {
+		sizes[r.SessionID]++
+	}
+	left := slices.Clone(found[:min(len(found), max(20, 2*limit+20))])
+	var spread []scored
+	for len(left) > 0 && len(spread) < limit {
+		best, rank := 0, math.Inf(-1)
+		for i, f := range left {
+			session := m.records[f.at].SessionID
+			if loss := min(0.5, 6*math.Pow(shown[session]/max(6, sizes[session]), 1.5)); session != "" && f.rank > 0 {
+				f.rank *= 1 - loss
+			}
+			if f.rank > rank {
+				best, rank = i, f.rank
+			}
+		}
+		hit := left[best]
+		left = slices.Delete(left, best, best+1)
+		session := m.records[hit.at].SessionID
+		shown[session] += min(1, (m.terms(m.records[hit.at].Text).length()+1)/60)
+		spread = append(spread, scored{hit.id, rank, hit.at})
+	}
+	return spread
+}
 
 // search ranks all live records that match, best first, and counts candidates.
 func (m *model) search(query string, match func(record.Record) bool, now time.Time) (found []scored, candidates int) {
@@ -309,7 +384,10 @@ func (p *player) query(t *testing.T) {
 	for _, w := range want {
 		ranks[w.id] = w.rank
 	}
-	want = want[:min(limit, len(want))]
+	want = p.model.spreadOut(want, limit)
+	for _, w := range want {
+		ranks[w.id] = w.rank
+	}
 	if got.Receipt.Empty == memory.NothingRelevant && len(got.Hits) == 0 {
 		p.irrelevant(t, text, want)
 		return

@@ -2,11 +2,13 @@ package question
 
 import (
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -77,6 +79,8 @@ type Question struct {
 	// ImportanceWeight, from 0 to 1, is the part of a score that records of
 	// importance zero lose. Default 0.
 	ImportanceWeight float64
+	// Without names signals that records are not ranked by: any of rank.Signals.
+	Without []string
 	// Tiers are the memory tiers to search, 1 to 4. Default record.LongTerm alone.
 	Tiers []int
 }
@@ -104,6 +108,11 @@ func (q Question) Check() error {
 		return invalid.Field(record.ErrInvalid, "recency_half_life", "is less than zero")
 	case slices.ContainsFunc(q.Tiers, func(tier int) bool { return tier < 1 || tier > record.LongTerm }):
 		return invalid.Field(record.ErrInvalid, "tiers", "are not all from 1 to %d", record.LongTerm)
+	}
+	for _, signal := range q.Without {
+		if !slices.Contains(rank.Signals(), signal) {
+			return invalid.Field(record.ErrInvalid, "without_signals", "names %.32q; there are %s", signal, strings.Join(rank.Signals(), ", "))
+		}
 	}
 	for _, w := range []struct {
 		field string

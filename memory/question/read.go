@@ -19,7 +19,7 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, 
 		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words),
 		Limit: cmp.Or(q.Limit, DefaultLimit), MinScore: q.MinScore, Explain: q.Explain,
 		Recency: q.RecencyWeight, HalfLife: max(1, cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife).Microseconds()),
-		Importance: q.ImportanceWeight, Now: now.UnixMicro(),
+		Importance: q.ImportanceWeight, Now: now.UnixMicro(), Without: q.Without,
 	}
 	if q.Mode == Vector {
 		return asked, true

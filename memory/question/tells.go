@@ -53,17 +53,14 @@ const minNameBytes = 3
 const maxToldBytes = 4 << 10
 
 // Tells returns what a text tells, by which it can answer a question, and
-// whether one of its lines asks something itself.
+// whether it asks something itself.
 func Tells(text string) segment.Flags {
 	var told segment.Flags
 	text = text[:min(len(text), maxToldBytes)]
-	for line := range strings.Lines(text) {
-		line = strings.TrimRightFunc(line, unicode.IsSpace)
-		if strings.HasSuffix(line, "?") || strings.HasSuffix(line, "？") {
-			told |= segment.FlagAsks
-		}
-	}
 	words := cut(text)
+	if asksMostly(text, words) {
+		told |= segment.FlagAsks
+	}
 	known := make([]class, len(words)+wordsAhead)
 	for i, word := range words {
 		known[i] = classes[word.lower]
@@ -86,6 +83,44 @@ func Tells(text string) segment.Flags {
 
 // wordsAhead is how many words are read behind one for what it tells.
 const wordsAhead = 2
+
+// maxStated is how many words a text may state beside its question and still be one that
+// asks: who says more tells something, and asks for something else.
+const maxStated = 30
+
+// asksMostly tells whether one of the lines of a text ends with a question, and
+// the text states little beside questions.
+func asksMostly(text string, words []word) bool {
+	if !endsWithQuestion(text) {
+		return false
+	}
+	stated, sentence := 0, 0
+	for i, word := range words {
+		sentence++
+		gap := text[word.to:]
+		if i+1 < len(words) {
+			gap = text[word.to:words[i+1].from]
+		}
+		switch {
+		case strings.ContainsAny(gap, "?？"):
+			sentence = 0
+		case strings.ContainsAny(gap, ".!。！\n"):
+			stated, sentence = stated+sentence, 0
+		}
+	}
+	return stated+sentence <= maxStated
+}
+
+// endsWithQuestion tells whether one of the lines of a text does.
+func endsWithQuestion(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRightFunc(line, unicode.IsSpace)
+		if strings.HasSuffix(line, "?") || strings.HasSuffix(line, "？") {
+			return true
+		}
+	}
+	return false
+}
 
 // tells returns what the word tells, with those behind it. known are the classes of the
 // word and of at least wordsAhead behind it.

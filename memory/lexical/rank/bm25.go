@@ -3,28 +3,70 @@ package rank
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// The constants of BM25, measured on conversations and on abstracts: how soon
-// more of the same word stops counting, and how much a long document is marked
-// down.
+// The constants of BM25, measured on conversations, on abstracts and on talks with
+// assistants: how soon more of the same word stops counting, and how much a long document
+// is marked down. Where lengths are uneven, as those of short statements and long answers
+// are, a long one is marked down more, so that length decides nothing by itself.
 const (
-	saturation = 0.9
-	lengthPart = 0.6
+	saturation       = 0.9
+	lengthPart       = 0.6
+	unevenLengthPart = 0.9
+	// even and uneven are how many times the mean length is the geometric mean where
+	// lengths are taken for even, and where for wholly uneven. Of what two people say to
+	// each other it is 1.0, of abstracts 1.2, of talks with an assistant 1.8 to 2.2.
+	even, uneven = 1.2, 1.8
 )
+
+// lengths are those of all documents, or windows, together.
+type lengths struct{ count, words, logs float64 }
+
+// log2 is the logarithm of a length and one, to a tenth: an exact one would take most of
+// the time.
+func log2(words float32) float64 {
+	n := uint32(words) + 1
+	whole := bits.Len32(n) - 1
+	return float64(whole) + float64(n)/float64(uint32(1)<<whole) - 1
+}
+
+func (l *lengths) add(words float32) {
+	l.count++
+	l.words += float64(words)
+	l.logs += log2(words)
+}
+
+func (l *lengths) join(m lengths) {
+	l.count, l.words, l.logs = l.count+m.count, l.words+m.words, l.logs+m.logs
+}
+
+// norm is how BM25 marks down long documents: the length that counts as average, at least
+// one word, and the part.
+type norm struct{ average, part float64 }
+
+func (l lengths) norm() norm {
+	mean := average(l.words, l.count)
+	if l.count == 0 {
+		return norm{mean, lengthPart}
+	}
+	middle := max(1, math.Exp2(l.logs/l.count))
+	how := min(1, max(0, (mean/middle-even)/(uneven-even)))
+	return norm{math.Pow(mean, 1-how) * math.Pow(middle, how), lengthPart + how*(unevenLengthPart-lengthPart)}
+}
 
 // bm25 is BM25 of one word in documents of an average length.
 type bm25 struct{ weight, fixed, perWord float32 }
 
-func newBM25(weight, average float64) bm25 {
+func newBM25(weight float64, by norm) bm25 {
 	return bm25{
 		weight:  float32(weight * (saturation + 1)),
-		fixed:   saturation * (1 - lengthPart),
-		perWord: float32(saturation * lengthPart / average),
+		fixed:   float32(saturation * (1 - by.part)),
+		perWord: float32(saturation * by.part / by.average),
 	}
 }
 
@@ -39,30 +81,30 @@ func idf(documents float64, with int) float64 {
 }
 
 // workspace is the working memory of a query in one scope. Slices are indexed
-// by slot, those of sessions by their numbers.
+// by slot, those of sections by their numbers.
 type workspace struct {
-	turn, window, session []float32 // the signals
+	turn, window, section []float32 // the signals
 	// covered is the weight of the asked words that stand in a document.
 	covered []float32
 	// The word at hand: its postings, with slots in place of ordinals, and how often
-	// it stands in every window and session. Only those in windowsTouched and
-	// sessionsTouched are not zero. When all words are done, inWindow holds the turn
+	// it stands in every window and section. Only those in windowsTouched and
+	// sectionsTouched are not zero. When all words are done, inWindow holds the turn
 	// signal together with what questions give to their replies.
 	postings        []segment.Posting
 	inWindow        []float32
 	windowsTouched  []uint32
-	inSession       []float32
-	sessionsTouched []uint32
+	inSection       []float32
+	sectionsTouched []uint32
 }
 
 // reset clears the memory for a frame.
-func (w *workspace) reset(f *frame.Frame) {
-	n, sessions := int(f.Slots())+1, len(f.SessionWords)
+func (w *workspace) reset(f *frame.Frame, sections int) {
+	n := int(f.Slots()) + 1
 	for _, s := range []*[]float32{&w.turn, &w.window, &w.covered, &w.inWindow} {
 		*s = cleared(*s, n)
 	}
-	for _, s := range []*[]float32{&w.session, &w.inSession} {
-		*s = cleared(*s, sessions)
+	for _, s := range []*[]float32{&w.section, &w.inSection} {
+		*s = cleared(*s, sections)
 	}
 }
 
@@ -91,21 +133,22 @@ func (w *workspace) read(f *frame.Frame, word lexical.TermPostings) (err error) 
 	return nil
 }
 
-// tally counts the word at hand in windows and sessions; in windows of its
+// tally counts the word at hand in windows and sections; in windows of its
 // neighbours only if it is to be spread.
-func (w *workspace) tally(f *frame.Frame, spread bool) {
-	w.windowsTouched, w.sessionsTouched = w.windowsTouched[:0], w.sessionsTouched[:0]
+func (w *workspace) tally(f *frame.Frame, c *conversation, spread bool) {
+	w.windowsTouched, w.sectionsTouched = w.windowsTouched[:0], w.sectionsTouched[:0]
 	for _, p := range w.postings {
 		o := p.Ordinal
 		body, header := segment.UnpackFrequency(p.Value)
 		all := float32(body + header)
 		w.addToWindow(o, all)
-		if f.HasNoSession(o) {
+		section := c.section[o]
+		if section == 0 {
 			continue
 		}
-		w.addToSession(f.Session[o], all)
+		w.addToSection(section, all)
 		if spread && body > 0 {
-			w.spread(f, o, float32(body))
+			w.spread(f, o, float32(body)*lends(f.Body[o]))
 		}
 	}
 }
@@ -133,11 +176,11 @@ func (w *workspace) addToWindow(o uint32, frequency float32) {
 	w.inWindow[o] += frequency
 }
 
-func (w *workspace) addToSession(session uint32, frequency float32) {
-	if w.inSession[session] == 0 {
-		w.sessionsTouched = append(w.sessionsTouched, session)
+func (w *workspace) addToSection(section uint32, frequency float32) {
+	if w.inSection[section] == 0 {
+		w.sectionsTouched = append(w.sectionsTouched, section)
 	}
-	w.inSession[session] += frequency
+	w.inSection[section] += frequency
 }
 
 // addTurns adds the word at hand to the documents that hold it, and its asked
@@ -166,10 +209,10 @@ func (w *workspace) addWindows(lengths []float32, by bm25) {
 	}
 }
 
-// addSessions adds the word at hand to the sessions that hold it.
-func (w *workspace) addSessions(f *frame.Frame, by bm25) {
-	for _, s := range w.sessionsTouched {
-		w.session[s] += by.score(w.inSession[s], float32(f.SessionWords[s]))
-		w.inSession[s] = 0
+// addSections adds the word at hand to the sections that hold it.
+func (w *workspace) addSections(words []float32, by bm25) {
+	for _, s := range w.sectionsTouched {
+		w.section[s] += by.score(w.inSection[s], words[s])
+		w.inSection[s] = 0
 	}
 }

@@ -41,6 +41,7 @@ func (r *ranking) calibrate(best []candidate) error {
 		best = r.fuse(best, sure)
 	}
 	r.preferNewer(best)
+	r.spreadOut(best)
 	if n.alone {
 		sure = n.nearest
 	} else {
@@ -106,7 +107,7 @@ func (r *ranking) countUnder(best []candidate, score func(candidate) float64) (n
 	for part, p := range r.parts {
 		for o := range p.Selection.Allowed.All() {
 			words := r.byWords(p, o)
-			if words <= 0 && !r.onDate(p, o) || picked[documentSlot{part, o}] {
+			if words.sum() <= 0 && !r.onDate(p, o) || picked[documentSlot{part, o}] {
 				continue
 			}
 			if rank := r.factor * r.signalsOf(p, o, words).rank(); score(candidate{rank: rank}) < r.query.MinScore {

@@ -49,33 +49,32 @@ func (r *ranking) explainWord(i int, word string, hits map[documentSlot]*Hit) er
 // first.
 func (r *ranking) signalsNamed(p *rankedPart, c candidate) []Signal {
 	f, o := p.frame, c.slot
-	s := r.signalsOf(p, o, r.byWords(p, o))
-	scaled := func(raw, scale float32) (float64, float64) {
-		return float64(raw), float64(raw * scale * s.brevity * r.factor)
+	w := r.byWords(p, o)
+	s := r.signalsOf(p, o, w)
+	section := float32(0)
+	if w.section > 0 {
+		section = p.section[p.derived.section[o]]
 	}
-	signal := func(name string, raw, share float64) Signal { return Signal{name, raw, share} }
-	turn, turnRank := scaled(p.inWindow[o], r.scale.turn)
-	window, windowRank := scaled(p.window[o], r.scale.window)
-	session, sessionRank := scaled(p.inWindow[o], r.scale.alone)
-	if !f.HasNoSession(o) {
-		session, sessionRank = scaled(p.session[f.Session[o]], r.scale.session)
+	signal := func(name string, raw, share float32) Signal {
+		return Signal{name, float64(raw), float64(share * r.factor)}
 	}
 	list := []Signal{
-		signal("turn", turn, turnRank),
-		signal("window", window, windowRank),
-		signal("session", session, sessionRank),
-		signal("author", 1, float64(s.author*r.factor)),
-		signal("date", float64(s.date/dateShare), float64(s.date*r.factor)),
-		signal("answer", float64(s.answer/answerShare), float64(s.answer*r.factor)),
-		signal("question", 1, float64(s.question*r.factor)),
-		signal("vector", c.cosine, float64(c.byVector)),
+		signal(SignalTurn, p.inWindow[o], w.turn),
+		signal(SignalWindow, p.window[o], w.window*s.brevity),
+		signal(SignalSession, section, w.section*s.brevity),
+		signal(SignalAuthor, 1, s.author),
+		signal(SignalDate, s.date/dateShare, s.date),
+		signal(SignalAnswer, s.answer/answerShare, s.answer),
+		signal(SignalQuestion, 1, s.question),
+		{SignalVector, c.cosine, float64(c.byVector)},
 	}
 	list = append(list, r.lost(f, o, list)...)
 	// What is left was given to the newer of two that say the same.
 	const rounding = 1e-4
-	if gained := float64(c.rank) - sumOf(list); gained > rounding {
-		list = append(list, signal("newer", 1, gained))
+	if gained := float64(c.rank+c.repeated) - sumOf(list); gained > rounding {
+		list = append(list, Signal{SignalNewer, 1, gained})
 	}
+	list = append(list, Signal{SignalRepeated, 1, -float64(c.repeated)})
 	list = slices.DeleteFunc(list, func(s Signal) bool { return s.Share == 0 })
 	slices.SortStableFunc(list, func(a, b Signal) int { return cmp.Compare(math.Abs(b.Share), math.Abs(a.Share)) })
 	return list
@@ -87,8 +86,8 @@ func (r *ranking) lost(f *frame.Frame, o uint32, signals []Signal) []Signal {
 	sum := sumOf(signals)
 	recency, importance := r.recency(f, o), r.importance(f, o)
 	return []Signal{
-		{"recency", float64(r.query.Now-since(f, o, r.query.Now)) / day, sum * (recency - 1)},
-		{"importance", float64(f.Importance[o]), sum * recency * (importance - 1)},
+		{SignalRecency, float64(r.query.Now-since(f, o, r.query.Now)) / day, sum * (recency - 1)},
+		{SignalImportance, float64(f.Importance[o]), sum * recency * (importance - 1)},
 	}
 }
 

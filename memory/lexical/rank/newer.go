@@ -25,7 +25,7 @@ const (
 // that asks how things are: where the same author covers as much of the query
 // later on and does no worse, or says that something has changed.
 func (r *ranking) preferNewer(best []candidate) {
-	if !r.query.Current || r.mass == 0 {
+	if !r.query.Current || r.mass == 0 || r.query.without(SignalNewer) {
 		return
 	}
 	first := best[:min(len(best), newerAmong)]

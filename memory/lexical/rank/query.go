@@ -2,6 +2,7 @@ package rank
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
@@ -62,6 +63,8 @@ type Query struct {
 	Now int64
 	// Explain asks for the signals of every hit.
 	Explain bool
+	// Without names signals that are left out: any of Signals.
+	Without []string
 }
 
 // Span is a stretch of time, in microseconds since 1970; To is not in it.
@@ -100,10 +103,37 @@ type Hit struct {
 	Words   []string
 }
 
+// The names of signals.
+const (
+	SignalTurn       = "turn"       // a document's own words, and those of the question that it answers
+	SignalWindow     = "window"     // the words of what stands right before and behind it
+	SignalSession    = "session"    // those of its section of the session
+	SignalAuthor     = "author"     // the query names who said it
+	SignalDate       = "date"       // the query names when it was
+	SignalAnswer     = "answer"     // it tells the kind of thing that is asked for
+	SignalQuestion   = "question"   // it only asks
+	SignalReply      = "reply"      // within turn: what a question gives to its answer
+	SignalBrevity    = "brevity"    // within window and session: a few words tell little of their own
+	SignalRepeated   = "repeated"   // much of its session was shown by better hits
+	SignalVector     = "vector"     // its vector is near
+	SignalNewer      = "newer"      // it says anew what another said
+	SignalRecency    = "recency"    // its age
+	SignalImportance = "importance" // its lack of importance
+)
+
+// Signals are those that a query can leave out. The others it asks for by itself.
+func Signals() []string {
+	return []string{
+		SignalTurn, SignalWindow, SignalSession, SignalAuthor, SignalDate, SignalAnswer, SignalQuestion, SignalReply,
+		SignalBrevity, SignalRepeated, SignalNewer,
+	}
+}
+
+func (q Query) without(signal string) bool { return slices.Contains(q.Without, signal) }
+
 // Signal is one signal's part of a hit's rank.
 type Signal struct {
-	// Name is turn, window, session, author, date, answer, question, vector, newer,
-	// recency or importance.
+	// Name is one of the Signal constants.
 	Name string
 	// Raw is what was measured: a sum of BM25 weights, a cosine, an age in days,
 	// an importance; 1 where there is nothing to measure.

@@ -45,6 +45,8 @@ type candidate struct {
 	// rank, before age and importance take their part.
 	cosine            float64
 	byVector, byWords float32
+	// repeated is what it lost to better ones of its session.
+	repeated float32
 }
 
 // compare orders the worse before the better: by rank, then older before newer.
@@ -98,7 +100,7 @@ func (b *topK) sink(i int) {
 // counts all candidates. There may be some more than the limit, as what is newer
 // can still change the order. What vectors find is joined later.
 func (r *ranking) pick() []candidate {
-	b := topK{limit: max(newerAmong, r.query.Limit)}
+	b := topK{limit: r.pool()}
 	for i := range r.parts {
 		r.pickFrom(i, &b)
 	}
@@ -111,7 +113,8 @@ func (r *ranking) pick() []candidate {
 func (r *ranking) pickFrom(part int, b *topK) {
 	p, most := r.parts[part], r.most()
 	for o := uint32(1); o <= p.frame.Slots(); o++ {
-		words := r.byWords(p, o)
+		found := r.byWords(p, o)
+		words := found.sum()
 		if words <= 0 && !r.onDate(p, o) {
 			continue
 		}
@@ -124,7 +127,7 @@ func (r *ranking) pickFrom(part int, b *topK) {
 		if b.full() && words+most < b.all[0].rank {
 			continue
 		}
-		if rank := r.signalsOf(p, o, words).rank(); !b.full() || rank >= b.all[0].rank {
+		if rank := r.signalsOf(p, o, found).rank(); !b.full() || rank >= b.all[0].rank {
 			b.offer(candidate{rank: rank, part: part, slot: o, created: p.frame.Create[o]})
 		}
 	}

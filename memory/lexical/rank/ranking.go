@@ -20,13 +20,16 @@ type ranking struct {
 	spans  []Span // with their years
 	// asked are the rarities of the words that the score goes by, zero for the
 	// others, found or not; mass is their sum.
-	asked []float64
-	mass  float64
-	// The factors that scale the signals to what they count.
+	asked  []float64
+	mass   float64
+	shares shares
+	// The factors that scale the signals by words.
 	scale scale
 	// factor brings ranks by words to the scale of vectors.
 	factor  float32
 	vectors nearness
+	// The marks of length, by which words are weighed in documents, windows and sections.
+	norms struct{ turn, window, section norm }
 	// covered is the largest part of the mass that a candidate covers.
 	covered float32
 	allowed int // candidates that may be hits
@@ -46,8 +49,9 @@ type rankedPart struct {
 
 // totals are the statistics of all parts together.
 type totals struct {
-	documents, words, windowWords float64
-	sessions, sessionWords        float64
+	documents              float64
+	turns, windows         lengths
+	sections, sectionWords float64
 }
 
 // average is at least one word.
@@ -60,7 +64,7 @@ func average(words, documents float64) float64 {
 
 // newRanking reads what the parts hold of the words. Release it.
 func newRanking(ctx context.Context, parts []Part, q Query) (*ranking, error) {
-	r := &ranking{query: q, asked: make([]float64, len(q.Words))}
+	r := &ranking{query: q, shares: sharesOf(q), asked: make([]float64, len(q.Words))}
 	terms := make([]string, len(q.Words))
 	for i, w := range q.Words {
 		terms[i] = string(byte(segment.Word)) + segment.Value(w.Text)
@@ -73,6 +77,8 @@ func newRanking(ctx context.Context, parts []Part, q Query) (*ranking, error) {
 		}
 		r.add(part, words, workspaces.Get().(*workspace))
 	}
+	r.norms.turn, r.norms.window = r.totals.turns.norm(), r.totals.windows.norm()
+	r.norms.section = norm{average(r.totals.sectionWords, r.totals.sections), lengthPart}
 	r.findNamed()
 	r.placeSpans()
 	return r, nil
@@ -81,14 +87,13 @@ func newRanking(ctx context.Context, parts []Part, q Query) (*ranking, error) {
 func (r *ranking) add(part Part, words []lexical.TermPostings, work *workspace) {
 	f := part.Reader.Frame()
 	p := &rankedPart{Part: part, workspace: work, frame: f, derived: frame.Derived(f, deriveConversation), words: words}
-	p.reset(f)
+	p.reset(f, len(p.derived.sectionWords))
 	r.parts = append(r.parts, p)
-	s := part.Reader.Statistics()
-	r.totals.documents += float64(s.Documents)
-	r.totals.words += float64(s.BodyWords + s.HeaderWords)
-	r.totals.windowWords += p.derived.windowWords
-	r.totals.sessions += p.derived.sessions
-	r.totals.sessionWords += p.derived.sessionWords
+	r.totals.documents += float64(part.Reader.Statistics().Documents)
+	r.totals.turns.join(p.derived.turnLengths)
+	r.totals.windows.join(p.derived.windowLengths)
+	r.totals.sections += p.derived.sections
+	r.totals.sectionWords += p.derived.inSections
 }
 
 // workspaces are those that no ranking uses.
@@ -166,8 +171,8 @@ func (r *ranking) addWords() error {
 	return nil
 }
 
-// counted is in how many documents, windows and sessions a word stands.
-type counted struct{ turns, windows, sessions int }
+// counted is in how many documents, windows and sections a word stands.
+type counted struct{ turns, windows, sections int }
 
 // fewDocuments is how many documents there must be for half of what a word counts that
 // stands in none of them: that few records do not have it says little of whether they
@@ -190,9 +195,9 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 	}
 	r.asked[i] = asked
 	r.mass += asked
-	turn := newBM25(times*idf(t.documents, n.turns), average(t.words, t.documents))
-	window := newBM25(times*idf(t.documents, n.windows), average(t.windowWords, t.documents))
-	session := newBM25(times*idf(t.sessions, n.sessions), average(t.sessionWords, t.sessions))
+	turn := newBM25(times*idf(t.documents, n.turns), r.norms.turn)
+	window := newBM25(times*idf(t.documents, n.windows), r.norms.window)
+	section := newBM25(times*idf(t.sections, n.sections), r.norms.section)
 	for _, p := range r.parts {
 		p.addTurns(p.frame, turn, float32(asked))
 		if p.derived.windows == nil {
@@ -200,7 +205,7 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 			continue
 		}
 		p.addWindows(p.derived.windows, window)
-		p.addSessions(p.frame, session)
+		p.addSections(p.derived.sectionWords, section)
 	}
 	return nil
 }
@@ -209,7 +214,7 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 // hold is not carried to their neighbours: it tells nothing there.
 const commonPart = 0.25
 
-// count reads where a word stands and counts it in windows and sessions.
+// count reads where a word stands and counts it in windows and sections.
 func (r *ranking) count(i int) (n counted, err error) {
 	for _, p := range r.parts {
 		if err := p.read(p.frame, p.words[i]); err != nil {
@@ -223,9 +228,9 @@ func (r *ranking) count(i int) (n counted, err error) {
 			n.windows += len(p.postings)
 			continue
 		}
-		p.tally(p.frame, spread)
+		p.tally(p.frame, p.derived, spread)
 		n.windows += len(p.windowsTouched)
-		n.sessions += len(p.sessionsTouched)
+		n.sections += len(p.sectionsTouched)
 	}
 	return n, nil
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // How much each signal counts, the largest of a signal being 1. They were set on
-// conversations; on texts without sessions the first two are one and the same.
+// conversations of two people and of a user with an assistant; on texts without sessions
+// the first two are one and the same.
 const (
 	turnShare    = 0.6
 	windowShare  = 1.0
@@ -30,32 +31,58 @@ const (
 	// replyShare is the part of a question's own words that goes over to what
 	// somebody else says next: it is the answer.
 	replyShare = 0.8
+	// aloneWords is the length up to which what stands around a document counts in full.
+	// The longer it is, the more it speaks for itself: its own words take the place.
+	aloneWords = 30
+	// tellsWords is the length up to which a document that tells something counts in full
+	// for a query that asks for it: a long text tells of everything.
+	tellsWords = 40
 )
 
-// scale holds the factors that make the largest of each signal what the signal
-// counts; zero for a signal that nothing has. A document without a session is
-// alone: it is its own. Author is what a named author counts.
-type scale struct{ turn, window, session, alone, author float32 }
+// shares are what the signals of a query count.
+type shares struct {
+	turn, window, session, author, date, answer, question, reply, repeated float32
+	brief                                                                  bool
+}
+
+// sharesOf returns what the signals of a query count, without those that it leaves out.
+func sharesOf(q Query) shares {
+	s := shares{
+		turn: turnShare, window: windowShare, session: sessionShare, author: authorShare, date: dateShare,
+		answer: answerShare, question: questionShare, reply: replyShare, repeated: repeatedShare, brief: true,
+	}
+	if q.List {
+		s.session, s.author = listSessionShare, listAuthorShare
+	}
+	for name, share := range map[string]*float32{
+		SignalTurn: &s.turn, SignalWindow: &s.window, SignalSession: &s.session, SignalAuthor: &s.author, SignalDate: &s.date,
+		SignalAnswer: &s.answer, SignalQuestion: &s.question, SignalReply: &s.reply, SignalRepeated: &s.repeated,
+	} {
+		if q.without(name) {
+			*share = 0
+		}
+	}
+	s.brief = !q.without(SignalBrevity)
+	return s
+}
+
+// scale holds the factors that make the largest of each signal 1; zero for a signal that
+// nothing has.
+type scale struct{ turn, window, session float32 }
 
 // finish completes the signals when all words are added, and scales them.
 func (r *ranking) finish() {
-	var turn, window, session float32
+	var turn, window, section float32
 	for _, p := range r.parts {
 		copy(p.inWindow, p.turn)
 		for _, f := range p.derived.replies {
-			p.inWindow[f.slot] += replyShare * p.turn[f.question]
+			p.inWindow[f.slot] += r.shares.reply * f.part * p.turn[f.question]
 		}
 		turn = max(turn, largest(p.inWindow))
 		window = max(window, largest(p.window))
-		session = max(session, largest(p.session))
+		section = max(section, largest(p.section))
 	}
-	bySession := sessionShare
-	r.scale.author = authorShare
-	if r.query.List {
-		bySession, r.scale.author = listSessionShare, listAuthorShare
-	}
-	r.scale.turn, r.scale.window = factor(turnShare, turn), factor(windowShare, window)
-	r.scale.session, r.scale.alone = factor(bySession, session), factor(bySession, turn)
+	r.scale = scale{factor(turn), factor(window), factor(section)}
 }
 
 // largest is slices.Max without its care for values that are no numbers, which
@@ -69,67 +96,91 @@ func largest(values []float32) (most float32) {
 	return most
 }
 
-// factor makes the largest value the share.
-func factor(share float64, largest float32) float32 {
+// factor makes the largest value 1.
+func factor(largest float32) float32 {
 	if largest == 0 {
 		return 0
 	}
-	return float32(share) / largest
+	return 1 / largest
 }
 
+// words is what the words of the query say about a document: by its own, and by those
+// around it in its window and section.
+type words struct{ turn, window, section float32 }
+
+func (w words) sum() float32 { return w.turn + w.window + w.section }
+
 // byWords is what the words of the query say about a document.
-func (r *ranking) byWords(p *rankedPart, o uint32) float32 {
-	turn := p.inWindow[o]
-	sum := r.scale.turn*turn + r.scale.window*p.window[o]
-	if p.frame.HasNoSession(o) {
-		return sum + r.scale.alone*turn
+func (r *ranking) byWords(p *rankedPart, o uint32) words {
+	turn, window := r.scale.turn*p.inWindow[o], r.shares.window*r.scale.window*p.window[o]
+	section := uint32(0)
+	if p.derived.section != nil {
+		section = p.derived.section[o]
 	}
-	return sum + r.scale.session*p.session[p.frame.Session[o]]
+	if section == 0 { // it is its own session
+		return words{(r.shares.turn + r.shares.session) * turn, window, 0}
+	}
+	part := alone(p.frame.Body[o])
+	return words{
+		(r.shares.turn + (1-part)*(r.shares.window+r.shares.session)) * turn,
+		part * window, part * r.shares.session * r.scale.session * p.section[section],
+	}
+}
+
+// alone is how much what stands around a document counts.
+func alone(words uint32) float32 {
+	if words < aloneWords {
+		return 1
+	}
+	return aloneWords / float32(words+1)
 }
 
 // signals are what a document is ranked by, each scaled.
 type signals struct {
-	words                          float32 // from byWords
-	brevity                        float32 // a factor for words
+	words                          words
+	brevity                        float32 // a factor for the words around it
 	author, date, answer, question float32
 	kept                           float32 // a factor for all: what age and importance leave
 }
 
 func (s signals) rank() float32 {
-	return s.kept * (s.words*s.brevity + s.author + s.date + s.answer + s.question)
+	return s.kept * (s.words.turn + (s.words.window+s.words.section)*s.brevity + s.author + s.date + s.answer + s.question)
 }
 
 // signalsOf returns the signals of a candidate.
-func (r *ranking) signalsOf(p *rankedPart, o uint32, words float32) signals {
+func (r *ranking) signalsOf(p *rankedPart, o uint32, w words) signals {
 	f := p.frame
-	s := signals{words: words, brevity: 1, kept: r.kept(f, o), date: dateShare * r.closeness(f.Event[o])}
+	s := signals{words: w, brevity: 1, kept: r.kept(f, o), date: r.shares.date * r.closeness(f.Event[o])}
 	if p.named != 0 && f.Author[o] == p.named {
-		s.author = r.scale.author
+		s.author = r.shares.author
 	}
 	if told := f.Flags[o] & r.query.Answers; told != 0 {
-		s.answer = answerShare * float32(bits.OnesCount8(uint8(told)))
+		part := min(1, tellsWords/float32(f.Body[o]+1))
+		s.answer = r.shares.answer * part * float32(bits.OnesCount8(uint8(told)))
 	}
 	if f.HasNoSession(o) {
 		return s
 	}
-	s.brevity = brevity(f.Body[o])
+	if r.shares.brief {
+		s.brevity = brevity(f.Body[o])
+	}
 	if f.Flags[o]&segment.FlagAsks != 0 {
-		s.question = -questionShare
+		s.question = -r.shares.question
 	}
 	return s
 }
 
 // most is more than any candidate's signals beside its words add up to.
 func (r *ranking) most() float32 {
-	most := r.scale.author + answerShare*float32(bits.OnesCount8(uint8(r.query.Answers)))
+	most := r.shares.author + r.shares.answer*float32(bits.OnesCount8(uint8(r.query.Answers)))
 	if len(r.spans) > 0 {
-		most += dateShare
+		most += r.shares.date
 	}
 	return most
 }
 
-// brevity marks down what was said in a few words, which tells little of its
-// own.
+// brevity marks down what stands around something said in a few words, which tells little
+// of its own.
 func brevity(words uint32) float32 { return float32(words+1) / float32(words+3) }
 
 // kept is what age and lack of importance leave of a rank.

@@ -151,7 +151,7 @@ func (f *fusion) add(c candidate) (place int) {
 func (r *ranking) byRest(part int, o uint32) candidate {
 	p := r.parts[part]
 	c := candidate{part: part, slot: o, created: p.frame.Create[o]}
-	if words := r.byWords(p, o); words > 0 || r.onDate(p, o) {
+	if words := r.byWords(p, o); words.sum() > 0 || r.onDate(p, o) {
 		c.rank = r.factor * r.signalsOf(p, o, words).rank()
 	} else {
 		r.allowed++
@@ -197,7 +197,7 @@ func (f *fusion) placeOf(part int, o uint32) (int, bool) {
 		return i, true
 	}
 	p := f.parts[part]
-	if !p.Selection.Allowed.Has(o) || f.byWords(p, o) <= 0 {
+	if !p.Selection.Allowed.Has(o) || f.byWords(p, o).sum() <= 0 {
 		return 0, false
 	}
 	return f.add(f.byRest(part, o)), true

@@ -11,18 +11,34 @@ import (
 const (
 	fromBefore = 1.0
 	fromBehind = 0.5
+	// lentWords is how many words of a body its neighbours have at most: of a longer one
+	// all words count less, as it speaks of much that is not theirs.
+	lentWords = 20
+	// sectionSize is how many documents of a session are ranked as one: what is far away
+	// in a long session says nothing of a document.
+	sectionSize = 20
+	// replyWords is the length up to which what is said next is taken for the answer to
+	// a question: one that is longer repeats what it answers.
+	replyWords = 20
 )
+
+// lends is the part of a body's words that its neighbours have.
+func lends(words uint32) float32 { return min(1, lentWords/float32(words+1)) }
 
 // conversation is what ranking derives from a frame, once.
 type conversation struct {
+	// section is the number, from 1, of the part of the session that a document stands
+	// in, by slot; zero without a session. It is nil if no document has a session.
+	section []uint32
 	// windows are the lengths of the windows, by slot; nil if no document
 	// has a session.
-	windows     []float32
-	windowWords float64 // of all live documents together
-	// sessions counts those with a live document, and sessionWords their
-	// words; documents without a session are in neither.
-	sessions     float64
-	sessionWords float64
+	windows []float32
+	// sectionWords are the words of sections by number, and sections counts them.
+	sectionWords []float32
+	sections     float64
+	// The lengths of all documents, windows and sections.
+	turnLengths, windowLengths lengths
+	inSections                 float64
 	// lastEvent is the latest event, in microseconds since 1970; zero for none.
 	lastEvent int64
 	// replies are the documents that follow a question that somebody else asked,
@@ -33,23 +49,29 @@ type conversation struct {
 }
 
 func deriveConversation(f *frame.Frame) *conversation {
-	s := &conversation{names: make(map[string]uint32, len(f.Authors))}
-	for number, words := range f.SessionWords {
-		if f.SessionDigest[number] != 0 && f.SessionSize[number] > 0 {
-			s.sessions++
-			s.sessionWords += float64(words)
-		}
+	s := &conversation{names: make(map[string]uint32, len(f.Authors)), sectionWords: make([]float32, 1)}
+	if f.LiveSessions > f.WithoutSession {
+		s.section, s.windows = make([]uint32, f.Slots()+1), make([]float32, f.Slots()+1)
 	}
-	windows, authors := make([]float32, f.Slots()+1), make([]bool, len(f.Authors))
+	authors := make([]bool, len(f.Authors))
 	for o := uint32(1); o <= f.Slots(); o++ {
-		if !f.Deleted.Contains(o) {
-			windows[o] = windowLength(f, o)
-			authors[f.Author[o]] = true
-			s.windowWords += float64(windows[o])
-			s.lastEvent = max(s.lastEvent, f.Event[o])
-			if q := afterQuestion(f, o); q != 0 {
-				s.replies = append(s.replies, reply{o, q})
-			}
+		if f.Deleted.Contains(o) {
+			continue
+		}
+		authors[f.Author[o]] = true
+		s.lastEvent = max(s.lastEvent, f.Event[o])
+		s.turnLengths.add(float32(f.Length(o)))
+		if s.windows == nil {
+			continue
+		}
+		s.windows[o] = windowLength(f, o)
+		s.windowLengths.add(s.windows[o])
+		if f.Prev[o] == 0 && !f.HasNoSession(o) {
+			s.divide(f, o)
+		}
+		if q := afterQuestion(f, o); q != 0 {
+			part := min(1, replyWords/float32(f.Body[o]+1))
+			s.replies = append(s.replies, reply{o, q, part * part})
 		}
 	}
 	for number, name := range f.Authors {
@@ -57,21 +79,42 @@ func deriveConversation(f *frame.Frame) *conversation {
 			s.names[name] = uint32(number)
 		}
 	}
-	if s.sessions > 0 {
-		s.windows = windows
+	if s.windows == nil {
+		s.windowLengths = s.turnLengths
 	}
 	return s
 }
 
-// reply is a document and the question that it follows.
-type reply struct{ slot, question uint32 }
+// divide makes sections of the session that begins with a document.
+func (s *conversation) divide(f *frame.Frame, o uint32) {
+	for n := 0; o != 0; n, o = n+1, f.Next[o] {
+		if n%sectionSize == 0 {
+			s.sections++
+			s.sectionWords = append(s.sectionWords, 0)
+		}
+		number := len(s.sectionWords) - 1
+		s.section[o] = uint32(number) //nolint:gosec // no more than documents
+		s.sectionWords[number] += float32(f.Length(o))
+		s.inSections += float64(f.Length(o))
+	}
+}
+
+// reply is a document, the question that it follows, and how far it is taken for the
+// answer.
+type reply struct {
+	slot, question uint32
+	part           float32
+}
 
 func windowLength(f *frame.Frame, o uint32) float32 {
 	before, behind := f.Prev[o], f.Next[o]
-	length := fromBefore * float32(f.Body[before]+f.Body[f.Prev[before]])
-	length += fromBehind * float32(f.Body[behind]+f.Body[f.Next[behind]])
+	length := fromBefore * (lent(f, before) + lent(f, f.Prev[before]))
+	length += fromBehind * (lent(f, behind) + lent(f, f.Next[behind]))
 	return length + float32(f.Length(o))
 }
+
+// lent is how many words of a document its neighbours have.
+func lent(f *frame.Frame, o uint32) float32 { return float32(f.Body[o]) * lends(f.Body[o]) }
 
 // afterQuestion returns the question that the document follows,
 // if somebody else asked it; zero if none.
