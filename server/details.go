@@ -140,6 +140,11 @@ func detailsOf(err error) map[string]string {
 		number("total_tokens", e.TotalTokens)
 		number("max_tokens", e.MaxTokens)
 	}
+	if e, ok := errors.AsType[*assemble.TooLargeError](err); ok {
+		put("limit_of", "prompt bytes")
+		number("limit", e.Limit)
+		put("advice", e.Advice)
+	}
 	if e, ok := errors.AsType[*past.GoneError](err); ok {
 		put("missing", validate.Printable(e.What))
 	}

@@ -76,3 +76,26 @@ func TestReceiptOfAgents(t *testing.T) {
 		}
 	}
 }
+
+// What is known of the user and the user's first message are one message for a provider
+// that does not make one of neighbours, and two for one that does.
+//
+// I08
+func TestFirstMessageOfUser(t *testing.T) {
+	s := servertest.Start(t, nil)
+	settings := plain()
+	settings.Injections = []*loombridgev1.Injection{injection("known", contextPhase, forSession, 50, "known")}
+	MustTell(t, s, loombridgev1.Role_ROLE_USER, "Hello")
+	ask := func(format loombridgev1.PromptFormat) *loombridgev1.AssembleResponse {
+		return MustPrompt(t, s, &loombridgev1.AssembleRequest{System: "You help.", Goal: "Win", Settings: settings, Format: format})
+	}
+	checkTexts(t, ask(0), []string{"You help.", "known\n\nHello\n\n---\n\nCurrent Goal: Win"})
+	if got := strings.Count(ask(loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT).GetOpenaiChatJson(), `"role":"user"`); got != 1 {
+		t.Errorf("OpenAI gets %d messages of the user in a row", got)
+	}
+	if got := strings.Count(ask(loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC).GetAnthropicJson(), `"type":"text"`); got < 3 {
+		t.Errorf("Anthropic gets %d blocks", got)
+	}
+	MustTell(t, s, loombridgev1.Role_ROLE_ASSISTANT, "Well?")
+	checkTexts(t, ask(0), []string{"You help.", "known", "Hello", "Well?", "Current Goal: Win"})
+}

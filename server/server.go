@@ -250,7 +250,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, limits: s.limits,
+		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, limits: s.limits})
@@ -376,6 +376,8 @@ type Services struct {
 	Log Log
 	// Conversations reads back what Log holds.
 	Conversations Conversations
+	// Lessons makes playbooks of sessions.
+	Lessons Lessons
 	// Blobs holds offloaded bytes.
 	Blobs Blobs
 	// Reads gives back what prompts leave out.

@@ -43,7 +43,7 @@ func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *l
 	undeclared := func(name string) bool {
 		return !slices.ContainsFunc(config.Skills(), func(s settings.Skill) bool { return s.Name == name })
 	}
-	if slices.ContainsFunc(r.GetActivate(), undeclared) {
+	if slices.ContainsFunc(r.GetActivate(), undeclared) || slices.ContainsFunc(r.GetDeactivate(), undeclared) {
 		recorded, err := recall.SkillsOf(ctx, s.memory, scope)
 		if err != nil {
 			return working.Working{}, fmt.Errorf("read skills: %w", err)

@@ -3,14 +3,15 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
 // Limits of a descriptor, in bytes. They bound what one tool can add to a
 // prompt and to the list of tools.
 const (
-	MaxNameBytes        = 128
+	MaxNameBytes        = settings.MaxToolNameBytes
 	MaxDescriptionBytes = 16 << 10
 	MaxSchemaBytes      = 64 << 10
 )
@@ -54,7 +55,7 @@ var anyObject = json.RawMessage(`{"type":"object"}`)
 // the schema's own validity aside.
 func (d Descriptor) check() error {
 	switch {
-	case !validName(d.Name):
+	case !settings.IsToolName(d.Name):
 		return d.problem("name", fmt.Sprintf("must be 1 to %d letters, digits or _ : . - /", MaxNameBytes))
 	case len(d.Description) > MaxDescriptionBytes:
 		return d.problem("description", fmt.Sprintf("is longer than %d bytes", MaxDescriptionBytes))
@@ -70,19 +71,4 @@ func (d Descriptor) check() error {
 
 func (d Descriptor) problem(field, text string) *DescriptorError {
 	return &DescriptorError{Name: d.Name, Field: field, Problem: text}
-}
-
-func validName(name string) bool {
-	if name == "" || len(name) > MaxNameBytes {
-		return false
-	}
-	return !slices.ContainsFunc([]byte(name), func(c byte) bool { return !nameByte(c) })
-}
-
-func nameByte(c byte) bool {
-	switch {
-	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		return true
-	}
-	return c == '_' || c == ':' || c == '.' || c == '-' || c == '/'
 }

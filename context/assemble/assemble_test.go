@@ -129,13 +129,13 @@ func TestBadRequests(t *testing.T) {
 		{"long system", assemble.Request{System: strings.Repeat("x", assemble.MaxSystemBytes+1)}, "system"},
 		{"system that is no UTF-8", assemble.Request{System: "\xff"}, "system"},
 		{"unknown format", assemble.Request{Format: 9}, "format"},
-		{"tool without name", assemble.Request{Tools: tool("")}, "tools"},
-		{"tool twice", assemble.Request{Tools: tool("a", "a")}, "tools"},
-		{"names alike for OpenAI", assemble.Request{Tools: tool("fs:stat", "fs_stat"), Format: assemble.OpenAIChat}, "tools"},
-		{"name too long for OpenAI", assemble.Request{Tools: tool(strings.Repeat("x", 65)), Format: assemble.OpenAIChat}, "tools"},
-		{"name that is no UTF-8", assemble.Request{Tools: tool("\xff")}, "tools"},
-		{"schema that is no object", assemble.Request{Tools: []assemble.Tool{{Name: "a", Schema: json.RawMessage("[]")}}}, "tools"},
-		{"schema that is no JSON", assemble.Request{Tools: []assemble.Tool{{Name: "a", Schema: json.RawMessage("{} {}")}}}, "tools"},
+		{"tool without name", assemble.Request{Tools: tool("")}, "tools[0].name"},
+		{"tool twice", assemble.Request{Tools: tool("a", "a")}, "tools[1].name"},
+		{"names alike for OpenAI", assemble.Request{Tools: tool("fs:stat", "fs_stat"), Format: assemble.OpenAIChat}, "tools[1].name"},
+		{"name too long for OpenAI", assemble.Request{Tools: tool(strings.Repeat("x", 65)), Format: assemble.OpenAIChat}, "tools[0].name"},
+		{"name that is no UTF-8", assemble.Request{Tools: tool("\xff")}, "tools[0].name"},
+		{"schema that is no object", assemble.Request{Tools: []assemble.Tool{{Name: "a", Schema: json.RawMessage("[]")}}}, "tools[0].parameters_schema_json"},
+		{"schema that is no JSON", assemble.Request{Tools: []assemble.Tool{{Name: "a", Schema: json.RawMessage("{} {}")}}}, "tools[0].parameters_schema_json"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.request.Scope = scope

@@ -48,6 +48,9 @@ func (e *OverflowError) Error() string {
 	return fmt.Sprintf("assemble: prompt of %d tokens exceeds %d: %s(%s)", e.TotalTokens, e.MaxTokens, largest, e.Detail)
 }
 
+// TooLargeError says what has more bytes than are taken, and what to do about it.
+type TooLargeError = render.TooLargeError
+
 // overflow says what is too big: of the history h does.
 func (t *task) overflow(s *source, f fixed, h *history.OverflowError) error {
 	e := &OverflowError{MaxTokens: t.r.MaxTokens}

@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
@@ -91,6 +92,34 @@ func (r Request) check() error {
 		return r.Settings.Check("settings")
 	case int(r.Format) >= provider.Formats:
 		return invalid.Field(ErrInvalid, "format", "is unknown")
+	}
+	return r.checkTools()
+}
+
+// badTool is the error of a field of one of the caller's own tools.
+func badTool(i int, field, format string, args ...any) error {
+	return invalid.Field(ErrInvalid, fmt.Sprintf("tools[%d].%s", i, field), format, args...)
+}
+
+// checkTools checks the caller's own tools but for their schemas, which are read where they
+// are new.
+func (r Request) checkTools() error {
+	owner := make(map[string]int, len(r.Tools))
+	for i := range r.Tools {
+		tool := &r.Tools[i]
+		called, taken := r.Format.ToolName(tool.Name)
+		other, known := owner[called]
+		switch {
+		case !settings.IsToolName(tool.Name):
+			return badTool(i, "name", "must be 1 to %d letters, digits or _ : . - /", settings.MaxToolNameBytes)
+		case !taken:
+			return badTool(i, "name", "is %q, which %s does not take: at most %d bytes, and no digit or hyphen first for Gemini", tool.Name, r.Format, r.Format.MaxToolName())
+		case known:
+			return badTool(i, "name", "is %q, and so is that of tools[%d] for %s", called, other, r.Format)
+		case !utf8.ValidString(tool.Description):
+			return badTool(i, "description", "is not UTF-8")
+		}
+		owner[called] = i
 	}
 	return nil
 }

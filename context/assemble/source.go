@@ -187,9 +187,15 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 	}
 	switch {
 	case maxBytes > 0 && v.fixed > maxBytes:
-		return render.TooLarge("what is never folded has", maxBytes)
+		return &render.TooLargeError{
+			What: "messages of the user and of the system, which are never folded, have", Limit: maxBytes,
+			Advice: "no policy makes them fit; go on in another session, hand long texts over as results of calls or as files, or let the server send larger answers",
+		}
 	case v.all > maxReadBytes:
-		return render.TooLarge("what is not folded yet has", maxReadBytes)
+		return &render.TooLargeError{
+			What: "what is not folded yet has", Limit: maxReadBytes,
+			Advice: "fold it with CompactHistory, use the policy ledger, or go on in another session",
+		}
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (t *task) budget(given int) error {
 		t.r.MaxTokens = DefaultMaxTokens - reserve
 	}
 	if t.r.MaxTokens <= 0 {
-		return invalid.Field(ErrInvalid, "max_output_tokens", "is %d, which leaves nothing of the budget to the prompt", reserve)
+		return invalid.Field(ErrInvalid, "settings.max_output_tokens", "is %d, which leaves nothing of the budget to the prompt", reserve)
 	}
 	return nil
 }

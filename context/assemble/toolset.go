@@ -8,14 +8,12 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // toolset is the tools of a request in their final order and form. It never
@@ -89,26 +87,20 @@ func toolsKey(r Request) (key [sha256.Size]byte) {
 	return key
 }
 
-// newToolset sorts the tools by name and writes them as canonical JSON, so
-// that the same tools are the same bytes in every prompt.
-func newToolset(tools []Tool, format Format) (toolset, error) {
-	tools = slices.Clone(tools)
+// newToolset sorts the tools by name and writes them as canonical JSON, so that the same
+// tools are the same bytes in every prompt. The caller's own stand
+// first in given, in their order.
+func newToolset(given []Tool, format Format) (toolset, error) {
+	tools := slices.Clone(given)
 	slices.SortFunc(tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	set := toolset{}
 	list := make([]provider.Tool, 0, len(tools))
-	owner := make(map[string]string, len(tools))
 	for _, tool := range tools {
-		name, err := offeredName(tool, format)
-		if err != nil {
-			return toolset{}, err
-		}
-		if other, taken := owner[name]; taken {
-			return toolset{}, invalidTool("%q and %q would both be called %q", other, tool.Name, name)
-		}
-		owner[name] = tool.Name
-		schema, err := parameters(tool)
-		if err != nil {
-			return toolset{}, err
+		name, _ := format.ToolName(tool.Name)
+		schema, ok := schemaOf(tool.Schema)
+		if !ok {
+			at := slices.IndexFunc(given, func(t Tool) bool { return t.Name == tool.Name })
+			return toolset{}, badTool(at, "parameters_schema_json", "is not a JSON object")
 		}
 		list = append(list, provider.Tool{Name: name, Description: tool.Description, Schema: schema})
 		set.costs = append(set.costs, ToolCost{Name: tool.Name})
@@ -118,35 +110,14 @@ func newToolset(tools []Tool, format Format) (toolset, error) {
 	return set, nil
 }
 
-func invalidTool(format string, args ...any) error {
-	return invalid.Field(ErrInvalid, "tools", format, args...)
-}
-
-func offeredName(tool Tool, format Format) (string, error) {
-	switch {
-	case tool.Name == "":
-		return "", invalidTool("hold one without a name")
-	case !utf8.ValidString(tool.Name) || !utf8.ValidString(tool.Description):
-		return "", invalidTool("hold %q, which is not UTF-8", tool.Name)
+// schemaOf decodes a tool's schema; false where it is no JSON object.
+func schemaOf(schema json.RawMessage) (map[string]any, bool) {
+	if len(schema) == 0 {
+		return map[string]any{"type": "object", "properties": map[string]any{}}, true
 	}
-	name, taken := format.ToolName(tool.Name)
-	if !taken {
-		return "", invalidTool("hold %q, and %s takes names of at most %d bytes", tool.Name, format, format.MaxToolName())
-	}
-	return name, nil
-}
-
-// parameters decodes a tool's schema.
-func parameters(tool Tool) (map[string]any, error) {
-	if len(tool.Schema) == 0 {
-		return map[string]any{"type": "object", "properties": map[string]any{}}, nil
-	}
-	v, err := text.DecodeJSON(tool.Schema)
-	schema, ok := v.(map[string]any)
-	if err != nil || !ok || !json.Valid(tool.Schema) {
-		return nil, invalidTool("hold %q, whose schema is not a JSON object", tool.Name)
-	}
-	return schema, nil
+	v, err := text.DecodeJSON(schema)
+	object, ok := v.(map[string]any)
+	return object, err == nil && ok && json.Valid(schema)
 }
 
 // Served is a tool that the server runs, or an attached agent.
@@ -186,6 +157,7 @@ func (t *task) offered() []Tool {
 	out := slices.Clone(own)
 	for _, s := range t.a.served(t.r.Scope.Tenant, t.r.Format) {
 		if name, _ := t.r.Format.ToolName(s.Name); !taken[name] && (t.named(s.Name, choice) || !choice.None && s.AgentID == "" && slices.Contains(choice.Levels, s.Level)) {
+			taken[name] = true
 			out = append(out, s.Tool)
 		}
 	}

@@ -28,7 +28,7 @@ func (l *Log) Working(ctx context.Context, scope kv.Scope, session string) (work
 
 // UpdateWorking changes what the agent is at in a session, and returns it. known are the
 // names of skills that the agent has beside those that the session declares; to make
-// another one active is an *invalid.Error, as is a change that breaks a rule. A request
+// another one active, or not, is an *invalid.Error, as is a change that breaks a rule. A request
 // id makes the call safe to repeat: the same id and change again give the first answer
 // and change nothing, another change is kv.ErrRequestReused.
 func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string, change working.Change, known []string, requestID string) (working.Working, error) {
@@ -41,7 +41,7 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 	}
 	var after working.Working
 	stage := func(ctx context.Context, tx *kv.Tx) ([]byte, error) {
-		before, err := l.beforeChange(ctx, tx, scope, session, change.Activate, known)
+		before, err := l.beforeChange(ctx, tx, scope, session, &change, known)
 		if err != nil {
 			return nil, err
 		}
@@ -65,8 +65,9 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 	return after, nil
 }
 
-// beforeChange is the working state, if all skills that are to become active are known.
-func (l *Log) beforeChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, activate, known []string) (working.Working, error) {
+// beforeChange is the working state, if all skills that are to become active, or not, are
+// known. One that is active may always be put away: its record may have gone.
+func (l *Log) beforeChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, change *working.Change, known []string) (working.Working, error) {
 	values, err := tx.Get(ctx, kv.Log, workingKey(scope, session), configKey(scope, session))
 	if err != nil {
 		return working.Working{}, err
@@ -79,14 +80,23 @@ func (l *Log) beforeChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, sessi
 	if err != nil {
 		return working.Working{}, err
 	}
-	declared := c.Over(l.defaults).Skills()
-	for i, name := range activate {
-		isDeclared := slices.ContainsFunc(declared, func(s settings.Skill) bool { return s.Name == name })
-		if !isDeclared && !slices.Contains(known, name) {
-			return working.Working{}, invalid.Field(ErrInvalid, fmt.Sprintf("activate[%d]", i), "is %q, which is no skill of the session, and no record of the kind skill", name)
+	for _, s := range c.Over(l.defaults).Skills() {
+		known = append(known[:len(known):len(known)], s.Name)
+	}
+	if err := allKnown("activate", change.Activate, known); err != nil {
+		return working.Working{}, err
+	}
+	return w, allKnown("deactivate", change.Deactivate, append(known[:len(known):len(known)], w.Active...))
+}
+
+// allKnown returns an *invalid.Error for the first name that is not known.
+func allKnown(field string, names, known []string) error {
+	for i, name := range names {
+		if !slices.Contains(known, name) {
+			return invalid.Field(ErrInvalid, fmt.Sprintf("%s[%d]", field, i), "is %q, which is no skill of the session, and no record of the kind skill", name)
 		}
 	}
-	return w, nil
+	return nil
 }
 
 // Skills are those that the settings declare. They are not to be changed.

@@ -86,7 +86,8 @@ func TestSkillsAreKnown(t *testing.T) {
 	}{
 		{"", working.Change{Activate: []string{"declared"}}},
 		{"", working.Change{Activate: []string{"known"}}},
-		{"", working.Change{Deactivate: []string{"nobody's"}}},
+		{"deactivate[0]", working.Change{Deactivate: []string{"nobody's"}}},
+		{"", working.Change{Deactivate: []string{"known"}}},
 		{"activate[1]", working.Change{Goal: &goal, Activate: []string{"known", "nobody's"}}},
 		{"goal", working.Change{Goal: &wrong, Deactivate: []string{"known"}}},
 	} {
@@ -96,7 +97,7 @@ func TestSkillsAreKnown(t *testing.T) {
 			t.Errorf("got %v, want one of %q", err, test.field)
 		}
 	}
-	want := working.Working{Active: []string{"declared", "known"}, Inactive: []string{"nobody's"}}
+	want := working.Working{Active: []string{"declared"}, Inactive: []string{"known"}}
 	if diff := cmp.Diff(want, f.mustWorking(t, alice, "s")); diff != "" {
 		t.Error(diff)
 	}

@@ -60,6 +60,14 @@ func (c *checker) text(field, value string, limit int) {
 	}
 }
 
+// plain is text without NUL: it is no text file, and can't be a key.
+func (c *checker) plain(field, value string, limit int) {
+	c.text(field, value, limit)
+	if strings.IndexByte(value, 0) >= 0 {
+		c.add(field, "holds a NUL character")
+	}
+}
+
 func (c *checker) count(field string, n, limit int) {
 	if n > limit {
 		c.add(field, "has %d items, over the limit of %d", n, limit)
@@ -83,8 +91,8 @@ func (c *checker) choices(p *Prompt) {
 		c.add("runtime_position", "is unknown; give append or prepend")
 	}
 	c.text("system", p.System, MaxSystemBytes)
-	c.text("agents_md", p.AgentsMD, MaxAgentsBytes)
-	c.text("user_id", p.UserID, MaxUserIDBytes)
+	c.plain("agents_md", p.AgentsMD, MaxAgentsBytes)
+	c.plain("user_id", p.UserID, MaxUserIDBytes)
 	if level := p.Variation.Level; level != nil && !(*level >= 0 && *level <= MaxVariation) {
 		c.add("variation.level", "is %v, it must be from 0 to %v", *level, MaxVariation)
 	}
@@ -93,6 +101,9 @@ func (c *checker) choices(p *Prompt) {
 func (c *checker) tools(t *Tools) {
 	if t == nil {
 		return
+	}
+	if t.None && len(t.Levels)+len(t.Names) > 0 {
+		c.add("tools.none", "leaves out all tools that are served, so it goes with no levels and no names")
 	}
 	c.count("tools.levels", len(t.Levels), MaxLevels)
 	for i, level := range t.Levels {
@@ -107,8 +118,14 @@ func (c *checker) tools(t *Tools) {
 }
 
 func (c *checker) named(field, name string, limit int) {
-	c.text(field, name, limit)
-	if strings.TrimSpace(name) == "" {
+	c.plain(field, name, limit)
+	c.required(field, name, limit)
+}
+
+// required is text that is not blank.
+func (c *checker) required(field, value string, limit int) {
+	c.text(field, value, limit)
+	if strings.TrimSpace(value) == "" {
 		c.add(field, "is required")
 	}
 }
@@ -121,8 +138,13 @@ func (c *checker) sources(s *Sources) {
 		}
 	}
 	c.count("sources.memory_layers", len(s.Layers), MaxLayers)
+	for i, layer := range s.Layers {
+		if layer != "L1" && layer != "L2" {
+			c.add(fmt.Sprintf("sources.memory_layers[%d]", i), "must be L1 or L2: L3 and L4 are reached by tools only")
+		}
+	}
 	if list := strings.Join(s.Layers, ","); list != "" && list != "L1" && list != "L1,L2" {
-		c.add("sources.memory_layers", "must be L1, or L1 and L2: L3 and L4 are reached by tools only")
+		c.add("sources.memory_layers", "must be L1, or L1 and L2, in this order")
 	}
 	c.number("sources.user_memories", s.UserMemories, MaxShown)
 	c.number("sources.knowledge", s.Knowledge, MaxShown)
@@ -139,8 +161,8 @@ func (c *checker) examples(list []Example) {
 	c.count("few_shot", len(list), MaxExamples)
 	for i := range list {
 		field := fmt.Sprintf("few_shot[%d].", i)
-		c.named(field+"input", list[i].Input, MaxExampleBytes)
-		c.named(field+"output", list[i].Output, MaxExampleBytes)
+		c.required(field+"input", list[i].Input, MaxExampleBytes)
+		c.required(field+"output", list[i].Output, MaxExampleBytes)
 		if len(list[i].Input)+len(list[i].Output) > MaxExampleBytes {
 			c.add(strings.TrimSuffix(field, "."), "takes more than %d bytes", MaxExampleBytes)
 		}

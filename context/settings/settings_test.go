@@ -90,7 +90,11 @@ func TestCheck(t *testing.T) {
 		"tools.levels[1]":           {Tools: &settings.Tools{Levels: []int{1, 4}}},
 		"tools.names[0]":            {Tools: &settings.Tools{Names: []string{" "}}},
 		"sources.exclude[0]":        {Sources: settings.Sources{Exclude: []string{settings.System}}},
-		"sources.memory_layers":     {Sources: settings.Sources{Layers: []string{"L3"}}},
+		"sources.memory_layers[1]":  {Sources: settings.Sources{Layers: []string{"L1", "L3"}}},
+		"sources.memory_layers":     {Sources: settings.Sources{Layers: []string{"L2"}}},
+		"tools.none":                {Tools: &settings.Tools{None: true, Names: []string{"fs:*"}}},
+		"agents_md ":                {AgentsMD: "a\x00"},
+		"user_id ":                  {UserID: "a\x00b"},
 		"sources.user_memories":     {Sources: settings.Sources{UserMemories: settings.MaxShown + 1}},
 		"sources.errors":            {Sources: settings.Sources{Errors: settings.MaxErrors + 1}},
 		"sources.knowledge_timeout": {Sources: settings.Sources{KnowledgeTimeout: 11 * time.Second}},
@@ -109,7 +113,7 @@ func TestCheck(t *testing.T) {
 	} {
 		err := p.Check("prompt")
 		e, ok := errors.AsType[*invalid.Error](err)
-		if !ok || e.Field != "prompt."+field || !errors.Is(err, settings.ErrInvalid) {
+		if !ok || e.Field != "prompt."+strings.TrimSpace(field) || !errors.Is(err, settings.ErrInvalid) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

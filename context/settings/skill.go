@@ -4,12 +4,28 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // SkillKind is the kind of a memory record that holds a skill.
 const SkillKind = "skill"
+
+// IsToolName tells whether a tool can have a name: 1 to MaxToolNameBytes letters, digits
+// and the characters _ : . - /.
+func IsToolName(name string) bool {
+	if name == "" || len(name) > MaxToolNameBytes {
+		return false
+	}
+	for _, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && strings.IndexByte("_:.-/", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // SkillOf is the skill that a record of SkillKind holds: the text of the record, and in
 // its metadata name, description and tools. Without a name there it is called as the

@@ -36,7 +36,7 @@ const (
 	// MaxErrorBytes bounds the failure text a step keeps.
 	MaxErrorBytes = 4096
 	// MaxEvidenceBytes bounds Step.Evidence: a few lines of a prompt.
-	MaxEvidenceBytes = 2 << 10
+	MaxEvidenceBytes = 4 << 10
 	// HeldBodyBytes is how much of a body's start, and of a longer one's end, a
 	// Result should hold. More is not looked at.
 	HeldBodyBytes = 64 << 10

@@ -121,7 +121,8 @@ type Domain struct {
 	Events    *events.Bus
 	Agents    *agents.Directory
 
-	past    *past.Store    // what prompts were made of
+	past    *past.Store // what prompts were made of
+	now     func() time.Time
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -130,7 +131,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{lines: o.Assemble.Templates.Over(step.DesignTemplates())}
+	d := &Domain{now: o.Now, lines: o.Assemble.Templates.Over(step.DesignTemplates())}
 	if err := d.open(engine, workspaces, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -364,7 +365,8 @@ func (d *Domain) Close() error {
 func (d *Domain) Services() server.Services {
 	return server.Services{
 		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
-		Blobs: d.Blobs, Reads: d.reader(false),
+		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
+		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }

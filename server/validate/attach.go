@@ -148,6 +148,15 @@ func (c *checker) texts(field string, items []string, limit int) {
 	}
 }
 
+// names refuses items that are no name.
+func (c *checker) names(field string, items []string, limit int) {
+	for i, name := range items {
+		if name == "" || len(name) > limit || strings.IndexByte(name, 0) >= 0 {
+			c.requiredName(Item(field, i), name, limit)
+		}
+	}
+}
+
 // requiredTexts refuses empty items too.
 func (c *checker) requiredTexts(field string, items []string, limit int) {
 	for i, text := range items {

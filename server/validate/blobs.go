@@ -13,7 +13,7 @@ import (
 func ReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.required("name", r.GetName(), maxBlobNameBytes)
+	c.requiredName("name", r.GetName(), maxBlobNameBytes)
 	c.between("offset", r.GetOffset(), 0, math.MaxInt64)
 	c.between("limit", r.GetLimit(), 0, math.MaxInt64)
 	c.session(r.GetSessionId())
@@ -31,7 +31,7 @@ func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 		c.add("step_id", "is not `step_` and a number of at least three digits")
 	}
 	c.text("kind", r.GetKind(), blob.MaxCategoryBytes)
-	c.text("category", r.GetCategory(), blob.MaxCategoryBytes)
+	c.name("category", r.GetCategory(), blob.MaxCategoryBytes)
 	c.enum("tier", r.GetTier())
 	c.between("page_size", int64(r.GetPageSize()), 0, blob.MaxListed)
 	c.text("page_token", r.GetPageToken(), maxBlobTokenBytes)
@@ -45,14 +45,14 @@ func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.required("name", r.GetName(), maxBlobNameBytes)
+	c.requiredName("name", r.GetName(), maxBlobNameBytes)
 	switch r.GetTier() {
 	case loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM, loombridgev1.BlobTier_BLOB_TIER_LONG_TERM:
 	default:
 		c.add("tier", "must be BLOB_TIER_SHORT_TERM or BLOB_TIER_LONG_TERM")
 	}
-	c.text("category", r.GetCategory(), blob.MaxCategoryBytes)
-	c.text("new_name", r.GetNewName(), blob.MaxNameBytes)
+	c.name("category", r.GetCategory(), blob.MaxCategoryBytes)
+	c.name("new_name", r.GetNewName(), blob.MaxNameBytes)
 	c.request(r.GetRequestId())
 	return c.err()
 }
@@ -61,17 +61,17 @@ func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
 func ArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.required("name", r.GetName(), maxBlobNameBytes)
-	c.text("category", r.GetCategory(), blob.MaxCategoryBytes)
+	c.requiredName("name", r.GetName(), maxBlobNameBytes)
+	c.name("category", r.GetCategory(), blob.MaxCategoryBytes)
 	c.blobTags(r.GetTags())
-	c.text("new_name", r.GetNewName(), blob.MaxNameBytes)
+	c.name("new_name", r.GetNewName(), blob.MaxNameBytes)
 	c.request(r.GetRequestId())
 	return c.err()
 }
 
 func (c *checker) blobTags(tags []string) {
 	if c.count("tags", len(tags), blob.MaxTags) {
-		c.requiredTexts("tags", tags, blob.MaxTagBytes)
+		c.names("tags", tags, blob.MaxTagBytes)
 	}
 }
 
@@ -79,7 +79,7 @@ func (c *checker) blobTags(tags []string) {
 func SearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.text("name", r.GetName(), maxBlobNameBytes)
+	c.name("name", r.GetName(), maxBlobNameBytes)
 	c.session(r.GetSessionId())
 	switch pattern := r.GetPattern().(type) {
 	case *loombridgev1.SearchBlobsRequest_Words:
@@ -96,7 +96,7 @@ func SearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
 			c.add("pattern", "is required with name: give literal or regexp")
 		}
 	}
-	c.text("category", r.GetCategory(), blob.MaxCategoryBytes)
+	c.name("category", r.GetCategory(), blob.MaxCategoryBytes)
 	c.blobTags(r.GetTags())
 	c.between("limit", int64(r.GetLimit()), 0, blob.MaxFound)
 	c.between("max_matches", int64(r.GetMaxMatches()), 0, blob.MaxFoundMatches)

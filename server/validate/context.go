@@ -43,16 +43,17 @@ func (c *checker) message(field string, m *loombridgev1.Message) {
 	c.enum(field+"role", m.GetRole())
 	c.text(field+"content", m.GetContent(), session.MaxMessageBytes)
 	c.text(field+"blocks_json", m.GetBlocksJson(), session.MaxMessageBytes)
-	c.text(field+"name", m.GetName(), session.MaxNameBytes)
-	c.text(field+"tool_call_id", m.GetToolCallId(), session.MaxCallIDBytes)
+	c.name(field+"name", m.GetName(), session.MaxNameBytes)
+	c.name(field+"tool_call_id", m.GetToolCallId(), session.MaxCallIDBytes)
 	c.text(field+"extra_json", m.GetExtraJson(), session.MaxMessageBytes)
 	if !c.count(field+"tool_calls", len(m.GetToolCalls()), session.MaxToolCalls) {
 		return
 	}
 	for i, call := range m.GetToolCalls() {
 		inner := Item(field+"tool_calls", i) + "."
-		c.required(inner+"id", call.GetId(), session.MaxCallIDBytes)
-		c.required(inner+"name", call.GetName(), session.MaxToolNameBytes)
+		c.requiredName(inner+"id", call.GetId(), session.MaxCallIDBytes)
+		c.requiredName(inner+"name", call.GetName(), session.MaxToolNameBytes)
+		c.text(inner+"arguments_json", call.GetArgumentsJson(), session.MaxMessageBytes)
 		c.text(inner+"extra_json", call.GetExtraJson(), session.MaxMessageBytes)
 	}
 }
@@ -91,16 +92,30 @@ func AssembleRequest(r *loombridgev1.AssembleRequest) error {
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.text("goal", r.GetGoal(), maxGoalBytes)
-	c.text("model", r.GetModel(), maxModelBytes)
+	c.name("model", r.GetModel(), maxModelBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
 	c.text("system", r.GetSystem(), maxSystemBytes)
 	c.enum("format", r.GetFormat())
 	c.history("history", r.GetHistory())
 	c.prompt("settings", r.GetSettings())
-	c.count("tools", len(r.GetTools()), settings.MaxToolDefinitions)
-	c.text("turn_id", r.GetTurnId(), MaxIDBytes)
+	c.ownTools(r.GetTools())
+	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
 	c.asOf(r)
 	return c.err()
+}
+
+// ownTools checks the size of the caller's tools; what names they may have is the prompt's
+// own rule.
+func (c *checker) ownTools(all []*loombridgev1.ToolDefinition) {
+	if !c.count("tools", len(all), settings.MaxToolDefinitions) {
+		return
+	}
+	for i, tool := range all {
+		field := Item("tools", i) + "."
+		c.requiredName(field+"name", tool.GetName(), settings.MaxToolNameBytes)
+		c.text(field+"description", tool.GetDescription(), settings.MaxToolTextBytes)
+		c.text(field+"parameters_schema_json", tool.GetParametersSchemaJson(), settings.MaxToolSchemaBytes)
+	}
 }
 
 // asOf checks which prompt of before is asked for: it is as it was sent, so nothing else
@@ -114,7 +129,7 @@ func (c *checker) asOf(r *loombridgev1.AssembleRequest) {
 			c.add("as_of_step_id", "is not `step_` and a number of at least three digits")
 		}
 	case *loombridgev1.AssembleRequest_AsOfPromptId:
-		c.required("as_of_prompt_id", r.GetAsOfPromptId(), session.MaxPromptIDBytes)
+		c.requiredName("as_of_prompt_id", r.GetAsOfPromptId(), session.MaxPromptIDBytes)
 	}
 	only := &loombridgev1.AssembleRequest{AgentId: r.GetAgentId(), SessionId: r.GetSessionId(), AsOf: r.GetAsOf()}
 	if !proto.Equal(only, r) {
@@ -127,8 +142,8 @@ func DiffPromptsRequest(r *loombridgev1.DiffPromptsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
-	c.text("from_prompt_id", r.GetFromPromptId(), session.MaxPromptIDBytes)
-	c.text("to_prompt_id", r.GetToPromptId(), session.MaxPromptIDBytes)
+	c.name("from_prompt_id", r.GetFromPromptId(), session.MaxPromptIDBytes)
+	c.name("to_prompt_id", r.GetToPromptId(), session.MaxPromptIDBytes)
 	return c.err()
 }
 
@@ -137,7 +152,7 @@ func CountTokensRequest(r *loombridgev1.CountTokensRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.text("text", r.GetText(), maxCountedBytes)
-	c.text("model", r.GetModel(), maxModelBytes)
+	c.name("model", r.GetModel(), maxModelBytes)
 	if len(r.GetMessages()) > 0 && r.GetText() != "" {
 		c.add("text", "is not counted together with messages")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -25,6 +26,8 @@ const (
 	// sums and quotients of prices stay numbers, and exact enough.
 	minPrice = 1e-9
 	maxPrice = 1e9
+	// maxSummaryBytes bounds a caller's summary: more than its tokens take.
+	maxSummaryBytes = 64 * kib
 	// maxCompressedBytes bounds a result that CompressResult takes.
 	maxCompressedBytes = hand.MaxResultBytes
 	// maxFilePathBytes bounds the path of a file that a result shows.
@@ -59,7 +62,7 @@ func (c *checker) keys(field string, h *loombridgev1.HistorySettings) {
 	c.between(field+".decay.image_turns", int64(d.GetImageTurns()), 0, session.MaxKept)
 	c.enum(field+".summary.mode", s.GetMode())
 	c.between(field+".summary.max_tokens", int64(s.GetMaxTokens()), 0, session.MaxSummaryTokens)
-	c.text(field+".summary.tool", s.GetTool(), session.MaxToolNameBytes)
+	c.name(field+".summary.tool", s.GetTool(), session.MaxToolNameBytes)
 	if t := s.GetTimeout(); t != nil {
 		if span := t.AsDuration(); t.CheckValid() != nil || span < 0 || span > session.MaxSummaryTimeout {
 			c.add(field+".summary.timeout", "must be from 0s to %s", session.MaxSummaryTimeout)
@@ -127,7 +130,7 @@ func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.history("history", r.GetHistory())
-	c.text("model", r.GetModel(), maxModelBytes)
+	c.name("model", r.GetModel(), maxModelBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
 	c.request(r.GetRequestId())
 	c.prompt("prompt", r.GetPrompt())
@@ -139,6 +142,13 @@ func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
+	if reward := r.GetReward(); !(reward >= -1 && reward <= 1) {
+		c.add("reward", "must be from -1 to 1")
+	}
+	c.text("task_type", r.GetTaskType(), playbook.MaxWordBytes)
+	if r.GetTaskType() != "" && r.Reward == nil {
+		c.add("task_type", "needs a reward")
+	}
 	return c.err()
 }
 
@@ -155,7 +165,8 @@ func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	if r.GetSummary() != "" && r.GetStyle() != loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
 		c.add("summary", "must be empty with style: nothing is folded then")
 	}
-	c.text("model", r.GetModel(), maxModelBytes)
+	c.name("model", r.GetModel(), maxModelBytes)
+	c.text("summary", r.GetSummary(), maxSummaryBytes)
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, math.MaxInt32)
 	c.stepIDs(r)
 	return c.err()
@@ -191,7 +202,7 @@ func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
-	c.required("prompt_id", r.GetPromptId(), MaxIDBytes)
+	c.requiredName("prompt_id", r.GetPromptId(), MaxIDBytes)
 	c.between("prompt_tokens", int64(r.GetPromptTokens()), 1, math.MaxInt32)
 	c.between("completion_tokens", int64(r.GetCompletionTokens()), 0, math.MaxInt32)
 	c.between("reasoning_tokens", int64(r.GetReasoningTokens()), 0, int64(max(r.GetCompletionTokens(), 0)))
@@ -204,8 +215,8 @@ func CompressResultRequest(r *loombridgev1.CompressResultRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
-	c.required("tool_name", r.GetToolName(), tools.MaxNameBytes)
-	c.text("tool_call_id", r.GetToolCallId(), session.MaxCallIDBytes)
+	c.requiredName("tool_name", r.GetToolName(), tools.MaxNameBytes)
+	c.name("tool_call_id", r.GetToolCallId(), session.MaxCallIDBytes)
 	c.text("content", r.GetContent(), maxCompressedBytes)
 	c.resultKind("result_kind", r.GetResultKind())
 	c.enum("hint", r.GetHint())

@@ -32,7 +32,7 @@ func RecordStepRequest(r *loombridgev1.RecordStepRequest) error {
 
 func (c *checker) recordStep(prefix string, r *loombridgev1.RecordStepRequest) {
 	c.requiredName(prefix+"agent_id", r.GetAgentId(), kv.MaxOwnerBytes)
-	c.required(prefix+"tool_name", r.GetToolName(), tools.MaxNameBytes)
+	c.requiredName(prefix+"tool_name", r.GetToolName(), tools.MaxNameBytes)
 	c.text(prefix+"arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
 	c.text(prefix+"output_json", r.GetOutputJson(), hand.MaxOutputBytes)
 	c.text(prefix+"output_text", r.GetOutputText(), hand.MaxOutputBytes)
@@ -44,9 +44,9 @@ func (c *checker) recordStep(prefix string, r *loombridgev1.RecordStepRequest) {
 	c.text(prefix+"error_message", r.GetErrorMessage(), maxThoughtBytes)
 	c.name(prefix+"session_id", r.GetSessionId(), session.MaxSessionIDBytes)
 	c.text(prefix+"thought", r.GetThought(), maxThoughtBytes)
-	c.text(prefix+"turn_id", r.GetTurnId(), MaxIDBytes)
-	c.text(prefix+"call_id", r.GetCallId(), MaxIDBytes)
-	c.text(prefix+"request_id", r.GetRequestId(), MaxIDBytes)
+	c.name(prefix+"turn_id", r.GetTurnId(), MaxIDBytes)
+	c.name(prefix+"call_id", r.GetCallId(), MaxIDBytes)
+	c.name(prefix+"request_id", r.GetRequestId(), MaxIDBytes)
 	c.task(prefix+"task.", r.GetTask())
 }
 

@@ -19,7 +19,7 @@ func (c *checker) task(prefix string, t *loombridgev1.Task) {
 	c.name(prefix+"parent_task_id", t.GetParentTaskId(), session.MaxTaskIDBytes)
 	c.text(prefix+"result", t.GetResult(), session.MaxTaskResultBytes)
 	c.count(prefix+"tags", len(t.GetTags()), session.MaxTaskTags)
-	c.texts(prefix+"tags", t.GetTags(), session.MaxTaskTagBytes)
+	c.names(prefix+"tags", t.GetTags(), session.MaxTaskTagBytes)
 	if t.Importance != nil {
 		c.share(prefix+"importance", t.GetImportance())
 	}

@@ -64,7 +64,7 @@ func (c *checker) session(sessionID string) {
 	c.name("session_id", sessionID, session.MaxSessionIDBytes)
 }
 
-func (c *checker) request(requestID string) { c.text("request_id", requestID, MaxIDBytes) }
+func (c *checker) request(requestID string) { c.name("request_id", requestID, MaxIDBytes) }
 
 // ToolRequest checks what BridgeService.Tool is asked.
 func ToolRequest(r *loombridgev1.ToolRequest) error {
@@ -75,8 +75,8 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	c.session(r.GetSessionId())
 	c.span("timeout", r.GetTimeout(), 1, maxToolTimeout)
 	c.text("thought", r.GetThought(), maxThoughtBytes)
-	c.text("turn_id", r.GetTurnId(), MaxIDBytes)
-	c.text("call_id", r.GetCallId(), MaxIDBytes)
+	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
+	c.name("call_id", r.GetCallId(), MaxIDBytes)
 	c.request(r.GetRequestId())
 	c.enum("json_form", r.GetJsonForm())
 	return c.err()
@@ -131,7 +131,7 @@ func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	c.pairs("headers", r.GetHeaders(), store.MaxHeaders, store.MaxHeadersBytes)
 	c.enum("delivery", r.GetDelivery())
 	c.session(r.GetSessionId())
-	c.text("event_id", r.GetEventId(), store.MaxIDBytes)
+	c.name("event_id", r.GetEventId(), store.MaxIDBytes)
 	c.request(r.GetRequestId())
 	c.text("type", r.GetType(), store.MaxTypeBytes)
 	if c.count("tags", len(r.GetTags()), store.MaxTags) {

@@ -31,7 +31,5 @@ func UpdateWorkingRequest(r *loombridgev1.UpdateWorkingRequest) error {
 }
 
 func (c *checker) skills(field string, names []string) {
-	for i, name := range names {
-		c.required(Item(field, i), name, working.MaxSkillBytes)
-	}
+	c.names(field, names, working.MaxSkillBytes)
 }

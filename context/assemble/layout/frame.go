@@ -156,6 +156,13 @@ func joined(role session.Role, pieces []Piece, cache inject.Cache) Message {
 	return Message{Message: session.Message{Role: role, Content: textOf(pieces)}, Pieces: pieces, Cache: cache}
 }
 
+// Join is two messages of one role as one, with a blank line between them.
+func Join(first, second Message) Message {
+	pieces := slices.Concat(first.Pieces, second.Pieces)
+	pieces[len(first.Pieces)].Text = blank + pieces[len(first.Pieces)].Text
+	return joined(first.Role, pieces, max(first.Cache, second.Cache))
+}
+
 func textOf(pieces []Piece) string {
 	var b strings.Builder
 	for i := range pieces {

@@ -148,7 +148,10 @@ func (b *Builder) admit(part string, it *pairing.Item, m session.Message) error 
 		return err
 	}
 	if b.Text += TextBytes(m); b.Job.MaxBytes > 0 && b.Text > b.Job.MaxBytes {
-		return TooLarge(fmt.Sprintf("it fits %d tokens, but has", b.Job.MaxTokens), b.Job.MaxBytes)
+		return &TooLargeError{
+			What: fmt.Sprintf("it fits %d tokens, but has", b.Job.MaxTokens), Limit: b.Job.MaxBytes,
+			Advice: "give fewer max_tokens, or let the server send larger answers",
+		}
 	}
 	return nil
 }
@@ -232,7 +235,19 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 // ErrTooLarge: the prompt has more bytes than are taken.
 var ErrTooLarge = errors.New("assemble: prompt too large")
 
-// TooLarge says what has more bytes than are taken.
-func TooLarge(what string, limit int) error {
-	return fmt.Errorf("%w: %s more than %d bytes", ErrTooLarge, what, limit)
+// TooLargeError says what of a prompt has more bytes than are taken, and what to do about
+// it. It is an ErrTooLarge.
+type TooLargeError struct {
+	// What has more than Limit bytes.
+	What  string
+	Limit int
+	// Advice says what would help.
+	Advice string
 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%v: %s more than %d bytes: %s", ErrTooLarge, e.What, e.Limit, e.Advice)
+}
+
+// Is makes errors.Is(err, ErrTooLarge) true.
+func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }

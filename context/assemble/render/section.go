@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
@@ -34,10 +35,14 @@ func (b *Builder) Render(ctx context.Context, f *layout.Frame, items []pairing.I
 	b.blocks = len(b.Tools.Counted)
 	b.mark(0)
 	b.Edges.Tools = b.edge()
-	if err := b.addBefore(f.Before); err != nil {
+	items, end := ending(f, items, Merges(b.Job.Format))
+	before := f.Before
+	if len(items) == 0 && len(f.After) == 0 && !Merges(b.Job.Format) {
+		before, end = joinNeighbours(before, end)
+	}
+	if err := b.addBefore(before); err != nil {
 		return err
 	}
-	items, end := ending(f, items, Merges(b.Job.Format))
 	if err := b.renderHistory(ctx, items, last); err != nil {
 		return err
 	}
@@ -94,6 +99,21 @@ func ending(f *layout.Frame, items []pairing.Item, split bool) ([]pairing.Item, 
 		return items[:n-1], f.Last(&items[n-1].Message, split)
 	}
 	return items, f.Last(nil, split)
+}
+
+// joinNeighbours makes one message of what is known of the user and the message that the
+// prompt ends with, where no history stands between them: they would be two messages of
+// the user in a row. Content blocks stay messages of their own.
+func joinNeighbours(before, end []layout.Message) (rest, joined []layout.Message) {
+	last := len(before) - 1
+	if last < 0 || len(end) == 0 {
+		return before, end
+	}
+	known, asked := before[last], end[0]
+	if known.Role != session.User || asked.Role != session.User || len(known.BlocksJSON)+len(asked.BlocksJSON) > 0 {
+		return before, end
+	}
+	return before[:last], append([]layout.Message{layout.Join(known, asked)}, end[1:]...)
 }
 
 // joinSteps makes one message of neighbours that are steps as text.

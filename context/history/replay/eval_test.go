@@ -80,7 +80,7 @@ func TestRecordedCodingRuns(t *testing.T) {
 		atLeast("stable share", l.StableShare, .946),
 		atMost("peak", float64(l.PeakMax), replay.DefaultBudget),
 		atLeast("identifiers", l.IdentifiersVisible, .998),
-		atLeast("identifiers of results only", l.IdentifiersVisibleToolOnly, .99),
+		atLeast("identifiers of results only", l.IdentifiersVisibleToolOnly, .998),
 		atLeast("paths", l.Survival["paths"], .97),
 		atLeast("commands", l.Survival["commands"], .95),
 		atLeast("numbers", l.Survival["numbers"], .90),
@@ -89,8 +89,8 @@ func TestRecordedCodingRuns(t *testing.T) {
 	// What comes back is paid for with every prompt that has it.
 	back := rows["ledger_rehydrated"]
 	checkBounds(t, []bound{
-		atMost("faults", float64(l.FaultRate), .005),
-		atMost("faults, rehydrated", float64(back.FaultRate), .005),
+		atMost("faults", float64(l.FaultRate), .001),
+		atMost("faults, rehydrated", float64(back.FaultRate), .001),
 		atMost("cost, rehydrated", back.CostRatio, .60),
 		atMost("rehydrated tokens", back.RehydratedTokens, 7),
 		atLeast("the same", back.RehydratedTokens, 1),
@@ -143,5 +143,7 @@ func TestRecordedDemonstrations(t *testing.T) {
 		atMost("cost", l.CostRatio, .90),
 		atMost("worst run", l.WorstRunCostRatio, 1.0001),
 		atLeast("identifiers", l.IdentifiersVisible, 1),
+		atLeast("identifiers of results only", l.IdentifiersVisibleToolOnly, 1),
+		atMost("faults", float64(l.FaultRate), 0),
 	})
 }

@@ -91,8 +91,10 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             turn_id: the turn of the model that the prompt is for: the same one gets the
                 same variation. Default: counted by the session's user messages.
             dry_run: store nothing: a fold that is due is shown and not kept.
-            as_of_step: return the prompt that the session had sent last when this step was
-                recorded, byte for byte, in the format in which it was sent.
+            as_of_step: return the last prompt that the session had sent before this step was
+                recorded, which the model answered with this call, byte for byte and in the
+                format in which it was sent. A session keeps its last 512 prompts, fewer
+                where they differ in more than 32 MiB of text.
             as_of_prompt: return the prompt that had this `prompt_id` in its receipt, in the
                 same way.
             session_id: default: the client's.

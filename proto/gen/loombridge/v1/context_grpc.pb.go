@@ -72,7 +72,10 @@ type ContextServiceClient interface {
 	// Assemble builds the prompt of a session: system, tools, history, goal. The
 	// history is compacted by the session's policy; folds that are due are stored
 	// before the answer, unless the call is a dry run. What does not fit is
-	// CONTEXT_OVERFLOW naming the largest part.
+	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
+	// are never folded: where they have more bytes than an answer may (4 MiB unless the
+	// server is started with another `--max-send-bytes`), no policy helps, and it is
+	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error)
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
@@ -426,7 +429,10 @@ type ContextServiceServer interface {
 	// Assemble builds the prompt of a session: system, tools, history, goal. The
 	// history is compacted by the session's policy; folds that are due are stored
 	// before the answer, unless the call is a dry run. What does not fit is
-	// CONTEXT_OVERFLOW naming the largest part.
+	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
+	// are never folded: where they have more bytes than an answer may (4 MiB unless the
+	// server is started with another `--max-send-bytes`), no policy helps, and it is
+	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error)
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.

@@ -454,8 +454,10 @@ type PromptSettings struct {
 	RuntimePosition RuntimePosition `protobuf:"varint,5,opt,name=runtime_position,json=runtimePosition,proto3,enum=loombridge.v1.RuntimePosition" json:"runtime_position,omitempty"`
 	// sources says what a prompt takes from memory, events and the workspace.
 	Sources *SourceSettings `protobuf:"bytes,6,opt,name=sources,proto3" json:"sources,omitempty"`
-	// few_shot are examples: at most 32. Whole examples leave, the last first, where
-	// they take more than their cap.
+	// few_shot are examples: at most 32. In the layout react they are text in the system
+	// message: input and output on lines of their own, without labels, and a blank line
+	// between examples; in the others a message of the user and one of the assistant each.
+	// Whole examples leave, the last first, where they take more than their cap.
 	FewShot []*Example `protobuf:"bytes,7,rep,name=few_shot,json=fewShot,proto3" json:"few_shot,omitempty"`
 	// skills are what the agent can be told to do: at most 64. The agent's records of the
 	// kind `skill` are skills, too, the 64 oldest, but for those of ORIGIN_TOOL and
@@ -624,7 +626,7 @@ func (x *PromptSettings) GetMaxOutputTokens() int32 {
 // means it.
 type ToolSelection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// none leaves out all served tools.
+	// none leaves out all served tools. Not with levels or names.
 	None bool `protobuf:"varint,1,opt,name=none,proto3" json:"none,omitempty"`
 	// levels are of 1, 2 and 3: at most 3. Default: 1.
 	Levels []int32 `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"`
@@ -1253,7 +1255,7 @@ func (x *Injection) GetContent() string {
 // ToolDefinition is a tool of the caller's own, which the server does not run.
 type ToolDefinition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is 1 to 128 bytes. Required.
+	// name is 1 to 128 letters, digits and `_ : . - /`. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// description says what it does, for a model. At most 16 KiB.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
@@ -1497,7 +1499,7 @@ type UpdateWorkingRequest struct {
 	// Each is declared by the session or is a record of the kind `skill`.
 	Activate []string `protobuf:"bytes,5,rep,name=activate,proto3" json:"activate,omitempty"`
 	// deactivate are the names of skills to show by name and description only: at most
-	// 64 of at most 128 bytes.
+	// 64 of at most 128 bytes. Each is known as those of activate are, or active.
 	Deactivate []string `protobuf:"bytes,6,rep,name=deactivate,proto3" json:"deactivate,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
 	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

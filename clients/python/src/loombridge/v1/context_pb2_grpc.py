@@ -214,7 +214,10 @@ class ContextServiceServicer(object):
         """Assemble builds the prompt of a session: system, tools, history, goal. The
         history is compacted by the session's policy; folds that are due are stored
         before the answer, unless the call is a dry run. What does not fit is
-        CONTEXT_OVERFLOW naming the largest part.
+        CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
+        are never folded: where they have more bytes than an answer may (4 MiB unless the
+        server is started with another `--max-send-bytes`), no policy helps, and it is
+        TOO_LARGE with `limit` and `advice` in its metadata.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
