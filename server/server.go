@@ -253,7 +253,7 @@ func (s *Server) registerNative() {
 		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, limits: s.limits})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.Log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
@@ -368,6 +368,8 @@ type Services struct {
 	Hand Hand
 	// Audit has the records of calls.
 	Audit Audit
+	// Approvals has the calls that wait for a person.
+	Approvals Approvals
 	// Tasks finds tasks in the tiers of memory.
 	Tasks Tasks
 	// Tools lists what can be run.
