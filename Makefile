@@ -82,17 +82,25 @@ install-deps: ## Install what the system lacks (C++ compiler, RocksDB, Python) w
 .PHONY: build
 build: install-deps ## Build bin/loom-bridge-server
 	@test -e $(SERVER) || echo "Building $(SERVER); the first time, Go downloads and compiles for a minute or two."
-	$(GO) build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(SERVER) ./server/cmd/loom-bridge-server
+	$(BUILD_HELPER)
+	$(GO) build -buildvcs=false -tags embedhelper -ldflags '-X main.version=$(VERSION)' -o $(SERVER) ./server/cmd/loom-bridge-server
+
+# The server carries the helper of the sandbox (tag embedhelper): a small program starts
+# faster than the server, which other builds start as their own helper.
+HELPER := bridge/sandbox/helper.bin
+BUILD_HELPER = CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags '-s -w' -o $(HELPER) ./bridge/sandbox/helper
 
 .PHONY: build-bench
 build-bench: install-deps ## Build bin/loom-bridge-bench
-	$(GO) build -buildvcs=false -o $(BENCH) ./server/cmd/loom-bridge-bench
+	$(BUILD_HELPER)
+	$(GO) build -buildvcs=false -tags embedhelper -o $(BENCH) ./server/cmd/loom-bridge-bench
 
 # grocksdb_no_link keeps grocksdb from naming the shared libraries itself.
 .PHONY: build-static
 build-static: install-deps ## The same with RocksDB linked in: the binary needs only the C library
+	$(BUILD_HELPER)
 	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lgflags -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
-	  $(GO) build -buildvcs=false -trimpath -tags grocksdb_no_link -ldflags '-s -w -X main.version=$(VERSION)' \
+	  $(GO) build -buildvcs=false -trimpath -tags grocksdb_no_link,embedhelper -ldflags '-s -w -X main.version=$(VERSION)' \
 	  -o $(SERVER) ./server/cmd/loom-bridge-server
 
 # Where `loom run` looks first for a server that it did not build itself.

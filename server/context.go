@@ -66,6 +66,7 @@ type contextService struct {
 	hand          Hand
 	tasks         Tasks
 	conversations Conversations
+	lessons       Lessons
 	limits        Limits
 	metrics       *observe.Metrics
 }

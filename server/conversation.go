@@ -25,6 +25,11 @@ type Conversations interface {
 	Items(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from conversation.Place) iter.Seq2[conversation.Item, error]
 }
 
+// Lessons is what makes playbooks of sessions that went well.
+type Lessons interface {
+	Learn(ctx context.Context, scope kv.Scope, sessionID string, reward float64, taskType string) (id string, err error)
+}
+
 var _ Conversations = (*conversation.Reader)(nil)
 
 // ListSessions returns a page of an agent's sessions.

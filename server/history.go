@@ -69,7 +69,11 @@ func (s *contextService) EndSession(ctx context.Context, r *loombridgev1.EndSess
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.EndSessionResponse{LastPosition: int64(last)}, nil
+	out := &loombridgev1.EndSessionResponse{LastPosition: int64(last)}
+	if r.Reward != nil {
+		out.PlaybookId, err = s.lessons.Learn(ctx, scope, r.GetSessionId(), r.GetReward(), r.GetTaskType())
+	}
+	return out, err
 }
 
 // CompactHistory folds what may be folded, or renders the history as text.

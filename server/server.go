@@ -250,10 +250,10 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, limits: s.limits,
+		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, limits: s.limits})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.Log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
@@ -368,6 +368,8 @@ type Services struct {
 	Hand Hand
 	// Audit has the records of calls.
 	Audit Audit
+	// Approvals has the calls that wait for a person.
+	Approvals Approvals
 	// Tasks finds tasks in the tiers of memory.
 	Tasks Tasks
 	// Tools lists what can be run.
@@ -376,6 +378,8 @@ type Services struct {
 	Log Log
 	// Conversations reads back what Log holds.
 	Conversations Conversations
+	// Lessons makes playbooks of sessions.
+	Lessons Lessons
 	// Blobs holds offloaded bytes.
 	Blobs Blobs
 	// Reads gives back what prompts leave out.

@@ -34,9 +34,10 @@ var (
 
 type toolService struct {
 	loombridgev1.UnimplementedToolServiceServer
-	tools  Tools
-	audit  Audit
-	limits Limits
+	tools     Tools
+	audit     Audit
+	approvals Approvals
+	limits    Limits
 }
 
 // ListTools returns the tools of some levels or of all, those of agents included.

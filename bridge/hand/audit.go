@@ -34,7 +34,7 @@ func refusal(err error) string {
 		return refusedTool
 	case errors.Is(err, tools.ErrInvalidArguments):
 		return refusedArguments
-	case errors.Is(err, share.ErrExhausted):
+	case errors.Is(err, share.ErrExhausted), errors.Is(err, share.ErrLimit):
 		return refusedRoom
 	case errors.Is(err, kv.ErrRequestReused):
 		return refusedReused
@@ -61,7 +61,7 @@ func (h *Hand) auditedCall(c *call, args json.RawMessage) audit.Record {
 	if r.Tool = c.name(); c.Name != r.Tool {
 		r.CalledAs = c.Name
 	}
-	r.Args = audit.Safe(args)
+	r.Args, r.Approval = audit.Safe(args), string(c.approval)
 	return r
 }
 

@@ -96,7 +96,11 @@ func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, fmt.Errorf("hand: call: %w", err)
 	}
-	if failure := c.decision.failure(c.name()); failure != nil {
+	failure, err := h.approve(ctx, c)
+	switch {
+	case err != nil:
+		return Answer{}, err
+	case failure != nil:
 		return h.record(ctx, c, outcome{failure: failure}), nil
 	}
 	if err := h.enter(ctx, c); err != nil {

@@ -5,8 +5,8 @@
 //  1. The arguments are parsed, the tool is looked up, the schema checked. What
 //     is refused here leaves no trace.
 //  2. A request id that was answered before gives that answer again.
-//  3. A call that needs the approval of a person is answered as denied, and is a
-//     step like every other call; see [Decision].
+//  3. A call that needs the approval of a person waits for it (package approval). One that
+//     is denied is a step like every other call.
 //  4. A tool that changes something gets an intent in the log.
 //  5. The tool runs, under a deadline. A long result is stored as it comes.
 //  6. The result is reduced to a step. Step, blob, request id and the end of

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -59,7 +60,7 @@ type Workspaces interface {
 	Root(scope kv.Scope) (*os.Root, error)
 }
 
-// Deps are what a hand works with. All but Audit, Compressor, Pressure and Style are required;
+// Deps are what a hand works with. All but Approvals, Audit, Compressor, Pressure and Style are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Tools      *tools.Catalogue
@@ -69,6 +70,9 @@ type Deps struct {
 	Engine     kv.Reader // the one that Writer writes to
 	Writer     *kv.Writer
 	Workspaces Workspaces
+	// Approvals says which calls need a person's approval, and asks. Default: tools that
+	// require approval are denied.
+	Approvals *approval.Broker
 	// Audit gets a record of every call. Default: nobody does.
 	Audit *audit.Log
 	// Compressor shortens results. Default: one that takes four bytes for a token.

@@ -49,8 +49,9 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 
 // performRaw runs the tool, if it may run.
 func (h *Hand) performRaw(ctx context.Context, c *call) (RawAnswer, error) {
-	if failure := c.decision.failure(c.name()); failure != nil {
-		return RawAnswer{Failure: failure}, nil
+	failure, err := h.approve(ctx, c)
+	if err != nil || failure != nil {
+		return RawAnswer{Failure: failure}, err
 	}
 	if err := h.enter(ctx, c); err != nil {
 		return RawAnswer{}, err

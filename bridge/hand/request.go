@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -86,8 +87,8 @@ type Answer struct {
 type call struct {
 	Request
 	tool *tools.Tool
-	// decision is made before anything of the call happens.
-	decision Decision
+	// approval is what came of asking a person; empty when nobody was asked.
+	approval approval.Answer
 	slot     *share.Place
 	args     map[string]any
 	came     time.Time // when the call came in
@@ -125,7 +126,7 @@ func (h *Hand) check(req Request, came time.Time) (*call, error) {
 	if err := tool.Check(args); err != nil {
 		return nil, err
 	}
-	c := &call{Request: req, tool: tool, decision: decide(tool), args: args, came: came, timeout: req.Timeout}
+	c := &call{Request: req, tool: tool, args: args, came: came, timeout: req.Timeout}
 	if c.timeout <= 0 {
 		c.timeout = DefaultTimeout
 	}

@@ -31,11 +31,7 @@ type box struct {
 // MustBox makes a workspace for a runner. With an owner the workspace is that user's.
 func MustBox(tb testing.TB, runner *sandbox.Local, owner int) *box {
 	tb.Helper()
-	top := tb.TempDir()
-	// Others than its owner must be able to enter, as into a project's folder.
-	for dir := top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		must(tb, os.Chmod(dir, 0o755))
-	}
+	top := openFolder(tb)
 	b := &box{tb: tb, runner: runner, top: top, dir: filepath.Join(top, "work")}
 	must(tb, os.Mkdir(b.dir, 0o755))
 	if owner > 0 {
@@ -46,6 +42,16 @@ func MustBox(tb testing.TB, runner *sandbox.Local, owner int) *box {
 	tb.Cleanup(func() { must(tb, root.Close()) })
 	b.root = root
 	return b
+}
+
+// openFolder makes a folder that others than its owner can enter, as a project's.
+func openFolder(tb testing.TB) string {
+	tb.Helper()
+	top := tb.TempDir()
+	for dir := top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		must(tb, os.Chmod(dir, 0o755))
+	}
+	return top
 }
 
 func must(tb testing.TB, err error) {
@@ -116,11 +122,19 @@ func newRunner(tb testing.TB, opts sandbox.Options) *sandbox.Local {
 // eachTier runs a test in every tier that a probe finds to work here. One that does
 // not work is told, not failed: containers may forbid namespaces. That at least one
 // works is a test of its own.
+//
+// Nothing may stay among the temporary files.
 func eachTier(t *testing.T, test func(t *testing.T, runner *sandbox.Local)) {
 	t.Helper()
 	for _, tier := range []string{sandbox.TierNamespaces, sandbox.TierLandlock} {
 		t.Run(tier, func(t *testing.T) {
-			runner := newRunner(t, sandbox.Options{Tier: tier})
+			temp := openFolder(t)
+			runner := newRunner(t, sandbox.Options{Tier: tier, TempDir: temp})
+			t.Cleanup(func() {
+				if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+					t.Errorf("temporary files stay: %v, %v", left, err)
+				}
+			})
 			if c := runner.Describe(t.Context()); !c.Confined() {
 				t.Skipf("this machine does not have the tier: %v", c.Problems)
 			}

@@ -3,12 +3,15 @@ package assemble_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	formats "github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -49,6 +52,44 @@ func TestResumedPrompts(t *testing.T) {
 	if resumed < 100 {
 		t.Errorf("only %d prompts began as the one before", resumed)
 	}
+}
+
+// So is the body of a provider's format, and its cache marks.
+func TestResumedBodies(t *testing.T) {
+	for _, format := range []assemble.Format{formats.Anthropic, formats.Gemini, formats.OpenAIResponses, assemble.Neutral} {
+		w := newWorld(t)
+		w.request.Format, w.request.MaxTokens = format, 4000
+		rng := rand.New(rand.NewPCG(11, 7))
+		folded := 0
+		for i := range 120 {
+			w.change(rng, i)
+			got := w.prompt()
+			fresh := w.promptOf(assemble.New(w.log, w.counter, nil), w.request)
+			if got, want := unmarked(got.Body), unmarked(fresh.Body); got != want {
+				t.Fatalf("format %d, prompt %d: the body is\n%s\nwant\n%s", format, i, got, want)
+			}
+			if got.PrefixSHA256 != fresh.PrefixSHA256 || got.Receipt.PromptID != fresh.Receipt.PromptID || fmt.Sprint(got.Parts, got.Tokens) != fmt.Sprint(fresh.Parts, fresh.Tokens) {
+				t.Fatalf("format %d, prompt %d: prefix %s, want %s", format, i, got.PrefixSHA256, fresh.PrefixSHA256)
+			}
+			if len(got.Receipt.Folds) > 0 {
+				folded++
+			}
+			// Of the prompt before there may be one mark more, and no room for one of these.
+			for _, m := range fresh.Marks {
+				if !slices.ContainsFunc(got.Marks, func(own formats.Mark) bool { return own.Place == m.Place }) && len(got.Marks) < formats.MaxMarks {
+					t.Fatalf("format %d, prompt %d: marks %v, without what is remembered %v", format, i, got.Marks, fresh.Marks)
+				}
+			}
+		}
+		if folded < 30 {
+			t.Errorf("format %d: only %d prompts had folds", format, folded)
+		}
+	}
+}
+
+// unmarked is a body without cache marks, which go by what was sent before.
+func unmarked(body []byte) string {
+	return regexp.MustCompile(`,"cache_control":\{[^}]*\}`).ReplaceAllString(string(body), "")
 }
 
 // promptOf returns the prompt of another assembler of the same session.

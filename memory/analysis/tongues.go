@@ -38,7 +38,7 @@ const (
 	recognizeBytes = 384
 	// surely so many words more of English than of any other language end the look, or of
 	// another than of English.
-	surely = 3
+	surely = 2
 	// maxTellingBytes is the length of the longest word that tells a language.
 	maxTellingBytes = 12
 	// maxTelling is how many different words are counted.

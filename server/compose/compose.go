@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -81,6 +82,8 @@ type Options struct {
 	Shell native.ShellOptions
 	// Hand says how tools run here.
 	Hand hand.Options
+	// Approval says which calls need the approval of a person, and how long they wait.
+	Approval approval.Options
 	// Audit says how long the records of calls are kept.
 	Audit audit.Options
 	// Events says how long events are kept, and how many wait.
@@ -118,10 +121,12 @@ type Domain struct {
 	Tools     *tools.Catalogue
 	Hand      *hand.Hand
 	Audit     *audit.Log
+	Approvals *approval.Broker
 	Events    *events.Bus
 	Agents    *agents.Directory
 
-	past    *past.Store    // what prompts were made of
+	past    *past.Store // what prompts were made of
+	now     func() time.Time
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
 }
@@ -130,7 +135,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{lines: o.Assemble.Templates.Over(step.DesignTemplates())}
+	d := &Domain{now: o.Now, lines: o.Assemble.Templates.Over(step.DesignTemplates())}
 	if err := d.open(engine, workspaces, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -163,7 +168,7 @@ func withDefaults(opts *Options) Options {
 	o.Events.Rate, o.Events.Quota = o.Shares.EventBytes, o.Shares.Disk
 	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
-	o.Audit.Now, o.Audit.Logger = o.Now, o.Logger
+	o.Audit.Now, o.Audit.Logger, o.Approval.Now = o.Now, o.Logger, o.Now
 	o.Disk.Logger = o.Logger
 	return o
 }
@@ -190,10 +195,11 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	}
 	d.Audit = audit.New(engine, writer, &o.Audit)
 	d.onClose(d.Audit.Close)
+	d.Approvals = approval.New(engine, writer, &o.Approval)
 	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
@@ -363,8 +369,9 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
-		Blobs: d.Blobs, Reads: d.reader(false),
+		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
+		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 	}
 }

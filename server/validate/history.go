@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -141,6 +142,13 @@ func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
+	if reward := r.GetReward(); !(reward >= -1 && reward <= 1) {
+		c.add("reward", "must be from -1 to 1")
+	}
+	c.text("task_type", r.GetTaskType(), playbook.MaxWordBytes)
+	if r.GetTaskType() != "" && r.Reward == nil {
+		c.add("task_type", "needs a reward")
+	}
 	return c.err()
 }
 

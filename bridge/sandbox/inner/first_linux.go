@@ -181,10 +181,13 @@ func (s *supervisor) wait() unix.WaitStatus {
 // end kills and reaps whatever the tool left behind.
 func (s *supervisor) end() {
 	for {
-		s.killAll()
-		_, err := unix.Wait4(-1, nil, unix.WALL, nil)
+		pid, err := unix.Wait4(-1, nil, unix.WALL|unix.WNOHANG, nil)
+		if err == nil && pid == 0 {
+			s.killAll()
+			_, err = unix.Wait4(-1, nil, unix.WALL, nil)
+		}
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return
+			return // orphans come to this process: without children there is nobody left
 		}
 	}
 }

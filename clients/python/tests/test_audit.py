@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-import loombridge
 import pytest
+
+import loombridge
 from loombridge import testing
 
 

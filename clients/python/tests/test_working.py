@@ -62,3 +62,15 @@ async def test_a_playbook_is_approved(live: loombridge.Client) -> None:
     assert record.metadata == {"status": "approved", "name": "fly"}
     record = await live.memory.update(key="flying", metadata={"status": "rejected"})
     assert record.metadata == {"status": "rejected"}
+
+
+# P44
+async def test_a_session_that_went_well_becomes_a_draft(live: loombridge.Client) -> None:
+    await live.context.update_working(goal="fly to Rome")
+    await live.context.record_step("seats:book", {"seat": "1a"}, output="booked")
+    assert await live.context.end(reward=0.9, task_type="travel") == 1
+    drafts = [each async for each in live.memory.list(filter='kind = "playbook"')]
+    assert [each.metadata["status"] for each in drafts] == ["draft"]
+    assert drafts[0].metadata["trigger"] == {"task_types": ["travel"]}
+    with pytest.raises(loombridge.InvalidRequestError):
+        await live.context.end(reward=2)

@@ -90,6 +90,11 @@ func field(out *bytes.Buffer, name string) {
 
 // array writes JSON values as an array.
 func array(out *bytes.Buffer, values [][]byte) {
+	size := len(values) + len("[]")
+	for _, v := range values {
+		size += len(v)
+	}
+	out.Grow(size)
 	out.WriteByte('[')
 	for i, v := range values {
 		if i > 0 {

@@ -143,7 +143,7 @@ func (b *memoryBench) evidence() *evidence.Bench {
 			}
 			return evidenceServer{s.bridge, s.memory, s}, nil
 		},
-		Data: b.data(), Source: ".", Python: b.python, Folder: b.folder, Say: b.say, Table: b.table,
+		Data: b.data(), Source: ".", Only: b.asked, Python: b.python, Folder: b.folder, Say: b.say, Table: b.table,
 	}
 }
 

@@ -29,6 +29,7 @@ type settings struct {
 	imported  int
 	many      int
 	python    string
+	asked     string // names of collections
 	self      string // this program
 	flood     string // what this program does as a busy tenant
 	addr      string
@@ -46,7 +47,7 @@ func parse(args []string) settings {
 	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
 	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
 	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried, and facts that change")
-	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is what is found of LoCoMo, RealMem, Vaswani and made-up talks beside SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is what is found of LoCoMo, RealMem, Vaswani and made-up talks beside SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, shell is the start of confined programs, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
 	flag.Func("sizes", "`records` of the scopes of -only query, with commas between (default 5000,10000,100000)", func(text string) error {
 		var err error
 		s.sizes, err = numbers(text)
@@ -54,6 +55,7 @@ func parse(args []string) settings {
 	})
 	flag.IntVar(&s.imported, "import", 100_000, "records that -only save imports")
 	flag.IntVar(&s.many, "scopes", 10_000, "scopes that -only scopes fills")
+	flag.StringVar(&s.asked, "sets", "", "collections that -only \"memory peers\" and \"memory hints\" ask: those whose name holds this `text`, such as RealMem or made-up")
 	flag.StringVar(&s.python, "python", "python3", "`program` whose search engines are measured beside: its SQLite, and what of tantivy, bm25s, LanceDB and PostgreSQL is installed; the table names the command that installs what is not")
 	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")
@@ -102,6 +104,9 @@ func runTables(ctx context.Context, args []string) error {
 	var err error
 	if s.self, err = os.Executable(); err != nil {
 		return err
+	}
+	if s.only == "shell" {
+		return shellTable(ctx, dir)
 	}
 	if !measuresMemory(s.only) {
 		if err := callTables(ctx, s, dir); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
@@ -61,6 +62,10 @@ type Config struct {
 	RequestRetention time.Duration
 
 	Scrub Scrub
+	// Bindings say who needs approval for what; they stand in the settings file alone.
+	Bindings approval.Rules
+	// ApprovalTimeout is how long a call waits for a person.
+	ApprovalTimeout time.Duration
 	// AuditRetention is how long the records of calls are kept; negative: for ever.
 	AuditRetention time.Duration
 	Sharing        Sharing

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -246,6 +247,7 @@ func (c *Config) eventSettings() []setting {
 		{"events-sweep-interval", positive(&r.Every), events.DefaultSweepEvery, "time between two deletions of events that are too old or too many"},
 		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
 		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
+		{"approval-timeout", positive(&c.ApprovalTimeout), approval.DefaultWait, "longest wait of a call for a person's approval; then it is denied"},
 		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0, unlimited)), audit.DefaultRetention, "keep the record of each tool call so long; its digest stays; 0: for ever"},
 		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), answers.DefaultFor, "keep the answer of a request with a request_id so long; 0: for ever"},
 	}

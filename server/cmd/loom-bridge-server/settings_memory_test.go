@@ -328,6 +328,20 @@ func eventEffects() []effect {
 			with: "OK", without: "REQUEST_ID_REUSED",
 		},
 		{
+			setting: "approval-timeout", args: []string{"--approval-timeout", "1ms"}, both: []string{"--config", "$DIR/bind.toml"},
+			files: map[string]string{"bind.toml": "[[bind]]\napproval = \"always\"\n"},
+			see: func(s *stand) func() string {
+				MustWatch(s.tb, s.process)
+				return func() string {
+					ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+					defer cancel()
+					_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{AgentId: s.agent, Name: "fs:list_dir"})
+					return ended(err)
+				}
+			},
+			with: "OK", without: "DeadlineExceeded",
+		},
+		{
 			setting: "audit-retention", args: []string{"--audit-retention", "20ms"}, after: 200 * time.Millisecond,
 			see: func(s *stand) func() string {
 				auditTool(s.tb, s.process, s.agent, "fs:list_dir", "{}", "")

@@ -12,6 +12,7 @@ subclass per reason. The generated protobuf modules stand in `loombridge.v1`, an
 from importlib.metadata import version as _version
 
 from loombridge._agent import Agent, Listener
+from loombridge._approvals import PendingApproval, RememberedApproval
 from loombridge._audit import AuditRecord
 from loombridge._blobs import (
     BlobFound,
@@ -37,6 +38,7 @@ from loombridge._conversation import (
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
+    ApprovalNotFoundError,
     BlobCollectedError,
     BlobDamagedError,
     BlobNotFoundError,
@@ -172,6 +174,7 @@ __version__ = _version("loombridge")
 __all__ = [
     "Agent",
     "AgentNotOwnedError",
+    "ApprovalNotFoundError",
     "Audio",
     "AuditRecord",
     "BatchSaving",
@@ -253,6 +256,7 @@ __all__ = [
     "Output",
     "OverloadedError",
     "Owner",
+    "PendingApproval",
     "Plan",
     "PlanItem",
     "PlanStatus",
@@ -281,6 +285,7 @@ __all__ = [
     "RecordedStep",
     "ReembedProgress",
     "Reembedding",
+    "RememberedApproval",
     "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",

@@ -259,6 +259,10 @@ class StepNotFoundError(LoomBridgeError):
     """No step of that id."""
 
 
+class ApprovalNotFoundError(LoomBridgeError):
+    """No call waits for approval, or no approval is remembered, under that id."""
+
+
 class BlobNotFoundError(LoomBridgeError):
     """No blob under that path, step id or ref."""
 
@@ -384,6 +388,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "STORE_FAILED": StoreFailedError,
     "STORE_DAMAGED": StoreDamagedError,
     "STEP_NOT_FOUND": StepNotFoundError,
+    "APPROVAL_NOT_FOUND": ApprovalNotFoundError,
     "BLOB_NOT_FOUND": BlobNotFoundError,
     "BLOB_DAMAGED": BlobDamagedError,
     "BLOB_COLLECTED": BlobCollectedError,

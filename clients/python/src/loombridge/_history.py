@@ -126,16 +126,33 @@ class History(_session.InSession):
         return _working.working(answer.working)
 
     async def end(
-        self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
+        self,
+        *,
+        reward: float | None = None,
+        task_type: str | None = None,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
     ) -> int:
         """Say that the session is over; return the position of its last entry, or 0.
 
         Blobs that only it needs may then be collected when they expire. Whatever is
         recorded later opens it again.
+
+        Args:
+            reward: how well it went, from -1 to 1; from 0.7 on the server drafts a playbook
+                of it (a record of kind `playbook` with status `draft`), one for each
+                session.
+            task_type: which tasks that playbook is for; default: any.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
         """
         request = pb.EndSessionRequest(
-            agent_id=self._agent_id, session_id=self._session(session_id)
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            task_type=_values.optional_text("task_type", task_type),
         )
+        if reward is not None:
+            request.reward = reward
         # A session that is over stays so when it is said twice.
         answer = await self._transport.call(
             _rpc.END_SESSION, request, timeout=timeout, repeatable=True

@@ -13,7 +13,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from loombridge import _audit, _brief, _errors, _rpc, _spelling, _steps, _stream, _values
+import grpc.aio
+
+from loombridge import (
+    _approvals,
+    _audit,
+    _brief,
+    _errors,
+    _rpc,
+    _spelling,
+    _steps,
+    _stream,
+    _values,
+)
 from loombridge.v1 import memory_pb2
 from loombridge.v1 import tools_pb2 as pb
 
@@ -199,6 +211,71 @@ class Tools:
             if not answer.next_page_token:
                 return tuple(tools)
             request.page_token = answer.next_page_token
+
+    async def approvals(self) -> AsyncGenerator[_approvals.PendingApproval, None]:
+        """Yield the calls that wait for a person: those there are, then each that comes.
+
+        They are those of all agents that the client may act for. Answer each by
+        `approve`. While nobody watches, calls that need approval are denied at once.
+        """
+        request = pb.WatchApprovalsRequest(agent_id=self._agent_id)
+        call = self._transport.stream(_rpc.WATCH_APPROVALS, request)
+        try:
+            while (change := await self._transport.read(call)) is not None:
+                if change.HasField("pending"):
+                    yield _approvals.pending(change.pending)
+        except grpc.aio.AioRpcError as err:
+            error = _errors.from_rpc(err, self._transport.address)
+            raise error from _errors.cause(error, err)
+        finally:
+            call.cancel()
+
+    async def approve(
+        self,
+        approval_id: str,
+        decision: str = "once",
+        *,
+        timeout: _values.Seconds | None = None,
+    ) -> _approvals.PendingApproval:
+        """Answer a call that waits.
+
+        Args:
+            approval_id: the `id` of what `approvals` gave.
+            decision: `once`, `deny`, or an approval that is remembered: `session`,
+                `agent`, or `always`, which is for all agents.
+            timeout: seconds for the call; default: the client's.
+
+        Raises:
+            ApprovalNotFoundError: no call waits under that id any more.
+        """
+        enum = pb.ApprovalDecision.DESCRIPTOR
+        number = _values.enum_number("decision", enum, "APPROVAL_DECISION_", decision)
+        request = pb.ApproveCallRequest(
+            agent_id=self._agent_id,
+            id=_values.text("approval_id", approval_id),
+            decision=pb.ApprovalDecision.Name(number),
+        )
+        answer = await self._transport.call(_rpc.APPROVE_CALL, request, timeout=timeout)
+        return _approvals.pending(answer.approval)
+
+    async def remembered_approvals(
+        self, *, timeout: _values.Seconds | None = None
+    ) -> tuple[_approvals.RememberedApproval, ...]:
+        """Return the answers that also hold for later calls."""
+        request = pb.ListApprovalsRequest(agent_id=self._agent_id)
+        answer = await self._transport.call(_rpc.LIST_APPROVALS, request, timeout=timeout)
+        return tuple(map(_approvals.remembered, answer.approvals))
+
+    async def revoke(self, approval_id: str, *, timeout: _values.Seconds | None = None) -> None:
+        """Take a remembered answer back.
+
+        Raises:
+            ApprovalNotFoundError: nothing is remembered under that id.
+        """
+        request = pb.RevokeApprovalRequest(
+            agent_id=self._agent_id, id=_values.text("approval_id", approval_id)
+        )
+        await self._transport.call(_rpc.REVOKE_APPROVAL, request, timeout=timeout)
 
     def audit(
         self,

@@ -3571,7 +3571,15 @@ type EndSessionRequest struct {
 	// agent_id is whose session it is. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// session_id is the session. Default `default`.
-	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// reward says how well it went, from -1 to 1. From 0.7 on the server makes a record of
+	// kind `playbook` of what was done, with status `draft` and source `auto`, for somebody
+	// to review: one for each session, if anybody said what it was about. Default: nobody
+	// says.
+	Reward *float64 `protobuf:"fixed64,3,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
+	// task_type is what sort of task it was, at most 128 bytes, with a reward: the playbook
+	// is for tasks of that type. Default: any.
+	TaskType      string `protobuf:"bytes,4,opt,name=task_type,json=taskType,proto3" json:"task_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3620,11 +3628,27 @@ func (x *EndSessionRequest) GetSessionId() string {
 	return ""
 }
 
+func (x *EndSessionRequest) GetReward() float64 {
+	if x != nil && x.Reward != nil {
+		return *x.Reward
+	}
+	return 0
+}
+
+func (x *EndSessionRequest) GetTaskType() string {
+	if x != nil {
+		return x.TaskType
+	}
+	return ""
+}
+
 // EndSessionResponse says what the session held.
 type EndSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// last_position is the position of its last entry; 0 when it had none.
-	LastPosition  int64 `protobuf:"varint,1,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
+	LastPosition int64 `protobuf:"varint,1,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
+	// playbook_id is the record that was made of it; empty for none.
+	PlaybookId    string `protobuf:"bytes,2,opt,name=playbook_id,json=playbookId,proto3" json:"playbook_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3664,6 +3688,13 @@ func (x *EndSessionResponse) GetLastPosition() int64 {
 		return x.LastPosition
 	}
 	return 0
+}
+
+func (x *EndSessionResponse) GetPlaybookId() string {
+	if x != nil {
+		return x.PlaybookId
+	}
+	return ""
 }
 
 // CompactHistoryRequest says which history.
@@ -8122,13 +8153,18 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x03 \x01(\x05R\tmaxTokens\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x125\n" +
-	"\x06prompt\x18\x05 \x01(\v2\x1d.loombridge.v1.PromptSettingsR\x06prompt\"M\n" +
+	"\x06prompt\x18\x05 \x01(\v2\x1d.loombridge.v1.PromptSettingsR\x06prompt\"\x92\x01\n" +
 	"\x11EndSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\"9\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
+	"\x06reward\x18\x03 \x01(\x01H\x00R\x06reward\x88\x01\x01\x12\x1b\n" +
+	"\ttask_type\x18\x04 \x01(\tR\btaskTypeB\t\n" +
+	"\a_reward\"Z\n" +
 	"\x12EndSessionResponse\x12#\n" +
-	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\xa8\x02\n" +
+	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\x12\x1f\n" +
+	"\vplaybook_id\x18\x02 \x01(\tR\n" +
+	"playbookId\"\xa8\x02\n" +
 	"\x15CompactHistoryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8908,6 +8944,7 @@ func file_loombridge_v1_context_proto_init() {
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
 	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[25].OneofWrappers = []any{}
 	file_loombridge_v1_context_proto_msgTypes[43].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),

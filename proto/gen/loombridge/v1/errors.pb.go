@@ -163,6 +163,9 @@ const (
 	// metadata has `missing`, which says what is no longer there. Example: the first of
 	// a session's thousand prompts.
 	ErrorReason_ERROR_REASON_PROMPT_GONE ErrorReason = 44
+	// ERROR_REASON_APPROVAL_NOT_FOUND: no call waits for approval, or no approval is
+	// remembered, under that id. Example: a call that somebody else has answered.
+	ErrorReason_ERROR_REASON_APPROVAL_NOT_FOUND ErrorReason = 45
 )
 
 // Enum value maps for ErrorReason.
@@ -208,6 +211,7 @@ var (
 		42: "ERROR_REASON_TOOL_NOT_ALLOWED",
 		43: "ERROR_REASON_NOBODY_LISTENS",
 		44: "ERROR_REASON_PROMPT_GONE",
+		45: "ERROR_REASON_APPROVAL_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -250,6 +254,7 @@ var (
 		"ERROR_REASON_TOOL_NOT_ALLOWED":     42,
 		"ERROR_REASON_NOBODY_LISTENS":       43,
 		"ERROR_REASON_PROMPT_GONE":          44,
+		"ERROR_REASON_APPROVAL_NOT_FOUND":   45,
 	}
 )
 
@@ -284,7 +289,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xb6\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xdb\n" +
 	"\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
@@ -327,7 +332,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1cERROR_REASON_TOOL_NAME_TAKEN\x10)\x12!\n" +
 	"\x1dERROR_REASON_TOOL_NOT_ALLOWED\x10*\x12\x1f\n" +
 	"\x1bERROR_REASON_NOBODY_LISTENS\x10+\x12\x1c\n" +
-	"\x18ERROR_REASON_PROMPT_GONE\x10,BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x18ERROR_REASON_PROMPT_GONE\x10,\x12#\n" +
+	"\x1fERROR_REASON_APPROVAL_NOT_FOUND\x10-BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

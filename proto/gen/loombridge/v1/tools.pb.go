@@ -24,6 +24,72 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ApprovalDecision is what a person says to a call that waits.
+type ApprovalDecision int32
+
+const (
+	// APPROVAL_DECISION_UNSPECIFIED is refused.
+	ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED ApprovalDecision = 0
+	// APPROVAL_DECISION_DENY: the call is answered as denied.
+	ApprovalDecision_APPROVAL_DECISION_DENY ApprovalDecision = 1
+	// APPROVAL_DECISION_ONCE: this call may run.
+	ApprovalDecision_APPROVAL_DECISION_ONCE ApprovalDecision = 2
+	// APPROVAL_DECISION_SESSION: and all that need the same in its session.
+	ApprovalDecision_APPROVAL_DECISION_SESSION ApprovalDecision = 3
+	// APPROVAL_DECISION_AGENT: and all of its agent that need the same.
+	ApprovalDecision_APPROVAL_DECISION_AGENT ApprovalDecision = 4
+	// APPROVAL_DECISION_ALWAYS: and those of all agents. The credential must be for
+	// all agents of the tenant.
+	ApprovalDecision_APPROVAL_DECISION_ALWAYS ApprovalDecision = 5
+)
+
+// Enum value maps for ApprovalDecision.
+var (
+	ApprovalDecision_name = map[int32]string{
+		0: "APPROVAL_DECISION_UNSPECIFIED",
+		1: "APPROVAL_DECISION_DENY",
+		2: "APPROVAL_DECISION_ONCE",
+		3: "APPROVAL_DECISION_SESSION",
+		4: "APPROVAL_DECISION_AGENT",
+		5: "APPROVAL_DECISION_ALWAYS",
+	}
+	ApprovalDecision_value = map[string]int32{
+		"APPROVAL_DECISION_UNSPECIFIED": 0,
+		"APPROVAL_DECISION_DENY":        1,
+		"APPROVAL_DECISION_ONCE":        2,
+		"APPROVAL_DECISION_SESSION":     3,
+		"APPROVAL_DECISION_AGENT":       4,
+		"APPROVAL_DECISION_ALWAYS":      5,
+	}
+)
+
+func (x ApprovalDecision) Enum() *ApprovalDecision {
+	p := new(ApprovalDecision)
+	*p = x
+	return p
+}
+
+func (x ApprovalDecision) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ApprovalDecision) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_tools_proto_enumTypes[0].Descriptor()
+}
+
+func (ApprovalDecision) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_tools_proto_enumTypes[0]
+}
+
+func (x ApprovalDecision) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ApprovalDecision.Descriptor instead.
+func (ApprovalDecision) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{0}
+}
+
 // AuditOutcome says what came of a call.
 type AuditOutcome int32
 
@@ -77,11 +143,11 @@ func (x AuditOutcome) String() string {
 }
 
 func (AuditOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_tools_proto_enumTypes[0].Descriptor()
+	return file_loombridge_v1_tools_proto_enumTypes[1].Descriptor()
 }
 
 func (AuditOutcome) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_tools_proto_enumTypes[0]
+	return &file_loombridge_v1_tools_proto_enumTypes[1]
 }
 
 func (x AuditOutcome) Number() protoreflect.EnumNumber {
@@ -90,7 +156,7 @@ func (x AuditOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AuditOutcome.Descriptor instead.
 func (AuditOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{0}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{1}
 }
 
 // ToolErrorCode says why a tool failed.
@@ -162,11 +228,11 @@ func (x ToolErrorCode) String() string {
 }
 
 func (ToolErrorCode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_tools_proto_enumTypes[1].Descriptor()
+	return file_loombridge_v1_tools_proto_enumTypes[2].Descriptor()
 }
 
 func (ToolErrorCode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_tools_proto_enumTypes[1]
+	return &file_loombridge_v1_tools_proto_enumTypes[2]
 }
 
 func (x ToolErrorCode) Number() protoreflect.EnumNumber {
@@ -175,7 +241,701 @@ func (x ToolErrorCode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ToolErrorCode.Descriptor instead.
 func (ToolErrorCode) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{2}
+}
+
+// Capability is what a person is asked for, and what is remembered: never the
+// arguments of one call.
+type Capability struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// kind is `tool`: to use a tool.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// name is that of the tool.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Capability) Reset() {
+	*x = Capability{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Capability) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Capability) ProtoMessage() {}
+
+func (x *Capability) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Capability.ProtoReflect.Descriptor instead.
+func (*Capability) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Capability) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Capability) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// PendingApproval is a call that waits for a person.
+type PendingApproval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id names it for ApproveCall.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// agent_id called.
+	AgentId string `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session of the call.
+	SessionId string `protobuf:"bytes,3,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// call_id is the model's own id of the call; may be empty.
+	CallId string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// capability is what it needs.
+	Capability *Capability `protobuf:"bytes,5,opt,name=capability,proto3" json:"capability,omitempty"`
+	// arguments_json are the reduced arguments, without what looks like a secret.
+	ArgumentsJson string `protobuf:"bytes,6,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	// create_time is when it began to wait.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// expire_time is when it is denied if nobody answers.
+	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingApproval) Reset() {
+	*x = PendingApproval{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingApproval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingApproval) ProtoMessage() {}
+
+func (x *PendingApproval) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingApproval.ProtoReflect.Descriptor instead.
+func (*PendingApproval) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PendingApproval) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetCapability() *Capability {
+	if x != nil {
+		return x.Capability
+	}
+	return nil
+}
+
+func (x *PendingApproval) GetArgumentsJson() string {
+	if x != nil {
+		return x.ArgumentsJson
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *PendingApproval) GetExpireTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpireTime
+	}
+	return nil
+}
+
+// WatchApprovalsRequest asks for the calls that wait for a person.
+type WatchApprovalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is who watches. Required. It sees the calls of all agents that its
+	// credential may act for.
+	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchApprovalsRequest) Reset() {
+	*x = WatchApprovalsRequest{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchApprovalsRequest) ProtoMessage() {}
+
+func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*WatchApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WatchApprovalsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+// WatchApprovalsResponse is a change.
+type WatchApprovalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// change is what happened.
+	//
+	// Types that are valid to be assigned to Change:
+	//
+	//	*WatchApprovalsResponse_Pending
+	//	*WatchApprovalsResponse_ClosedId
+	Change        isWatchApprovalsResponse_Change `protobuf_oneof:"change"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchApprovalsResponse) Reset() {
+	*x = WatchApprovalsResponse{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchApprovalsResponse) ProtoMessage() {}
+
+func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*WatchApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WatchApprovalsResponse) GetChange() isWatchApprovalsResponse_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *WatchApprovalsResponse) GetPending() *PendingApproval {
+	if x != nil {
+		if x, ok := x.Change.(*WatchApprovalsResponse_Pending); ok {
+			return x.Pending
+		}
+	}
+	return nil
+}
+
+func (x *WatchApprovalsResponse) GetClosedId() string {
+	if x != nil {
+		if x, ok := x.Change.(*WatchApprovalsResponse_ClosedId); ok {
+			return x.ClosedId
+		}
+	}
+	return ""
+}
+
+type isWatchApprovalsResponse_Change interface {
+	isWatchApprovalsResponse_Change()
+}
+
+type WatchApprovalsResponse_Pending struct {
+	// pending is a call that waits.
+	Pending *PendingApproval `protobuf:"bytes,1,opt,name=pending,proto3,oneof"`
+}
+
+type WatchApprovalsResponse_ClosedId struct {
+	// closed_id is the id of a call that waits no more: answered, timed out or gone.
+	ClosedId string `protobuf:"bytes,2,opt,name=closed_id,json=closedId,proto3,oneof"`
+}
+
+func (*WatchApprovalsResponse_Pending) isWatchApprovalsResponse_Change() {}
+
+func (*WatchApprovalsResponse_ClosedId) isWatchApprovalsResponse_Change() {}
+
+// ApproveCallRequest answers a call that waits.
+type ApproveCallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is who answers. Required. Its credential must be for the agent that
+	// called, too.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// id of the call that waits. Required, at most 128 bytes.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// decision is the answer. Required.
+	Decision      ApprovalDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.ApprovalDecision" json:"decision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveCallRequest) Reset() {
+	*x = ApproveCallRequest{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveCallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveCallRequest) ProtoMessage() {}
+
+func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveCallRequest.ProtoReflect.Descriptor instead.
+func (*ApproveCallRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ApproveCallRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ApproveCallRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ApproveCallRequest) GetDecision() ApprovalDecision {
+	if x != nil {
+		return x.Decision
+	}
+	return ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED
+}
+
+// ApproveCallResponse tells what was answered.
+type ApproveCallResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// approval is the call that waited.
+	Approval      *PendingApproval `protobuf:"bytes,1,opt,name=approval,proto3" json:"approval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveCallResponse) Reset() {
+	*x = ApproveCallResponse{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveCallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveCallResponse) ProtoMessage() {}
+
+func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveCallResponse.ProtoReflect.Descriptor instead.
+func (*ApproveCallResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ApproveCallResponse) GetApproval() *PendingApproval {
+	if x != nil {
+		return x.Approval
+	}
+	return nil
+}
+
+// RememberedApproval is an answer that also holds for later calls.
+type RememberedApproval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id names it for RevokeApproval.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// capability is what was allowed.
+	Capability *Capability `protobuf:"bytes,2,opt,name=capability,proto3" json:"capability,omitempty"`
+	// decision says for whom: session, agent or always.
+	Decision ApprovalDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.ApprovalDecision" json:"decision,omitempty"`
+	// agent_id is the agent that it is for; empty for all.
+	AgentId string `protobuf:"bytes,4,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session that it is for; empty for all.
+	SessionId string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// approver_id is the agent_id under which it was given.
+	ApproverId string `protobuf:"bytes,6,opt,name=approver_id,json=approverId,proto3" json:"approver_id,omitempty"`
+	// create_time is when it was given.
+	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RememberedApproval) Reset() {
+	*x = RememberedApproval{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RememberedApproval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RememberedApproval) ProtoMessage() {}
+
+func (x *RememberedApproval) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RememberedApproval.ProtoReflect.Descriptor instead.
+func (*RememberedApproval) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RememberedApproval) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RememberedApproval) GetCapability() *Capability {
+	if x != nil {
+		return x.Capability
+	}
+	return nil
+}
+
+func (x *RememberedApproval) GetDecision() ApprovalDecision {
+	if x != nil {
+		return x.Decision
+	}
+	return ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED
+}
+
+func (x *RememberedApproval) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *RememberedApproval) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *RememberedApproval) GetApproverId() string {
+	if x != nil {
+		return x.ApproverId
+	}
+	return ""
+}
+
+func (x *RememberedApproval) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+// ListApprovalsRequest asks for what is remembered.
+type ListApprovalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is who asks. Required.
+	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApprovalsRequest) Reset() {
+	*x = ListApprovalsRequest{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApprovalsRequest) ProtoMessage() {}
+
+func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListApprovalsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+// ListApprovalsResponse holds what is remembered.
+type ListApprovalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// approvals are sorted by id; at most 10,000.
+	Approvals     []*RememberedApproval `protobuf:"bytes,1,rep,name=approvals,proto3" json:"approvals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApprovalsResponse) Reset() {
+	*x = ListApprovalsResponse{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApprovalsResponse) ProtoMessage() {}
+
+func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListApprovalsResponse) GetApprovals() []*RememberedApproval {
+	if x != nil {
+		return x.Approvals
+	}
+	return nil
+}
+
+// RevokeApprovalRequest takes back what is remembered.
+type RevokeApprovalRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is who asks. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// id of the remembered approval. Required, at most 128 bytes.
+	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeApprovalRequest) Reset() {
+	*x = RevokeApprovalRequest{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeApprovalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeApprovalRequest) ProtoMessage() {}
+
+func (x *RevokeApprovalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeApprovalRequest.ProtoReflect.Descriptor instead.
+func (*RevokeApprovalRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RevokeApprovalRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *RevokeApprovalRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// RevokeApprovalResponse says that it is taken back.
+type RevokeApprovalResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeApprovalResponse) Reset() {
+	*x = RevokeApprovalResponse{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeApprovalResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeApprovalResponse) ProtoMessage() {}
+
+func (x *RevokeApprovalResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeApprovalResponse.ProtoReflect.Descriptor instead.
+func (*RevokeApprovalResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{10}
 }
 
 // ToolDescriptor describes one tool.
@@ -196,8 +956,7 @@ type ToolDescriptor struct {
 	// level is 1 for functions listed in prompts, 2 for shell utilities, 3 for
 	// scripts; those of agents say it themselves.
 	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
-	// requires_approval says that a person must agree to each call. The server has
-	// nobody to ask and refuses it.
+	// requires_approval says that a person must agree to each call, by ApproveCall.
 	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
 	// category groups tools in summaries: `file`, `search` and others.
 	Category string `protobuf:"bytes,7,opt,name=category,proto3" json:"category,omitempty"`
@@ -212,7 +971,7 @@ type ToolDescriptor struct {
 
 func (x *ToolDescriptor) Reset() {
 	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[0]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -224,7 +983,7 @@ func (x *ToolDescriptor) String() string {
 func (*ToolDescriptor) ProtoMessage() {}
 
 func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[0]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -237,7 +996,7 @@ func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
 func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{0}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ToolDescriptor) GetName() string {
@@ -353,7 +1112,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[1]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -365,7 +1124,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[1]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -378,7 +1137,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListToolsRequest) GetAgentId() string {
@@ -429,7 +1188,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +1200,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +1213,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
@@ -500,7 +1259,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +1271,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +1284,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -605,7 +1364,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +1376,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +1389,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -701,7 +1460,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +1472,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +1485,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AuditRecord) GetEpoch() int64 {
@@ -908,7 +1667,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1679,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1692,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -1085,7 +1844,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1856,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1869,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -1253,7 +2012,58 @@ var File_loombridge_v1_tools_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"\xf4\x02\n" +
+	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"4\n" +
+	"\n" +
+	"Capability\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xd0\x02\n" +
+	"\x0fPendingApproval\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
+	"\bagent_id\x18\x02 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x03 \x01(\tR\tsessionId\x12\x17\n" +
+	"\acall_id\x18\x04 \x01(\tR\x06callId\x129\n" +
+	"\n" +
+	"capability\x18\x05 \x01(\v2\x19.loombridge.v1.CapabilityR\n" +
+	"capability\x12%\n" +
+	"\x0earguments_json\x18\x06 \x01(\tR\rargumentsJson\x12;\n" +
+	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12;\n" +
+	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"expireTime\"2\n" +
+	"\x15WatchApprovalsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\"}\n" +
+	"\x16WatchApprovalsResponse\x12:\n" +
+	"\apending\x18\x01 \x01(\v2\x1e.loombridge.v1.PendingApprovalH\x00R\apending\x12\x1d\n" +
+	"\tclosed_id\x18\x02 \x01(\tH\x00R\bclosedIdB\b\n" +
+	"\x06change\"|\n" +
+	"\x12ApproveCallRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12;\n" +
+	"\bdecision\x18\x03 \x01(\x0e2\x1f.loombridge.v1.ApprovalDecisionR\bdecision\"Q\n" +
+	"\x13ApproveCallResponse\x12:\n" +
+	"\bapproval\x18\x01 \x01(\v2\x1e.loombridge.v1.PendingApprovalR\bapproval\"\xb4\x02\n" +
+	"\x12RememberedApproval\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x129\n" +
+	"\n" +
+	"capability\x18\x02 \x01(\v2\x19.loombridge.v1.CapabilityR\n" +
+	"capability\x12;\n" +
+	"\bdecision\x18\x03 \x01(\x0e2\x1f.loombridge.v1.ApprovalDecisionR\bdecision\x12\x19\n" +
+	"\bagent_id\x18\x04 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x05 \x01(\tR\tsessionId\x12\x1f\n" +
+	"\vapprover_id\x18\x06 \x01(\tR\n" +
+	"approverId\x12;\n" +
+	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\"1\n" +
+	"\x14ListApprovalsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\"X\n" +
+	"\x15ListApprovalsResponse\x12?\n" +
+	"\tapprovals\x18\x01 \x03(\v2!.loombridge.v1.RememberedApprovalR\tapprovals\"B\n" +
+	"\x15RevokeApprovalRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x18\n" +
+	"\x16RevokeApprovalResponse\"\xf4\x02\n" +
 	"\x0eToolDescriptor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
@@ -1352,7 +2162,14 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\frecord_error\x18\v \x01(\tR\vrecordError\x12\x1a\n" +
 	"\breplayed\x18\r \x01(\bR\breplayed\x12)\n" +
 	"\x10output_collected\x18\x0e \x01(\bR\x0foutputCollectedB\r\n" +
-	"\voutput_form*\xc9\x01\n" +
+	"\voutput_form*\xc7\x01\n" +
+	"\x10ApprovalDecision\x12!\n" +
+	"\x1dAPPROVAL_DECISION_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16APPROVAL_DECISION_DENY\x10\x01\x12\x1a\n" +
+	"\x16APPROVAL_DECISION_ONCE\x10\x02\x12\x1d\n" +
+	"\x19APPROVAL_DECISION_SESSION\x10\x03\x12\x1b\n" +
+	"\x17APPROVAL_DECISION_AGENT\x10\x04\x12\x1c\n" +
+	"\x18APPROVAL_DECISION_ALWAYS\x10\x05*\xc9\x01\n" +
 	"\fAuditOutcome\x12\x1d\n" +
 	"\x19AUDIT_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15AUDIT_OUTCOME_UNKNOWN\x10\x01\x12\x14\n" +
@@ -1371,10 +2188,14 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
-	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xb7\x01\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xb3\x04\n" +
 	"\vToolService\x12S\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01\x12S\n" +
-	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\x03\x90\x02\x01\x12d\n" +
+	"\x0eWatchApprovals\x12$.loombridge.v1.WatchApprovalsRequest\x1a%.loombridge.v1.WatchApprovalsResponse\"\x03\x90\x02\x010\x01\x12T\n" +
+	"\vApproveCall\x12!.loombridge.v1.ApproveCallRequest\x1a\".loombridge.v1.ApproveCallResponse\x12_\n" +
+	"\rListApprovals\x12#.loombridge.v1.ListApprovalsRequest\x1a$.loombridge.v1.ListApprovalsResponse\"\x03\x90\x02\x01\x12]\n" +
+	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_tools_proto_rawDescOnce sync.Once
@@ -1388,56 +2209,86 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_tools_proto_rawDescData
 }
 
-var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_loombridge_v1_tools_proto_goTypes = []any{
-	(AuditOutcome)(0),             // 0: loombridge.v1.AuditOutcome
-	(ToolErrorCode)(0),            // 1: loombridge.v1.ToolErrorCode
-	(*ToolDescriptor)(nil),        // 2: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),      // 3: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),     // 4: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),      // 5: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),     // 6: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),           // 7: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),           // 8: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),          // 9: loombridge.v1.ToolResponse
-	(*structpb.Struct)(nil),       // 10: google.protobuf.Struct
-	(JsonForm)(0),                 // 11: loombridge.v1.JsonForm
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
-	(*structpb.Value)(nil),        // 14: google.protobuf.Value
-	(*ResultBytes)(nil),           // 15: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),              // 16: loombridge.v1.BlobInfo
-	(*Step)(nil),                  // 17: loombridge.v1.Step
+	(ApprovalDecision)(0),          // 0: loombridge.v1.ApprovalDecision
+	(AuditOutcome)(0),              // 1: loombridge.v1.AuditOutcome
+	(ToolErrorCode)(0),             // 2: loombridge.v1.ToolErrorCode
+	(*Capability)(nil),             // 3: loombridge.v1.Capability
+	(*PendingApproval)(nil),        // 4: loombridge.v1.PendingApproval
+	(*WatchApprovalsRequest)(nil),  // 5: loombridge.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil), // 6: loombridge.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),     // 7: loombridge.v1.ApproveCallRequest
+	(*ApproveCallResponse)(nil),    // 8: loombridge.v1.ApproveCallResponse
+	(*RememberedApproval)(nil),     // 9: loombridge.v1.RememberedApproval
+	(*ListApprovalsRequest)(nil),   // 10: loombridge.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),  // 11: loombridge.v1.ListApprovalsResponse
+	(*RevokeApprovalRequest)(nil),  // 12: loombridge.v1.RevokeApprovalRequest
+	(*RevokeApprovalResponse)(nil), // 13: loombridge.v1.RevokeApprovalResponse
+	(*ToolDescriptor)(nil),         // 14: loombridge.v1.ToolDescriptor
+	(*ListToolsRequest)(nil),       // 15: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),      // 16: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),       // 17: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),      // 18: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),            // 19: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),            // 20: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),           // 21: loombridge.v1.ToolResponse
+	(*timestamppb.Timestamp)(nil),  // 22: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 23: google.protobuf.Struct
+	(JsonForm)(0),                  // 24: loombridge.v1.JsonForm
+	(*durationpb.Duration)(nil),    // 25: google.protobuf.Duration
+	(*structpb.Value)(nil),         // 26: google.protobuf.Value
+	(*ResultBytes)(nil),            // 27: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),               // 28: loombridge.v1.BlobInfo
+	(*Step)(nil),                   // 29: loombridge.v1.Step
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
-	10, // 0: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	11, // 1: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	2,  // 2: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	0,  // 3: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	12, // 4: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	12, // 5: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	7,  // 6: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	0,  // 7: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	12, // 8: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	13, // 9: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	10, // 10: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	13, // 11: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	11, // 12: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	14, // 13: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	15, // 14: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	1,  // 15: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	16, // 16: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	17, // 17: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	3,  // 18: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	5,  // 19: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	4,  // 20: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	6,  // 21: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	20, // [20:22] is the sub-list for method output_type
-	18, // [18:20] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
+	22, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	22, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
+	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
+	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
+	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
+	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
+	22, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
+	23, // 10: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
+	24, // 11: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	14, // 12: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	1,  // 13: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	22, // 14: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	22, // 15: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	19, // 16: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 17: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	22, // 18: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	25, // 19: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	23, // 20: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	25, // 21: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	24, // 22: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
+	26, // 23: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	27, // 24: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 25: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	28, // 26: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	29, // 27: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	15, // 28: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	17, // 29: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	5,  // 30: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	7,  // 31: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	10, // 32: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	12, // 33: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	16, // 34: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	18, // 35: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	6,  // 36: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	8,  // 37: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	11, // 38: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	13, // 39: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	34, // [34:40] is the sub-list for method output_type
+	28, // [28:34] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -1447,15 +2298,19 @@ func file_loombridge_v1_tools_proto_init() {
 	}
 	file_loombridge_v1_context_proto_init()
 	file_loombridge_v1_memory_proto_init()
-	file_loombridge_v1_tools_proto_msgTypes[0].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[3].OneofWrappers = []any{
+		(*WatchApprovalsResponse_Pending)(nil),
+		(*WatchApprovalsResponse_ClosedId)(nil),
+	}
+	file_loombridge_v1_tools_proto_msgTypes[11].OneofWrappers = []any{
 		(*ToolDescriptor_ParametersSchema)(nil),
 		(*ToolDescriptor_ParametersSchemaJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[6].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[17].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[7].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -1465,8 +2320,8 @@ func file_loombridge_v1_tools_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   8,
+			NumEnums:      3,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

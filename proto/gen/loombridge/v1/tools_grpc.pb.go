@@ -19,8 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ToolService_ListTools_FullMethodName = "/loombridge.v1.ToolService/ListTools"
-	ToolService_ListAudit_FullMethodName = "/loombridge.v1.ToolService/ListAudit"
+	ToolService_ListTools_FullMethodName      = "/loombridge.v1.ToolService/ListTools"
+	ToolService_ListAudit_FullMethodName      = "/loombridge.v1.ToolService/ListAudit"
+	ToolService_WatchApprovals_FullMethodName = "/loombridge.v1.ToolService/WatchApprovals"
+	ToolService_ApproveCall_FullMethodName    = "/loombridge.v1.ToolService/ApproveCall"
+	ToolService_ListApprovals_FullMethodName  = "/loombridge.v1.ToolService/ListApprovals"
+	ToolService_RevokeApproval_FullMethodName = "/loombridge.v1.ToolService/RevokeApproval"
 )
 
 // ToolServiceClient is the client API for ToolService service.
@@ -37,6 +41,16 @@ type ToolServiceClient interface {
 	// called what, under which approval, and what came of it. Calls that were denied
 	// or refused are among them.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
+	// WatchApprovals streams the calls that wait for a person: those that wait, then
+	// each that comes or is closed. A call that needs approval while nobody watches is
+	// denied at once.
+	WatchApprovals(ctx context.Context, in *WatchApprovalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchApprovalsResponse], error)
+	// ApproveCall answers a call that waits.
+	ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*ApproveCallResponse, error)
+	// ListApprovals returns the answers that are remembered.
+	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
+	// RevokeApproval takes a remembered answer back.
+	RevokeApproval(ctx context.Context, in *RevokeApprovalRequest, opts ...grpc.CallOption) (*RevokeApprovalResponse, error)
 }
 
 type toolServiceClient struct {
@@ -67,6 +81,55 @@ func (c *toolServiceClient) ListAudit(ctx context.Context, in *ListAuditRequest,
 	return out, nil
 }
 
+func (c *toolServiceClient) WatchApprovals(ctx context.Context, in *WatchApprovalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchApprovalsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ToolService_ServiceDesc.Streams[0], ToolService_WatchApprovals_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchApprovalsRequest, WatchApprovalsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ToolService_WatchApprovalsClient = grpc.ServerStreamingClient[WatchApprovalsResponse]
+
+func (c *toolServiceClient) ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*ApproveCallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ApproveCallResponse)
+	err := c.cc.Invoke(ctx, ToolService_ApproveCall_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolServiceClient) ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListApprovalsResponse)
+	err := c.cc.Invoke(ctx, ToolService_ListApprovals_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolServiceClient) RevokeApproval(ctx context.Context, in *RevokeApprovalRequest, opts ...grpc.CallOption) (*RevokeApprovalResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeApprovalResponse)
+	err := c.cc.Invoke(ctx, ToolService_RevokeApproval_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolServiceServer is the server API for ToolService service.
 // All implementations must embed UnimplementedToolServiceServer
 // for forward compatibility.
@@ -81,6 +144,16 @@ type ToolServiceServer interface {
 	// called what, under which approval, and what came of it. Calls that were denied
 	// or refused are among them.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
+	// WatchApprovals streams the calls that wait for a person: those that wait, then
+	// each that comes or is closed. A call that needs approval while nobody watches is
+	// denied at once.
+	WatchApprovals(*WatchApprovalsRequest, grpc.ServerStreamingServer[WatchApprovalsResponse]) error
+	// ApproveCall answers a call that waits.
+	ApproveCall(context.Context, *ApproveCallRequest) (*ApproveCallResponse, error)
+	// ListApprovals returns the answers that are remembered.
+	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
+	// RevokeApproval takes a remembered answer back.
+	RevokeApproval(context.Context, *RevokeApprovalRequest) (*RevokeApprovalResponse, error)
 	mustEmbedUnimplementedToolServiceServer()
 }
 
@@ -96,6 +169,18 @@ func (UnimplementedToolServiceServer) ListTools(context.Context, *ListToolsReque
 }
 func (UnimplementedToolServiceServer) ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAudit not implemented")
+}
+func (UnimplementedToolServiceServer) WatchApprovals(*WatchApprovalsRequest, grpc.ServerStreamingServer[WatchApprovalsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchApprovals not implemented")
+}
+func (UnimplementedToolServiceServer) ApproveCall(context.Context, *ApproveCallRequest) (*ApproveCallResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ApproveCall not implemented")
+}
+func (UnimplementedToolServiceServer) ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListApprovals not implemented")
+}
+func (UnimplementedToolServiceServer) RevokeApproval(context.Context, *RevokeApprovalRequest) (*RevokeApprovalResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeApproval not implemented")
 }
 func (UnimplementedToolServiceServer) mustEmbedUnimplementedToolServiceServer() {}
 func (UnimplementedToolServiceServer) testEmbeddedByValue()                     {}
@@ -154,6 +239,71 @@ func _ToolService_ListAudit_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ToolService_WatchApprovals_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchApprovalsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ToolServiceServer).WatchApprovals(m, &grpc.GenericServerStream[WatchApprovalsRequest, WatchApprovalsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ToolService_WatchApprovalsServer = grpc.ServerStreamingServer[WatchApprovalsResponse]
+
+func _ToolService_ApproveCall_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ApproveCallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).ApproveCall(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_ApproveCall_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).ApproveCall(ctx, req.(*ApproveCallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolService_ListApprovals_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListApprovalsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).ListApprovals(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_ListApprovals_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).ListApprovals(ctx, req.(*ListApprovalsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolService_RevokeApproval_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeApprovalRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).RevokeApproval(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_RevokeApproval_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).RevokeApproval(ctx, req.(*RevokeApprovalRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ToolService_ServiceDesc is the grpc.ServiceDesc for ToolService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -169,7 +319,25 @@ var ToolService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListAudit",
 			Handler:    _ToolService_ListAudit_Handler,
 		},
+		{
+			MethodName: "ApproveCall",
+			Handler:    _ToolService_ApproveCall_Handler,
+		},
+		{
+			MethodName: "ListApprovals",
+			Handler:    _ToolService_ListApprovals_Handler,
+		},
+		{
+			MethodName: "RevokeApproval",
+			Handler:    _ToolService_RevokeApproval_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchApprovals",
+			Handler:       _ToolService_WatchApprovals_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "loombridge/v1/tools.proto",
 }

@@ -3,6 +3,8 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -32,6 +34,8 @@ type Bench struct {
 	// Data is the folder of the evaluation data, Source that of the project's source; an
 	// empty Data leaves out what lies there.
 	Data, Source string
+	// Only asks the collections whose names hold this text; empty asks all.
+	Only string
 	// Python is the program that runs the other engines, in folders below Folder.
 	Python, Folder string
 	// Say tells what is being done.
@@ -55,7 +59,11 @@ func (b *Bench) sets() (all []*sets.Set, err error) {
 		all = append(all, set)
 	}
 	made, err := sets.Quality(b.Source)
-	return append(all, made, sets.Assistant(sets.FullAssistant)), err
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, made, sets.Assistant(sets.FullAssistant))
+	return slices.DeleteFunc(all, func(s *sets.Set) bool { return !strings.Contains(s.Name, b.Only) }), nil
 }
 
 // each does something with every collection.

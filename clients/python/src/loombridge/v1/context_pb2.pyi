@@ -622,18 +622,24 @@ class ConfigureSessionResponse(_message.Message):
     def __init__(self, history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., ended: bool = ..., prompt: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ...) -> None: ...
 
 class EndSessionRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id")
+    __slots__ = ("agent_id", "session_id", "reward", "task_type")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    REWARD_FIELD_NUMBER: _ClassVar[int]
+    TASK_TYPE_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
+    reward: float
+    task_type: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., reward: _Optional[float] = ..., task_type: _Optional[str] = ...) -> None: ...
 
 class EndSessionResponse(_message.Message):
-    __slots__ = ("last_position",)
+    __slots__ = ("last_position", "playbook_id")
     LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    PLAYBOOK_ID_FIELD_NUMBER: _ClassVar[int]
     last_position: int
-    def __init__(self, last_position: _Optional[int] = ...) -> None: ...
+    playbook_id: str
+    def __init__(self, last_position: _Optional[int] = ..., playbook_id: _Optional[str] = ...) -> None: ...
 
 class CompactHistoryRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "style", "keep_recent", "model", "max_tokens", "dry_run", "summary", "step_ids")

@@ -46,6 +46,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_TOOL_NOT_ALLOWED: _ClassVar[ErrorReason]
     ERROR_REASON_NOBODY_LISTENS: _ClassVar[ErrorReason]
     ERROR_REASON_PROMPT_GONE: _ClassVar[ErrorReason]
+    ERROR_REASON_APPROVAL_NOT_FOUND: _ClassVar[ErrorReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_INVALID_REQUEST: ErrorReason
 ERROR_REASON_INTERNAL: ErrorReason
@@ -86,3 +87,4 @@ ERROR_REASON_TOOL_NAME_TAKEN: ErrorReason
 ERROR_REASON_TOOL_NOT_ALLOWED: ErrorReason
 ERROR_REASON_NOBODY_LISTENS: ErrorReason
 ERROR_REASON_PROMPT_GONE: ErrorReason
+ERROR_REASON_APPROVAL_NOT_FOUND: ErrorReason

@@ -14,6 +14,15 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ApprovalDecision(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    APPROVAL_DECISION_UNSPECIFIED: _ClassVar[ApprovalDecision]
+    APPROVAL_DECISION_DENY: _ClassVar[ApprovalDecision]
+    APPROVAL_DECISION_ONCE: _ClassVar[ApprovalDecision]
+    APPROVAL_DECISION_SESSION: _ClassVar[ApprovalDecision]
+    APPROVAL_DECISION_AGENT: _ClassVar[ApprovalDecision]
+    APPROVAL_DECISION_ALWAYS: _ClassVar[ApprovalDecision]
+
 class AuditOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     AUDIT_OUTCOME_UNSPECIFIED: _ClassVar[AuditOutcome]
@@ -36,6 +45,12 @@ class ToolErrorCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_ERROR_CODE_INVALID_ARGUMENTS: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_REFUSED: _ClassVar[ToolErrorCode]
     TOOL_ERROR_CODE_PROVIDER_AWAY: _ClassVar[ToolErrorCode]
+APPROVAL_DECISION_UNSPECIFIED: ApprovalDecision
+APPROVAL_DECISION_DENY: ApprovalDecision
+APPROVAL_DECISION_ONCE: ApprovalDecision
+APPROVAL_DECISION_SESSION: ApprovalDecision
+APPROVAL_DECISION_AGENT: ApprovalDecision
+APPROVAL_DECISION_ALWAYS: ApprovalDecision
 AUDIT_OUTCOME_UNSPECIFIED: AuditOutcome
 AUDIT_OUTCOME_UNKNOWN: AuditOutcome
 AUDIT_OUTCOME_OK: AuditOutcome
@@ -53,6 +68,106 @@ TOOL_ERROR_CODE_OUTCOME_UNKNOWN: ToolErrorCode
 TOOL_ERROR_CODE_INVALID_ARGUMENTS: ToolErrorCode
 TOOL_ERROR_CODE_REFUSED: ToolErrorCode
 TOOL_ERROR_CODE_PROVIDER_AWAY: ToolErrorCode
+
+class Capability(_message.Message):
+    __slots__ = ("kind", "name")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    name: str
+    def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class PendingApproval(_message.Message):
+    __slots__ = ("id", "agent_id", "session_id", "call_id", "capability", "arguments_json", "create_time", "expire_time")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITY_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    agent_id: str
+    session_id: str
+    call_id: str
+    capability: Capability
+    arguments_json: str
+    create_time: _timestamp_pb2.Timestamp
+    expire_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., arguments_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class WatchApprovalsRequest(_message.Message):
+    __slots__ = ("agent_id",)
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    def __init__(self, agent_id: _Optional[str] = ...) -> None: ...
+
+class WatchApprovalsResponse(_message.Message):
+    __slots__ = ("pending", "closed_id")
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    CLOSED_ID_FIELD_NUMBER: _ClassVar[int]
+    pending: PendingApproval
+    closed_id: str
+    def __init__(self, pending: _Optional[_Union[PendingApproval, _Mapping]] = ..., closed_id: _Optional[str] = ...) -> None: ...
+
+class ApproveCallRequest(_message.Message):
+    __slots__ = ("agent_id", "id", "decision")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    id: str
+    decision: ApprovalDecision
+    def __init__(self, agent_id: _Optional[str] = ..., id: _Optional[str] = ..., decision: _Optional[_Union[ApprovalDecision, str]] = ...) -> None: ...
+
+class ApproveCallResponse(_message.Message):
+    __slots__ = ("approval",)
+    APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    approval: PendingApproval
+    def __init__(self, approval: _Optional[_Union[PendingApproval, _Mapping]] = ...) -> None: ...
+
+class RememberedApproval(_message.Message):
+    __slots__ = ("id", "capability", "decision", "agent_id", "session_id", "approver_id", "create_time")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITY_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    APPROVER_ID_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    capability: Capability
+    decision: ApprovalDecision
+    agent_id: str
+    session_id: str
+    approver_id: str
+    create_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., decision: _Optional[_Union[ApprovalDecision, str]] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., approver_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListApprovalsRequest(_message.Message):
+    __slots__ = ("agent_id",)
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    def __init__(self, agent_id: _Optional[str] = ...) -> None: ...
+
+class ListApprovalsResponse(_message.Message):
+    __slots__ = ("approvals",)
+    APPROVALS_FIELD_NUMBER: _ClassVar[int]
+    approvals: _containers.RepeatedCompositeFieldContainer[RememberedApproval]
+    def __init__(self, approvals: _Optional[_Iterable[_Union[RememberedApproval, _Mapping]]] = ...) -> None: ...
+
+class RevokeApprovalRequest(_message.Message):
+    __slots__ = ("agent_id", "id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    id: str
+    def __init__(self, agent_id: _Optional[str] = ..., id: _Optional[str] = ...) -> None: ...
+
+class RevokeApprovalResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class ToolDescriptor(_message.Message):
     __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id")

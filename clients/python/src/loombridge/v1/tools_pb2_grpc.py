@@ -45,6 +45,26 @@ class ToolServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_tools__pb2.ListAuditRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_tools__pb2.ListAuditResponse.FromString,
                 _registered_method=True)
+        self.WatchApprovals = channel.unary_stream(
+                '/loombridge.v1.ToolService/WatchApprovals',
+                request_serializer=loombridge_dot_v1_dot_tools__pb2.WatchApprovalsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_tools__pb2.WatchApprovalsResponse.FromString,
+                _registered_method=True)
+        self.ApproveCall = channel.unary_unary(
+                '/loombridge.v1.ToolService/ApproveCall',
+                request_serializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallResponse.FromString,
+                _registered_method=True)
+        self.ListApprovals = channel.unary_unary(
+                '/loombridge.v1.ToolService/ListApprovals',
+                request_serializer=loombridge_dot_v1_dot_tools__pb2.ListApprovalsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_tools__pb2.ListApprovalsResponse.FromString,
+                _registered_method=True)
+        self.RevokeApproval = channel.unary_unary(
+                '/loombridge.v1.ToolService/RevokeApproval',
+                request_serializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.FromString,
+                _registered_method=True)
 
 
 class ToolServiceServicer(object):
@@ -69,6 +89,36 @@ class ToolServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchApprovals(self, request, context):
+        """WatchApprovals streams the calls that wait for a person: those that wait, then
+        each that comes or is closed. A call that needs approval while nobody watches is
+        denied at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ApproveCall(self, request, context):
+        """ApproveCall answers a call that waits.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListApprovals(self, request, context):
+        """ListApprovals returns the answers that are remembered.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeApproval(self, request, context):
+        """RevokeApproval takes a remembered answer back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -81,6 +131,26 @@ def add_ToolServiceServicer_to_server(servicer, server):
                     servicer.ListAudit,
                     request_deserializer=loombridge_dot_v1_dot_tools__pb2.ListAuditRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_tools__pb2.ListAuditResponse.SerializeToString,
+            ),
+            'WatchApprovals': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchApprovals,
+                    request_deserializer=loombridge_dot_v1_dot_tools__pb2.WatchApprovalsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_tools__pb2.WatchApprovalsResponse.SerializeToString,
+            ),
+            'ApproveCall': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApproveCall,
+                    request_deserializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallResponse.SerializeToString,
+            ),
+            'ListApprovals': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListApprovals,
+                    request_deserializer=loombridge_dot_v1_dot_tools__pb2.ListApprovalsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_tools__pb2.ListApprovalsResponse.SerializeToString,
+            ),
+            'RevokeApproval': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeApproval,
+                    request_deserializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -138,6 +208,114 @@ class ToolService(object):
             '/loombridge.v1.ToolService/ListAudit',
             loombridge_dot_v1_dot_tools__pb2.ListAuditRequest.SerializeToString,
             loombridge_dot_v1_dot_tools__pb2.ListAuditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchApprovals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.ToolService/WatchApprovals',
+            loombridge_dot_v1_dot_tools__pb2.WatchApprovalsRequest.SerializeToString,
+            loombridge_dot_v1_dot_tools__pb2.WatchApprovalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApproveCall(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/ApproveCall',
+            loombridge_dot_v1_dot_tools__pb2.ApproveCallRequest.SerializeToString,
+            loombridge_dot_v1_dot_tools__pb2.ApproveCallResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListApprovals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/ListApprovals',
+            loombridge_dot_v1_dot_tools__pb2.ListApprovalsRequest.SerializeToString,
+            loombridge_dot_v1_dot_tools__pb2.ListApprovalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeApproval(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/RevokeApproval',
+            loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.SerializeToString,
+            loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.FromString,
             options,
             channel_credentials,
             insecure,

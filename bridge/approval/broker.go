@@ -1,0 +1,303 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// DefaultWait is how long a call waits for a person.
+	DefaultWait = 2 * time.Minute
+	// MaxPending bounds the calls of a tenant that wait.
+	MaxPending = 256
+)
+
+var (
+	// ErrNotFound: no call waits under that id, or no grant has it.
+	ErrNotFound = errors.New("approval: not found")
+	// ErrNotAllowed: the caller may not decide that.
+	ErrNotAllowed = errors.New("approval: not allowed")
+)
+
+// Capability is what is asked for.
+type Capability struct {
+	// Kind is tool.
+	Kind string
+	// Name is that of the tool.
+	Name string
+}
+
+// KindTool is the capability to use a tool.
+const KindTool = "tool"
+
+// Request is a call that waits.
+type Request struct {
+	// ID names it; Ask sets it, and Expires.
+	ID                             string
+	Tenant, Agent, Session, CallID string
+	Capability                     Capability
+	// Args are the reduced arguments, without secrets.
+	Args          json.RawMessage
+	Time, Expires time.Time
+}
+
+// Answer is what came of asking.
+type Answer string
+
+// The answers. Those of a person are Denied, Once and the scopes of a grant.
+const (
+	Denied     Answer = "denied"
+	Once       Answer = "once"
+	ForSession Answer = "session"
+	ForAgent   Answer = "agent"
+	ForAll     Answer = "always"
+	TimedOut   Answer = "timeout"
+	Unattended Answer = "unattended" // nobody watches, so nobody was asked
+)
+
+// Allows tells whether the call may run.
+func (a Answer) Allows() bool { return a == Once || a == ForSession || a == ForAgent || a == ForAll }
+
+// Options adjusts a Broker. Nil and zero fields mean the defaults.
+type Options struct {
+	// Rules are the bindings. Default: none.
+	Rules Rules
+	// Wait is how long a call waits for a person. Default DefaultWait.
+	Wait time.Duration
+	// Now is the clock of records. Default time.Now.
+	Now func() time.Time
+}
+
+// Broker asks people. All methods are safe for concurrent use.
+type Broker struct {
+	engine kv.Reader
+	writer *kv.Writer
+	rules  Rules
+	wait   time.Duration
+	now    func() time.Time
+
+	mu       sync.Mutex
+	pending  map[string]*waiting // guarded by mu; by id
+	count    map[string]int      // guarded by mu; of pending, by tenant
+	watchers map[*Watcher]bool   // guarded by mu
+}
+
+// waiting is a call that waits.
+type waiting struct {
+	Request
+	answer chan Answer // holds one
+}
+
+// New returns a broker whose grants stand in engine. Both arguments stay the caller's.
+func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Broker {
+	b := &Broker{
+		engine: engine, writer: writer, wait: DefaultWait, now: time.Now,
+		pending: map[string]*waiting{}, count: map[string]int{}, watchers: map[*Watcher]bool{},
+	}
+	if opts != nil {
+		b.rules, b.wait = opts.Rules, cmp.Or(opts.Wait, b.wait)
+		if opts.Now != nil {
+			b.now = opts.Now
+		}
+	}
+	return b
+}
+
+// Rule is the binding of a call.
+func (b *Broker) Rule(tenant, agent, tool string) Rule { return b.rules.For(tenant, agent, tool) }
+
+// Ask returns the answer to a request: from a grant, or from a person, for whom it waits at
+// most for limit. An error means that nobody could be asked: that of ctx, of the store, or a
+// *share.LimitError.
+func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answer, error) {
+	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
+		return answer, err
+	}
+	w, err := b.enter(r, min(limit, b.wait))
+	if err != nil || w == nil {
+		return Unattended, err
+	}
+	defer b.leave(w)
+	// A grant may have come before the call stood among those that wait.
+	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
+		return answer, err
+	}
+	defer share.Pause(ctx)()
+	timer := time.NewTimer(min(limit, b.wait))
+	defer timer.Stop()
+	select {
+	case answer := <-w.answer:
+		return answer, nil
+	case <-timer.C:
+		return TimedOut, nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return TimedOut, nil
+		}
+		return "", fmt.Errorf("approval: wait: %w", ctx.Err())
+	}
+}
+
+// enter puts a call among those that wait; nil when nobody watches.
+func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	watched := slices.ContainsFunc(slices.Collect(maps.Keys(b.watchers)), func(w *Watcher) bool { return w.sees(r) })
+	switch {
+	case !watched:
+		return nil, nil
+	case b.count[r.Tenant] >= MaxPending:
+		return nil, &share.LimitError{What: "calls that wait for approval", Limit: MaxPending}
+	}
+	r.ID, r.Time = rand.Text(), b.now()
+	r.Expires = r.Time.Add(wait)
+	w := &waiting{Request: r, answer: make(chan Answer, 1)}
+	b.pending[r.ID] = w
+	b.count[r.Tenant]++
+	b.tell()
+	return w, nil
+}
+
+func (b *Broker) leave(w *waiting) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pending[w.ID] == w {
+		delete(b.pending, w.ID)
+	}
+	if b.count[w.Tenant]--; b.count[w.Tenant] == 0 {
+		delete(b.count, w.Tenant)
+	}
+	b.tell()
+}
+
+// tell wakes the watchers. The caller holds mu.
+func (b *Broker) tell() {
+	for w := range b.watchers {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Decider is who decides.
+type Decider struct {
+	Tenant string
+	// Agent is the one that it speaks as; it is kept with grants.
+	Agent string
+	// Owns tells whether it may act for an agent; All, whether for every one.
+	Owns func(agent string) bool
+	All  bool
+}
+
+// Decide answers a call that waits. A grant is on disk when Decide returns, and answers all
+// calls that wait for the same.
+func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answer) (Request, error) {
+	b.mu.Lock()
+	w := b.pending[id]
+	b.mu.Unlock()
+	switch {
+	case w == nil || w.Tenant != by.Tenant || !by.Owns(w.Agent):
+		return Request{}, fmt.Errorf("%w: no call waits as %q", ErrNotFound, id)
+	case answer == ForAll && !by.All:
+		return Request{}, fmt.Errorf("%w: an approval for all agents needs a credential for all agents", ErrNotAllowed)
+	}
+	if answer.Allows() && answer != Once {
+		if err := b.remember(ctx, by, w.Request, answer); err != nil {
+			return Request{}, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pending[id] != w {
+		return Request{}, fmt.Errorf("%w: no call waits as %q any more", ErrNotFound, id)
+	}
+	w.answer <- answer
+	delete(b.pending, id)
+	for other, o := range b.pending {
+		if answer != Once && answer.Allows() && covers(answer, w.Request, o.Request) {
+			o.answer <- answer
+			delete(b.pending, other)
+		}
+	}
+	b.tell()
+	return w.Request, nil
+}
+
+// covers tells whether a grant for one call answers another.
+func covers(scope Answer, given, other Request) bool {
+	return given.Tenant == other.Tenant && given.Capability == other.Capability &&
+		(scope == ForAll || given.Agent == other.Agent && (scope == ForAgent || given.Session == other.Session))
+}
+
+// Watcher sees the calls that wait. Close it.
+type Watcher struct {
+	broker  *Broker
+	by      Decider
+	changed chan struct{} // holds one
+	known   map[string]bool
+}
+
+// Watch returns a watcher of the calls that by may decide.
+func (b *Broker) Watch(by Decider) *Watcher {
+	w := &Watcher{broker: b, by: by, changed: make(chan struct{}, 1), known: map[string]bool{}}
+	w.changed <- struct{}{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watchers[w] = true
+	return w
+}
+
+func (w *Watcher) sees(r Request) bool { return r.Tenant == w.by.Tenant && w.by.Owns(r.Agent) }
+
+// Close ends the watching. Closing twice is harmless.
+func (w *Watcher) Close() {
+	w.broker.mu.Lock()
+	defer w.broker.mu.Unlock()
+	delete(w.broker.watchers, w)
+}
+
+// Next waits for a change and returns the calls that have come, the oldest first, and the
+// ids of those that wait no more. One goroutine at a time may call it.
+func (w *Watcher) Next(ctx context.Context) (came []Request, gone []string, err error) {
+	for len(came)+len(gone) == 0 {
+		select {
+		case <-w.changed:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+		came, gone = w.look()
+	}
+	return came, gone, nil
+}
+
+func (w *Watcher) look() (came []Request, gone []string) {
+	w.broker.mu.Lock()
+	defer w.broker.mu.Unlock()
+	for id, p := range w.broker.pending {
+		if !w.known[id] && w.sees(p.Request) {
+			came = append(came, p.Request)
+			w.known[id] = true
+		}
+	}
+	for id := range w.known {
+		if w.broker.pending[id] == nil {
+			gone = append(gone, id)
+			delete(w.known, id)
+		}
+	}
+	slices.SortFunc(came, func(a, b Request) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.ID, b.ID)) })
+	slices.Sort(gone)
+	return came, gone
+}

@@ -1,0 +1,195 @@
+package approval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// Grant is an approval that is remembered.
+type Grant struct {
+	// ID names it: it follows from what it covers.
+	ID         string
+	Capability Capability
+	// Scope is ForSession, ForAgent or ForAll. Agent and Session are whose it is, as far as
+	// the scope says.
+	Scope          Answer
+	Agent, Session string
+	// By is the agent that the person spoke as, Time when.
+	By   string
+	Time time.Time
+}
+
+// MaxGrants bounds the grants of a tenant.
+const MaxGrants = 10_000
+
+// tagGrant is the tag of grants (memory/FORMAT.md).
+const tagGrant = 'g'
+
+// Fields of a stored grant. Its id stands in the key.
+const (
+	fieldKind = iota + 1
+	fieldName
+	fieldScope
+	fieldAgent
+	fieldSession
+	fieldBy
+	fieldTime
+)
+
+func scopeOf(tenant string) kv.Scope {
+	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: "approvals"}
+}
+
+// grant is what a request would be granted for a scope.
+func grant(r Request, scope Answer) Grant {
+	g := Grant{Capability: r.Capability, Scope: scope}
+	if scope != ForAll {
+		g.Agent = r.Agent
+	}
+	if scope == ForSession {
+		g.Session = r.Session
+	}
+	id := sha256.Sum256(g.identity())
+	g.ID = hex.EncodeToString(id[:16])
+	return g
+}
+
+// identity is what tells grants apart.
+func (g *Grant) identity() []byte {
+	dst := wire.AppendText(nil, fieldKind, g.Capability.Kind)
+	dst = wire.AppendText(dst, fieldName, g.Capability.Name)
+	dst = wire.AppendText(dst, fieldScope, string(g.Scope))
+	dst = wire.AppendText(dst, fieldAgent, g.Agent)
+	return wire.AppendText(dst, fieldSession, g.Session)
+}
+
+func key(tenant, id string) []byte { return scopeOf(tenant).Key(tagGrant, []byte(id)) }
+
+// granted is the scope of a grant that covers a request; empty for none.
+func (b *Broker) granted(ctx context.Context, r Request) (Answer, error) {
+	scopes := []Answer{ForSession, ForAgent, ForAll}
+	keys := make([][]byte, len(scopes))
+	for i, scope := range scopes {
+		keys[i] = key(r.Tenant, grant(r, scope).ID)
+	}
+	values, err := b.engine.Get(ctx, kv.System, keys...)
+	if err != nil {
+		return "", fmt.Errorf("approval: look for a grant: %w", err)
+	}
+	for i, value := range values {
+		if value != nil {
+			return scopes[i], nil
+		}
+	}
+	return "", nil
+}
+
+// remember writes a grant.
+func (b *Broker) remember(ctx context.Context, by Decider, r Request, scope Answer) error {
+	g := grant(r, scope)
+	value := wire.AppendTime(wire.AppendText(g.identity(), fieldBy, by.Agent), fieldTime, b.now())
+	ref := kv.Ref{Keyspace: kv.System, Scope: scopeOf(r.Tenant)}
+	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		all, count := kv.Prefix(scopeOf(r.Tenant).Key(tagGrant)), 0
+		for _, err := range tx.Scan(ctx, kv.System, all) {
+			if err != nil {
+				return err
+			}
+			count++
+		}
+		if count >= MaxGrants {
+			return &kv.LimitError{What: "remembered approvals", Size: count + 1, Limit: MaxGrants}
+		}
+		tx.Put(kv.System, key(r.Tenant, g.ID), value)
+		return nil
+	}})
+	if err != nil {
+		return fmt.Errorf("approval: remember: %w", err)
+	}
+	return nil
+}
+
+// Grants returns the grants that by may see, by their ids.
+func (b *Broker) Grants(ctx context.Context, by Decider) ([]Grant, error) {
+	var out []Grant
+	for pair, err := range b.engine.Scan(ctx, kv.System, kv.Prefix(scopeOf(by.Tenant).Key(tagGrant))) {
+		var g Grant
+		if err == nil {
+			g, err = decode(pair)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("approval: list: %w", err)
+		}
+		if by.may(g) {
+			out = append(out, g)
+		}
+	}
+	return out, nil
+}
+
+// may tells whether the decider may see and revoke a grant.
+func (d Decider) may(g Grant) bool { return d.All || g.Scope != ForAll && d.Owns(g.Agent) }
+
+// Revoke takes a grant back: the next call is asked for again.
+func (b *Broker) Revoke(ctx context.Context, by Decider, id string) error {
+	ref := kv.Ref{Keyspace: kv.System, Scope: scopeOf(by.Tenant)}
+	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		at := key(by.Tenant, id)
+		values, err := tx.Get(ctx, kv.System, at)
+		if err != nil {
+			return err
+		}
+		var g Grant
+		if values[0] != nil {
+			g, err = decode(kv.Pair{Key: at, Value: values[0]})
+		}
+		if err != nil {
+			return err
+		}
+		if values[0] == nil || !by.may(g) {
+			return fmt.Errorf("%w: no approval is remembered as %q", ErrNotFound, id)
+		}
+		tx.Delete(kv.System, at)
+		return nil
+	}})
+	if err != nil {
+		return fmt.Errorf("approval: revoke: %w", err)
+	}
+	return nil
+}
+
+func decode(pair kv.Pair) (Grant, error) {
+	_, rest, err := kv.SplitKey(pair.Key)
+	if err != nil {
+		return Grant{}, err
+	}
+	g := Grant{ID: string(rest[1:])}
+	for f, err := range wire.Fields(pair.Value) {
+		if err != nil {
+			return Grant{}, err
+		}
+		switch f.Number {
+		case fieldKind:
+			g.Capability.Kind = string(f.Bytes)
+		case fieldName:
+			g.Capability.Name = string(f.Bytes)
+		case fieldScope:
+			g.Scope = Answer(f.Bytes)
+		case fieldAgent:
+			g.Agent = string(f.Bytes)
+		case fieldSession:
+			g.Session = string(f.Bytes)
+		case fieldBy:
+			g.By = string(f.Bytes)
+		case fieldTime:
+			g.Time = f.Time()
+		}
+	}
+	return g, nil
+}

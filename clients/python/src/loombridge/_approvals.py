@@ -1,0 +1,86 @@
+"""Approvals: calls that wait for a person, and answers that are remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from loombridge import _brief, _values
+from loombridge.v1 import tools_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PendingApproval(_brief.Brief):
+    """A call that waits for a person."""
+
+    id: str
+    """Names it for `approve`."""
+    agent_id: str
+    """Who called."""
+    session_id: str
+    """The session of the call."""
+    call_id: str
+    """The model's own id of the call; may be empty."""
+    kind: str
+    """What it needs: `tool` is to use a tool."""
+    name: str
+    """The name of the tool."""
+    arguments: Mapping[str, Any]
+    """The reduced arguments, without what looks like a secret."""
+    create_time: datetime
+    """When it began to wait."""
+    expire_time: datetime
+    """When it is denied if nobody answers."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RememberedApproval(_brief.Brief):
+    """An answer that also holds for later calls."""
+
+    id: str
+    """Names it for `revoke`."""
+    kind: str
+    """What was allowed: `tool` is to use a tool."""
+    name: str
+    """The name of the tool."""
+    decision: str
+    """For whom: `session`, `agent` or `always`."""
+    agent_id: str
+    """The agent that it is for; empty for all."""
+    session_id: str
+    """The session that it is for; empty for all."""
+    approver_id: str
+    """The agent id under which it was given."""
+    create_time: datetime
+    """When it was given."""
+
+
+def pending(m: pb.PendingApproval) -> PendingApproval:
+    """Return a call that waits as users see it."""
+    return PendingApproval(
+        id=m.id,
+        agent_id=m.agent_id,
+        session_id=m.session_id,
+        call_id=m.call_id,
+        kind=m.capability.kind,
+        name=m.capability.name,
+        arguments=_values.from_json(m.arguments_json) or {},
+        create_time=_values.moment(m.create_time),
+        expire_time=_values.moment(m.expire_time),
+    )
+
+
+def remembered(m: pb.RememberedApproval) -> RememberedApproval:
+    """Return a remembered answer as users see it."""
+    return RememberedApproval(
+        id=m.id,
+        kind=m.capability.kind,
+        name=m.capability.name,
+        decision=_values.enum_name(
+            pb.ApprovalDecision.DESCRIPTOR, "APPROVAL_DECISION_", m.decision
+        ),
+        agent_id=m.agent_id,
+        session_id=m.session_id,
+        approver_id=m.approver_id,
+        create_time=_values.moment(m.create_time),
+    )

@@ -1,0 +1,51 @@
+"""Calls that wait for a person."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import loombridge
+from loombridge import testing
+
+
+async def test_approvals(binary: Path, tmp_path: Path) -> None:
+    """One client's call waits until another has answered; the answer can be remembered."""
+    settings = tmp_path / "loom.toml"
+    settings.write_text('[[bind]]\ntool = "fs:list_dir"\napproval = "always"\n')
+    async with (
+        testing.server(binary, args=["--config", str(settings)]) as srv,
+        loombridge.connect(srv.address, agent_id="a", session_id="s1") as agent,
+        loombridge.connect(srv.address, agent_id="boss") as boss,
+    ):
+        unattended = await agent.tool("fs:list_dir")
+        assert unattended.error is not None
+        assert unattended.error.message.startswith("Permission denied")
+
+        watching = boss.tools.approvals()
+        waits = asyncio.ensure_future(anext(watching))
+        while not waits.done():  # until the server knows that somebody watches
+            call = asyncio.ensure_future(agent.tool("fs:list_dir", {"path": "."}))
+            await asyncio.wait({waits, call}, return_when=asyncio.FIRST_COMPLETED)
+        pending = waits.result()
+        assert (pending.agent_id, pending.kind, pending.name) == ("a", "tool", "fs:list_dir")
+        assert pending.expire_time > pending.create_time
+        await boss.tools.approve(pending.id, "agent")
+        assert (await call).success
+        assert (await agent.tool("fs:list_dir", {"path": "."})).success
+        with pytest.raises(loombridge.ApprovalNotFoundError):
+            await boss.tools.approve(pending.id)
+        with pytest.raises(ValueError, match="decision must be one of"):
+            await boss.tools.approve(pending.id, "perhaps")
+
+        (remembered,) = await boss.tools.remembered_approvals()
+        assert (remembered.decision, remembered.agent_id) == ("agent", "a")
+        assert remembered.approver_id == "boss"
+        await boss.tools.revoke(remembered.id)
+        call = asyncio.ensure_future(agent.tool("fs:list_dir"))
+        pending = await anext(watching)
+        await boss.tools.approve(pending.id, "deny")
+        denied = (await call).error
+        assert denied is not None
+        assert denied.code == "permission_denied"
+        await watching.aclose()

@@ -1,0 +1,59 @@
+package convert
+
+import (
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// decisions are the answers of people by their numbers on the wire.
+var decisions = map[loombridgev1.ApprovalDecision]approval.Answer{
+	loombridgev1.ApprovalDecision_APPROVAL_DECISION_DENY:    approval.Denied,
+	loombridgev1.ApprovalDecision_APPROVAL_DECISION_ONCE:    approval.Once,
+	loombridgev1.ApprovalDecision_APPROVAL_DECISION_SESSION: approval.ForSession,
+	loombridgev1.ApprovalDecision_APPROVAL_DECISION_AGENT:   approval.ForAgent,
+	loombridgev1.ApprovalDecision_APPROVAL_DECISION_ALWAYS:  approval.ForAll,
+}
+
+// ApprovalAnswer is a decision, which was checked.
+func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Answer { return decisions[d] }
+
+// PendingApproval converts a call that waits.
+func PendingApproval(r approval.Request) *loombridgev1.PendingApproval {
+	return &loombridgev1.PendingApproval{
+		Id: r.ID, AgentId: r.Agent, SessionId: r.Session, CallId: utf8Text(r.CallID), Capability: capability(r.Capability),
+		ArgumentsJson: utf8Text(string(r.Args)), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires),
+	}
+}
+
+func capability(c approval.Capability) *loombridgev1.Capability {
+	return &loombridgev1.Capability{Kind: c.Kind, Name: c.Name}
+}
+
+// ApprovalChanges are calls that came and calls that wait no more, as a stream tells them.
+func ApprovalChanges(came []approval.Request, gone []string) []*loombridgev1.WatchApprovalsResponse {
+	out := make([]*loombridgev1.WatchApprovalsResponse, 0, len(came)+len(gone))
+	for _, r := range came {
+		out = append(out, &loombridgev1.WatchApprovalsResponse{Change: &loombridgev1.WatchApprovalsResponse_Pending{Pending: PendingApproval(r)}})
+	}
+	for _, id := range gone {
+		out = append(out, &loombridgev1.WatchApprovalsResponse{Change: &loombridgev1.WatchApprovalsResponse_ClosedId{ClosedId: id}})
+	}
+	return out
+}
+
+// Grants converts what is remembered.
+func Grants(grants []approval.Grant) []*loombridgev1.RememberedApproval {
+	out := make([]*loombridgev1.RememberedApproval, len(grants))
+	for i, g := range grants {
+		out[i] = &loombridgev1.RememberedApproval{
+			Id: g.ID, Capability: capability(g.Capability), AgentId: g.Agent, SessionId: g.Session, ApproverId: g.By,
+			CreateTime: Timestamp(g.Time),
+		}
+		for decision, answer := range decisions {
+			if answer == g.Scope {
+				out[i].Decision = decision
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+package validate
+
+import (
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// WatchApprovalsRequest checks what ToolService.WatchApprovals is asked.
+func WatchApprovalsRequest(r *loombridgev1.WatchApprovalsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	return c.err()
+}
+
+// ApproveCallRequest checks what ToolService.ApproveCall is asked.
+func ApproveCallRequest(r *loombridgev1.ApproveCallRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.requiredName("id", r.GetId(), MaxIDBytes)
+	c.enum("decision", r.GetDecision())
+	if r.GetDecision() == loombridgev1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED {
+		c.add("decision", "is required")
+	}
+	return c.err()
+}
+
+// ListApprovalsRequest checks what ToolService.ListApprovals is asked.
+func ListApprovalsRequest(r *loombridgev1.ListApprovalsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	return c.err()
+}
+
+// RevokeApprovalRequest checks what ToolService.RevokeApproval is asked.
+func RevokeApprovalRequest(r *loombridgev1.RevokeApprovalRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.requiredName("id", r.GetId(), MaxIDBytes)
+	return c.err()
+}
