@@ -148,6 +148,9 @@ func (t *task) budget(given int) error {
 // else the preset.
 func (t *task) settle(below *settings.Prompt) {
 	base := settings.Prompt{Layout: settings.Layout(t.preset.Layout), Rendering: settings.Rendering(t.preset.Rendering)}
+	if t.preset.KeepOnWrite {
+		base.Cache.KeepOnWrite = new(true)
+	}
 	if below != nil {
 		base = below.Over(base)
 	}

@@ -213,6 +213,9 @@ type Preset struct {
 	// Forgets ends the short-term memory of a session with the server: what it offloaded,
 	// L2 and L3. Default false.
 	Forgets bool
+	// KeepOnWrite lets what prompts show of memory stay for its time although it was
+	// changed. Default false.
+	KeepOnWrite bool
 	// NumberKinds counts the offloaded results of each kind apart in their names.
 	// Default false.
 	NumberKinds bool
@@ -284,7 +287,7 @@ var presets = sync.OnceValue(func() []Preset {
 		{
 			Name: "three_phase", Style: StyleZones, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
 			Observation: step.ObservationFull, Offload: step.OffloadCompressor, HideOffloaded: true, ShowReads: new(true), Results: ResultsCompressed,
-			Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
+			KeepOnWrite: true, Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
 		},
 		// Grouped histories for a sort of work.
 		Preset{Name: "chat", KeepRecent: 5, GroupLines: 20}.Over(grouped),
@@ -327,6 +330,7 @@ func (p Preset) Over(base Preset) Preset {
 		Observation:   cmp.Or(p.Observation, base.Observation),
 		Offload:       cmp.Or(p.Offload, base.Offload),
 		Forgets:       p.Forgets || base.Forgets,
+		KeepOnWrite:   p.KeepOnWrite || base.KeepOnWrite,
 		NumberKinds:   p.NumberKinds || base.NumberKinds,
 		KeepRecent:    cmp.Or(p.KeepRecent, base.KeepRecent),
 		TriggerSteps:  cmp.Or(p.TriggerSteps, base.TriggerSteps),

@@ -380,7 +380,7 @@ func TestPresetOver(t *testing.T) {
 	full := history.Preset{
 		Name: "own", Style: history.StyleGrouped, Templates: step.ReductionTemplates(), Reference: step.ReferenceHint,
 		Observation: step.ObservationFull, Offload: step.OffloadCompressor, NumberKinds: true, KeepRecent: 1, TriggerSteps: 2,
-		TriggerTokens: 3, SectionTokens: 4, Fallback: history.FallbackCount, GroupLines: 5, NoGroups: true, HideOffloaded: true, Forgets: true,
+		TriggerTokens: 3, SectionTokens: 4, Fallback: history.FallbackCount, GroupLines: 5, NoGroups: true, HideOffloaded: true, Forgets: true, KeepOnWrite: true,
 		ShowReads: new(false), ProtectLast: 6, Budget: history.Budget{Goal: 1}, Layout: "react", Rendering: "text",
 		Results: history.ResultsFull, Zones: history.Zones{Unit: history.UnitTurns, Full: 1, Fold: 2, ImageTurns: 3},
 		Summary: history.Summarizing{Mode: history.SummaryCallback, MaxTokens: 4, Timeout: 5, Tool: "sum"},

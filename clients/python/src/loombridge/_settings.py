@@ -147,7 +147,7 @@ class CacheSettings:
     """That of `session`; at first 5 minutes."""
     keep_on_write: bool | None = None
     """Sections stay for their time although a record that they show was changed; at first
-    False."""
+    False, with preset `three_phase` True."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

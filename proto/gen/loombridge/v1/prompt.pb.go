@@ -1092,7 +1092,7 @@ type CacheSettings struct {
 	// session_ttl is that of CACHE_STRATEGY_SESSION. Default 5 minutes.
 	SessionTtl *durationpb.Duration `protobuf:"bytes,2,opt,name=session_ttl,json=sessionTtl,proto3" json:"session_ttl,omitempty"`
 	// keep_on_write lets sections stay for their time although a record that they show
-	// was changed. Default false.
+	// was changed. Default false, with preset three_phase true.
 	KeepOnWrite   *bool `protobuf:"varint,3,opt,name=keep_on_write,json=keepOnWrite,proto3,oneof" json:"keep_on_write,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
