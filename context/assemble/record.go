@@ -75,8 +75,7 @@ func sumOf(b *render.Builder, p *Prompt) (sum [32]byte) {
 	if len(p.Body) > 0 {
 		return sha256.Sum256(p.Body)
 	}
-	b.Hash.Sum(sum[:0])
-	return sum
+	return b.Sum()
 }
 
 // recorded are the messages of a prompt as a record has them.
@@ -141,7 +140,7 @@ func sentTexts(b *render.Builder) (texts lastTexts, bytes int) {
 	if len(b.Tools.Counted) > 0 {
 		tools = b.Tools.JSON
 	}
-	return lastTexts{b.Job.Format, tools, b.Messages, b.Origins}, b.Text + len(tools) + perMessage*len(b.Messages)
+	return lastTexts{b.Format(), tools, b.Messages, b.Origins}, b.Text + len(tools) + perMessage*len(b.Messages)
 }
 
 // headOf is what stands before the messages of a prompt with tools.

@@ -54,60 +54,79 @@ type Share struct {
 	Tokens  int
 }
 
-// Builder writes a prompt from its beginning to its end.
-type Builder struct {
-	counter *tokens.Counter
-	Job     Job
-	Tools   Tools
-	writer  *provider.Writer
-
+// Rendered is what was written of a prompt so far. It is to be read only.
+type Rendered struct {
+	Tools Tools
 	// Messages are those written so far, Origins where each comes from.
 	Messages []session.Message
 	Origins  []pairing.Origin
-	wire     bytes.Buffer
-	line     bytes.Buffer // the message that is written
-	Hash     hash.Cloner  // of everything that was written
-	Text     int          // bytes of the messages' text
-	size     int64
-
+	// Text is the bytes of the messages' text.
+	Text  int
 	Total tokens.Count
 	// Parts are tokens by section, Order the sections in the order of the prompt.
 	Parts map[string]int
 	Order []string
-	// Places are the ends of the tools and of each message, roles who speaks in
-	// it.
+	// Places are the ends of the tools and of each message.
 	Places []End
-	roles  []session.Role
-	// Head is how many places stand before the history. prefix is the hash, in hex, of
-	// what the next prompt begins with, and Settled its end.
+	// Head is how many places stand before the history, Settled the end of what the next
+	// prompt begins with.
 	Head    int
-	prefix  string
 	Settled End
 	// Trail is what the next prompt may begin with; nil for nothing.
 	Trail *Trail
-	// blocks is how many content blocks were written.
-	blocks int
 	// Edges are where the parts of the prompt end that a provider's cache may keep.
 	Edges Edges
 }
 
+// Builder writes a prompt from its beginning to its end.
+type Builder struct {
+	Rendered
+
+	counter *tokens.Counter
+	job     Job
+	writer  *provider.Writer
+
+	wire bytes.Buffer
+	line bytes.Buffer // the message that is written
+	hash hash.Cloner  // of everything that was written
+	size int64
+	// roles are who speaks in the messages, prefix the hash, in hex, of what the next
+	// prompt begins with.
+	roles  []session.Role
+	prefix string
+	// blocks is how many content blocks were written.
+	blocks int
+}
+
 // NewBuilder returns a builder that has written nothing yet.
 func NewBuilder(counter *tokens.Counter, r Job, set Tools) *Builder {
-	b := &Builder{counter: counter, Job: r, Tools: set, writer: provider.NewWriter(r.Format), Hash: sha256.New().(hash.Cloner), Parts: make(map[string]int)}
+	b := &Builder{
+		Rendered: Rendered{Tools: set, Parts: make(map[string]int)},
+		counter:  counter, job: r, writer: provider.NewWriter(r.Format), hash: sha256.New().(hash.Cloner),
+	}
 	// What counts an empty text says how texts are counted, and never fails.
 	b.Total, _ = counter.Count(r.Model, "")
 	b.Total.Tokens += tokens.ReplyTokens
 	return b
 }
 
+// Format is that of the prompt.
+func (b *Builder) Format() provider.Format { return b.job.Format }
+
+// Sum is the hash of everything that was written.
+func (b *Builder) Sum() (sum [sha256.Size]byte) {
+	b.hash.Sum(sum[:0])
+	return sum
+}
+
 // grow makes room for messages at once.
 func (b *Builder) grow(items []pairing.Item) {
 	b.Places, b.roles = slices.Grow(b.Places, len(items)+2), slices.Grow(b.roles, len(items)+2)
 	b.Messages, b.Origins = slices.Grow(b.Messages, len(items)+2), slices.Grow(b.Origins, len(items)+2)
-	if b.Job.Format != provider.OpenAIChat {
+	if b.job.Format != provider.OpenAIChat {
 		return
 	}
-	n := len(b.Job.System) + len(b.Job.Goal)
+	n := len(b.job.System) + len(b.job.Goal)
 	for i := range items {
 		n += TextBytes(items[i].Message) + messageBytes
 	}
@@ -123,7 +142,7 @@ const (
 
 // add appends one message that belongs to a part.
 func (b *Builder) add(part string, it pairing.Item) error {
-	m := b.Job.Format.Renamed(it.Message)
+	m := b.job.Format.Renamed(it.Message)
 	if err := b.admit(part, &it, m); err != nil {
 		return err
 	}
@@ -147,9 +166,9 @@ func (b *Builder) admit(part string, it *pairing.Item, m session.Message) error 
 	if err := b.share(part, it.Pieces, count.Tokens); err != nil {
 		return err
 	}
-	if b.Text += TextBytes(m); b.Job.MaxBytes > 0 && b.Text > b.Job.MaxBytes {
+	if b.Text += TextBytes(m); b.job.MaxBytes > 0 && b.Text > b.job.MaxBytes {
 		return &TooLargeError{
-			What: fmt.Sprintf("it fits %d tokens, but has", b.Job.MaxTokens), Limit: b.Job.MaxBytes,
+			What: fmt.Sprintf("it fits %d tokens, but has", b.job.MaxTokens), Limit: b.job.MaxBytes,
 			Advice: "give fewer max_tokens, or let the server send larger answers",
 		}
 	}
@@ -158,10 +177,10 @@ func (b *Builder) admit(part string, it *pairing.Item, m session.Message) error 
 
 func (b *Builder) count(it *pairing.Item, m session.Message) (tokens.Count, error) {
 	if it.Tokens == 0 {
-		return CountMessage(b.counter, b.Job.Model, Counted(m))
+		return CountMessage(b.counter, b.job.Model, Counted(m))
 	}
 	// What counts an empty text says how texts are counted.
-	count, err := b.counter.Count(b.Job.Model, "")
+	count, err := b.counter.Count(b.job.Model, "")
 	count.Tokens = it.Tokens
 	return count, err
 }
@@ -181,9 +200,9 @@ func TextBytes(m session.Message) int {
 
 // write adds bytes of the layout that all formats share, for the hash.
 func (b *Builder) write(p []byte) {
-	b.Hash.Write(p)
+	b.hash.Write(p)
 	b.size += int64(len(p))
-	if b.Job.Format == provider.OpenAIChat {
+	if b.job.Format == provider.OpenAIChat {
 		b.wire.Write(p)
 	}
 }
@@ -191,7 +210,7 @@ func (b *Builder) write(p []byte) {
 // keep keeps a message for formats that are written at the end and for the record of the
 // prompt, and counts its blocks. renamed has the names of the format.
 func (b *Builder) keep(it *pairing.Item, renamed session.Message) {
-	if b.Job.Format == provider.Anthropic || len(it.Message.BlocksJSON) == 0 {
+	if b.job.Format == provider.Anthropic || len(it.Message.BlocksJSON) == 0 {
 		b.blocks += provider.Blocks(renamed)
 	} else {
 		// Other providers have no look-back that counts them.
@@ -208,7 +227,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 	for _, section := range b.Order {
 		p.Parts = append(p.Parts, Share{section, b.Parts[section]})
 	}
-	if b.Job.Format == provider.OpenAIChat {
+	if b.job.Format == provider.OpenAIChat {
 		b.line.Reset()
 		b.writer.Close(&b.line)
 		b.write(b.line.Bytes())
@@ -216,7 +235,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 		p.ChatJSON = b.wire.Bytes()
 		return p, nil
 	}
-	if b.Job.Format == provider.Neutral {
+	if b.job.Format == provider.Neutral {
 		p.Messages, p.ToolsJSON = b.Messages, slices.Clone(b.Tools.JSON)
 		return p, nil
 	}
@@ -224,7 +243,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 	if len(b.Tools.Counted) > 0 {
 		set = b.Tools.JSON
 	}
-	body, err := provider.Encode(b.Job.Format, provider.Prompt{Messages: b.Messages, Tools: set, Marks: marks})
+	body, err := provider.Encode(b.job.Format, provider.Prompt{Messages: b.Messages, Tools: set, Marks: marks})
 	if err != nil {
 		return Written{}, fmt.Errorf("assemble: %w", err)
 	}

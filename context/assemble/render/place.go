@@ -27,7 +27,7 @@ func (b *Builder) AnswerAt(at int) int {
 // EndOf returns the place up to which the prompt is the anchored one, or -1.
 func (b *Builder) EndOf(a tokens.Anchor) int {
 	prefix, _, ok := strings.Cut(a.ID, "-")
-	if !ok || a.Model != b.Job.Model {
+	if !ok || a.Model != b.job.Model {
 		return -1
 	}
 	var sum Sum
@@ -66,7 +66,7 @@ func (s Sum) String() string { return hex.EncodeToString(s[:]) }
 func (b *Builder) mark(role session.Role) {
 	var room [sha256.Size]byte
 	var sum Sum
-	copy(sum[:], b.Hash.Sum(room[:0]))
+	copy(sum[:], b.hash.Sum(room[:0]))
 	b.markAs(role, sum)
 }
 

@@ -35,9 +35,9 @@ func (b *Builder) Render(ctx context.Context, f *layout.Frame, items []pairing.I
 	b.blocks = len(b.Tools.Counted)
 	b.mark(0)
 	b.Edges.Tools = b.edge()
-	items, end := ending(f, items, Merges(b.Job.Format))
+	items, end := ending(f, items, Merges(b.job.Format))
 	before := f.Before
-	if len(items) == 0 && len(f.After) == 0 && !Merges(b.Job.Format) {
+	if len(items) == 0 && len(f.After) == 0 && !Merges(b.job.Format) {
 		before, end = joinNeighbours(before, end)
 	}
 	if err := b.addBefore(before); err != nil {
@@ -160,7 +160,7 @@ func (b *Builder) renderHistory(ctx context.Context, items []pairing.Item, last 
 
 // settle ends what the next prompt begins with, unless something is folded.
 func (b *Builder) settle() {
-	b.prefix, b.Settled = hex.EncodeToString(b.Hash.Sum(nil)), b.Places[len(b.Places)-1]
+	b.prefix, b.Settled = hex.EncodeToString(b.hash.Sum(nil)), b.Places[len(b.Places)-1]
 	if len(b.Places) > b.Head {
 		b.Edges.History = b.edge()
 	}
@@ -182,7 +182,7 @@ func (b *Builder) share(section string, pieces []layout.Piece, total int) error 
 	}
 	sizes := make([]int, len(pieces))
 	for i := len(pieces) - 1; i > 0; i-- {
-		n, err := CountText(b.counter, b.Job.Model, pieces[i].Text)
+		n, err := CountText(b.counter, b.job.Model, pieces[i].Text)
 		if err != nil {
 			return fmt.Errorf("assemble: count %s: %w", pieces[i].Section, err)
 		}

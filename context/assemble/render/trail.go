@@ -92,11 +92,11 @@ func trailOf(items []pairing.Item) int {
 // resume writes the messages of a history that the last prompt had, too, and
 // returns how many those are. name is the section. The text of other formats has to be written anyway.
 func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, error) {
-	if b.Job.Format == provider.OpenAIChat || !t.begins(b.Job.Format, b.Places[len(b.Places)-1], items) {
+	if b.job.Format == provider.OpenAIChat || !t.begins(b.job.Format, b.Places[len(b.Places)-1], items) {
 		return 0, nil
 	}
 	for i := range t.messages {
-		m := b.Job.Format.Renamed(items[i].Message)
+		m := b.job.Format.Renamed(items[i].Message)
 		if err := b.admit(name, &items[i], m); err != nil {
 			return 0, err
 		}
@@ -108,7 +108,7 @@ func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, erro
 		}
 	}
 	b.writer.Resume(len(t.messages))
-	b.Hash = clone(t.hash)
+	b.hash = clone(t.hash)
 	b.Trail = t
 	return len(t.messages), nil
 }
@@ -116,7 +116,7 @@ func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, erro
 // leave makes what was written of a history the trail.
 func (b *Builder) leave(items []pairing.Item) {
 	head := len(b.Places) - len(items)
-	b.Trail = &Trail{format: b.Job.Format, head: b.Places[head-1].Sum, ends: slices.Clone(b.Places[head:]), hash: clone(b.Hash)}
+	b.Trail = &Trail{format: b.job.Format, head: b.Places[head-1].Sum, ends: slices.Clone(b.Places[head:]), hash: clone(b.hash)}
 	for i := range items {
 		b.Trail.messages = append(b.Trail.messages, items[i].Message)
 	}
