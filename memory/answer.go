@@ -25,6 +25,9 @@ type Hit struct {
 	// Score is from 0 to 1: how sure the search is that the record says
 	// something of what was asked. Scores can be compared between queries.
 	Score float64
+	// Older are the ids of records that stated the same of the same before, by their form,
+	// the newest first.
+	Older []string
 	// Explanation is there when the query asked for it.
 	Explanation *Explanation
 }
@@ -77,7 +80,7 @@ const (
 // counted once, in the order of the counts.
 type Receipt struct {
 	// LexicalCandidates is how many records share a word with the query, or
-	// stand in a session that does.
+	// stand near one in its session that does.
 	LexicalCandidates int
 	// VectorCandidates is how many records came from their vectors.
 	VectorCandidates int

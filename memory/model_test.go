@@ -138,7 +138,7 @@ func (m *model) neighbour(i, step int) int {
 
 // lengths returns the average length of documents and how much a longer one is marked
 // down: more where lengths are uneven.
-func lengths(documents []counts) (average, part float64) {
+func lengths(documents []counts) (average, part, uneven float64) {
 	total, logs, n := 0.0, 0.0, float64(len(documents))
 	for _, d := range documents {
 		total += d.length()
@@ -147,8 +147,8 @@ func lengths(documents []counts) (average, part float64) {
 		logs += power + whole/math.Exp2(power) - 1
 	}
 	mean, middle := max(1, total/max(1, n)), max(1, math.Exp2(logs/max(1, n)))
-	uneven := min(1, max(0, (mean/middle-1.2)/0.6))
-	return math.Pow(mean, 1-uneven) * math.Pow(middle, uneven), 0.6 + 0.3*uneven
+	uneven = min(1, max(0, (mean/middle-1.2)/0.6))
+	return math.Pow(mean, 1-uneven) * math.Pow(middle, uneven), 0.6 + 0.3*uneven, uneven
 }
 
 // bm25 returns the sum of the weights of the query's words in every document.
@@ -178,11 +178,11 @@ func largest(sums []float64) float64 { return max(1e-300, slices.Max(append([]fl
 func (m *model) rank(text string) []float64 {
 	query := m.terms(text)
 	bodies, turns, windows, spoken := m.documents()
-	average, part := lengths(turns)
+	average, part, uneven := lengths(turns)
 	own := bm25(query, turns, average, part)
-	average, part = lengths(windows)
+	average, part, _ = lengths(windows)
 	window := bm25(query, windows, average, part)
-	average, _ = lengths(nil)
+	average, _, _ = lengths(nil)
 	if len(spoken) > 0 {
 		total := 0.0
 		for _, s := range spoken {
@@ -201,14 +201,14 @@ func (m *model) rank(text string) []float64 {
 	}
 	ranks := make([]float64, len(m.records))
 	for i := range m.records {
-		turn, around := answered[i]/largest(answered), window[i]/largest(window)
+		turn, around := answered[i]/largest(answered), (1-0.6*uneven)*window[i]/largest(window)
 		if numbers[i] < 0 {
 			ranks[i] = m.weigh(text, i, turn, around, bodies[i].length())
 			continue
 		}
 		alone := min(1, 30/(bodies[i].length()+1))
 		around = alone * (around + 0.4*section[numbers[i]]/largest(section))
-		ranks[i] = m.weigh(text, i, turn*(0.6+1.4*(1-alone)), around, bodies[i].length())
+		ranks[i] = m.weigh(text, i, turn*(0.6+(1.4-0.6*uneven)*(1-alone)), around, bodies[i].length())
 	}
 	return ranks
 }

@@ -270,7 +270,7 @@ func (a *asking) read(ctx context.Context, view kv.Getter, found []rank.Hit) ([]
 		if r == nil {
 			return record.Missing(found[i].ID)
 		}
-		hits[i] = Hit{Scope: a.scopes[found[i].Part], Record: *r, Score: found[i].Score}
+		hits[i] = Hit{Scope: a.scopes[found[i].Part], Record: *r, Score: found[i].Score, Older: found[i].Older}
 		if a.query.Explain {
 			hits[i].Explanation = explanationOf(found[i])
 		}

@@ -217,6 +217,33 @@ func TestMemoryQueryMatchesForms(t *testing.T) {
 	}
 }
 
+// A query can leave out signals by their names, and refuses names that are none. What states
+// the same of the same as a later record ranks behind, and the later one names it.
+func TestMemoryQuerySignals(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for _, text := range []string{"Ada's favourite tea is rooibos.", "Bob's car is green.", "Ada's favourite tea is oolong now.", "Bob drinks tea in his car."} {
+		MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: text})
+	}
+	ask := func(without ...string) []*loombridgev1.MemoryHit {
+		found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "What is Ada's favourite tea?", WithoutSignals: without})
+		must(t, err)
+		return found.GetHits()
+	}
+	hits := ask()
+	if old := hits[len(hits)-1]; hits[0].GetRecord().GetText() != "Ada's favourite tea is oolong now." || old.GetRecord().GetText() != "Ada's favourite tea is rooibos." ||
+		!slices.Equal(hits[0].GetOlderIds(), []string{old.GetRecord().GetId()}) {
+		t.Errorf("found %v", hits)
+	}
+	if hits := ask("newer"); len(hits[0].GetOlderIds()) > 0 || hits[1].GetRecord().GetText() == "Bob drinks tea in his car." {
+		t.Errorf("without newer found %v", hits)
+	}
+	_, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "tea", WithoutSignals: []string{"magic"}})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	if fields := fieldsOf(err); !slices.Contains(fields, "without_signals") {
+		t.Errorf("fields %v", fields)
+	}
+}
+
 // max_tokens drops whole hits, the worst first.
 func TestMemoryQueryWithinTokens(t *testing.T) {
 	s := servertest.Start(t, nil)

@@ -223,8 +223,8 @@ func TestReadingStoredResultsIsAFault(t *testing.T) {
 	}
 }
 
-// Actions that are text are calls, too: they are counted, and one that is made again
-// after it was folded is a fault.
+// Actions that are text are calls, too: they are counted, one that is made again after
+// it was folded is a fault, and what they take up of folded results comes back.
 func TestActionsInTextAreCounted(t *testing.T) {
 	s := servertest.Start(t, nil)
 	act := func(command, result string) {
@@ -236,7 +236,7 @@ func TestActionsInTextAreCounted(t *testing.T) {
 		must(t, err)
 	}
 	for n := range 20 {
-		act(fmt.Sprintf("check %d", n), strings.Repeat(fmt.Sprintf("part %d\n", n), 80))
+		act(fmt.Sprintf("check %d", n), strings.Repeat(fmt.Sprintf("part %d\n", n), 80)+fmt.Sprintf("conf/unit_%d.ini says: retries are set to %d\n", n, n))
 	}
 	ask := &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", MaxTokens: 100_000}
 	_, err := s.Context.Assemble(t.Context(), ask)
@@ -249,5 +249,10 @@ func TestActionsInTextAreCounted(t *testing.T) {
 	must(t, err)
 	if r := got.GetReceipt(); r.GetCalls() != 22 || r.GetFaults() != 1 {
 		t.Errorf("%d calls and %d faults, want 22 and 1", r.GetCalls(), r.GetFaults())
+	}
+	act("edit conf/unit_2.ini", "done")
+	_, last := rehydrated(t, s, &loombridgev1.AssembleRequest{SessionId: "s"})
+	if !strings.Contains(last, "message_006: conf/unit_2.ini says: retries are set to 2") {
+		t.Errorf("%q", last)
 	}
 }

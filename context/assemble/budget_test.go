@@ -150,7 +150,7 @@ func TestObservationsFold(t *testing.T) {
 	if len(p.Receipt.Folds) != 1 || p.Receipt.Folds[0].Spans[0].First != 2 || p.Receipt.Folds[0].Refs[0] != "message_002" {
 		t.Errorf("got %+v", p.Receipt.Folds)
 	}
-	if got := string(p.OpenAIChatJSON); !strings.Contains(got, "m2 ls src/app → src/app/main.py src/app/views.py") || !strings.Contains(got, "Fix it.") {
+	if got := string(p.OpenAIChatJSON); !strings.Contains(got, "m3 ls src/app → src/app/main.py src/app/views.py") || !strings.Contains(got, "Fix it.") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -127,8 +127,12 @@ func (t *task) newest(ctx context.Context) ([]string, error) {
 				return append(texts, t.r.Goal), nil
 			}
 		case e.Message.Role == session.Assistant:
-			for _, c := range pairing.CallsOf(e.Message) {
+			calls := pairing.CallsOf(e.Message)
+			for _, c := range calls {
 				texts = append(texts, c.Args)
+			}
+			if _, acts := step.ParseAction(spokenText(e.Message)); acts && len(calls) == 0 {
+				texts = append(texts, spokenText(e.Message))
 			}
 			return append(texts, t.r.Goal), nil
 		case e.Message.Role == session.User && !e.Message.Observation && !pairing.OnlyResults(e.Message):

@@ -4,7 +4,7 @@ import "fmt"
 
 // PolicyLedger names the rules of this package's ledger in the folds it makes.
 // Its number rises when the text that it makes of the same entries changes.
-const PolicyLedger = "ledger/3"
+const PolicyLedger = "ledger/4"
 
 // Defaults of Options.
 const (

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,7 +137,7 @@ func (w *writer) line(ref string, calls []Call, said string, result *Entry) stri
 func (w *writer) said(turn *Entry, observed []*Entry) string {
 	text := turn.Ref
 	if action := w.action(turn); action != "" && len(observed) > 0 {
-		text = joined(text, w.call(Call{Name: action}))
+		text = joined(cmp.Or(observed[0].Ref, turn.Ref), w.call(Call{Name: action}))
 	} else {
 		text = joined(text, "said: "+inline(w.words(turn.Text)))
 	}

@@ -17,7 +17,9 @@ var (
 	askedPersons  = wordSet("who whose whom where")
 	askedThings   = wordSet("name city town country state place book author movie film show series song artist band team game company brand restaurant store person title")
 	openQuestions = wordSet("what which")
+	nowWords      = wordSet("now current nowaday today latest still anymor") // as the index has them
 	presentVerbs  = wordSet("is are am does do")
+	oneAsked      = wordSet("what which who whose where when")
 	pastVerbs     = wordSet("did was were had has been")
 	listEnds      = wordSet("did was is does do will has had have were are would can could should may might of to about for in on at with")
 )
@@ -110,4 +112,13 @@ func asksForCurrent(words []word) bool {
 		present = present || presentVerbs[word.lower]
 	}
 	return present
+}
+
+// asksForOne tells whether a question asks for one thing that is so: "what is", "tell me".
+func asksForOne(words []word) bool {
+	if len(words) < 2 || slices.ContainsFunc(words, func(w word) bool { return pastVerbs[w.lower] }) {
+		return false
+	}
+	first, second := words[0].lower, words[1].lower
+	return oneAsked[first] && (second == "is" || second == "s") || first == "tell" && second == "me"
 }

@@ -2,6 +2,7 @@ package question
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
@@ -16,7 +17,7 @@ import (
 func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
 	words := cut(q.Text)
 	asked = rank.Query{
-		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words),
+		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words), One: asksForOne(words),
 		Limit: cmp.Or(q.Limit, DefaultLimit), MinScore: q.MinScore, Explain: q.Explain,
 		Recency: q.RecencyWeight, HalfLife: max(1, cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife).Microseconds()),
 		Importance: q.ImportanceWeight, Now: now.UnixMicro(), Without: q.Without,
@@ -26,7 +27,24 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, 
 	}
 	asked.Spans, asked.Names, asked.Terms = dates(words, now), names(q.Text, words), by.Terms
 	asked.Words, whole = terms(by, q.Text)
+	if asked.Current || asked.One {
+		weakenNow(asked.Words)
+	}
 	return asked, whole
+}
+
+// nowWeight is how much a word such as now counts in a question for how things are: it is
+// asked for, and hardly a text that tells it says so.
+const nowWeight = 0.5
+
+// weakenNow takes words such as now for what they are.
+func weakenNow(words []rank.QueryWord) {
+	left := slices.ContainsFunc(words, func(w rank.QueryWord) bool { return !nowWords[w.Text] })
+	for i := range words {
+		if left && nowWords[words[i].Text] {
+			words[i].Weight = nowWeight
+		}
+	}
 }
 
 // terms returns the different terms of a text in their order.

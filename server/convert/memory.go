@@ -92,7 +92,7 @@ func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
-		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()),
+		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(),
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
@@ -118,7 +118,9 @@ func Tiers(tiers []int32) []int {
 func (v RecordView) Result(r memory.Answer, owners bool) *loombridgev1.MemoryQueryResponse {
 	out := &loombridgev1.MemoryQueryResponse{Receipt: receiptOf(r.Receipt)}
 	for _, hit := range r.Hits {
-		converted := &loombridgev1.MemoryHit{Record: v.Record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation)}
+		converted := &loombridgev1.MemoryHit{
+			Record: v.Record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation), OlderIds: hit.Older,
+		}
 		if owners {
 			converted.Owner = ownerOf(hit.Scope)
 		}

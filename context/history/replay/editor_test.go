@@ -167,15 +167,15 @@ func (e *editing) run() []editStep {
 	return e.steps
 }
 
-// recorded is the run as a log has it: with calls, or with actions and what came of
-// them as text.
-func recorded(tb testing.TB, id string, steps []editStep, asText bool) string {
+// recorded is the run as a log has it: with calls, or with actions as text, and what
+// came of them in messages of the observer's role.
+func recorded(tb testing.TB, id string, steps []editStep, asText bool, observer string) string {
 	tb.Helper()
 	messages := []map[string]any{{"role": "system", "content": "You have a shell and an editor."}, {"role": "user", "content": "Mend what fails."}}
 	for i, s := range steps {
 		if asText {
 			messages = append(messages, map[string]any{"role": "assistant", "content": "I go on.\n\n" + textAction(s)},
-				map[string]any{"role": "user", "content": "EXECUTION RESULT of [" + s.tool + "]:\n" + s.result})
+				map[string]any{"role": observer, "content": "EXECUTION RESULT of [" + s.tool + "]:\n" + s.result})
 			continue
 		}
 		args := MustJSON(tb, s.args)
@@ -228,11 +228,11 @@ func TestRunsWithAnEditor(t *testing.T) {
 		}
 		return n.Tokens
 	}
-	for name, asText := range map[string]bool{"calls": false, "text": true} {
+	for name, observer := range map[string]string{"calls": "", "text": "user", "text with results of tools": "tool"} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
 			for seed := range uint64(4) {
-				log.WriteString(recorded(t, fmt.Sprint("editor ", seed), newEditing(seed).run(), asText))
+				log.WriteString(recorded(t, fmt.Sprint("editor ", seed), newEditing(seed).run(), observer != "", observer))
 			}
 			runs := MustRead(t, log.String())
 			for i := range runs {

@@ -36,6 +36,8 @@ func (r *rehydrated) end(i int, v history.View) Piece {
 		switch {
 		case it.Fold != nil:
 			p.Folds = append(p.Folds, *it.Fold)
+		case int(it.Entry.Position)-1 == first && r.acted(first):
+			p.Shown = append(p.Shown, it.Output)
 		case int(it.Entry.Position)-1 == first:
 			p.Shown = append(p.Shown, it.Entry.Text, it.Output)
 		default:
@@ -69,7 +71,10 @@ func (r *rehydrated) turn(i int) int {
 func (r *rehydrated) newest(i int) []string {
 	turn := r.turn(i)
 	var texts []string
-	if turn >= 0 {
+	switch {
+	case r.acted(turn):
+		texts = append(texts, r.run.Entries[turn].Text)
+	case turn >= 0:
 		texts = append(texts, asked(r.run.asked(turn)))
 	}
 	for k := turn + 1; k < i; k++ {
@@ -78,6 +83,12 @@ func (r *rehydrated) newest(i int) []string {
 		}
 	}
 	return texts
+}
+
+// acted tells whether a message holds an action that is text.
+func (r *rehydrated) acted(i int) bool {
+	_, ok := r.run.actions[i]
+	return ok
 }
 
 // result is what the step of a reference gave, before message i.

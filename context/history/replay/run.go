@@ -94,7 +94,8 @@ const (
 func newRun(id string, messages []Message) Run {
 	messages = joinTurns(messages)
 	run := Run{ID: id, Messages: messages, Entries: make([]history.Entry, len(messages)), results: make([][]int, len(messages)), actions: make(map[int]step.Action)}
-	p := pairer{run: &run, observed: observes(messages)}
+	p := pairer{run: &run}
+	p.textual, p.observed = observes(messages)
 	for i := range messages {
 		p.add(i)
 	}
@@ -148,10 +149,11 @@ func joinText(a, b string) string {
 // call that a result answers.
 type pairer struct {
 	run *Run
-	// observed: user messages behind an action are what it gave.
-	observed bool
-	calls    int
-	acted    bool
+	// textual: actions are text. observed: user messages behind an action are what it
+	// gave.
+	textual, observed bool
+	calls             int
+	acted             bool
 	// waiting are the calls of the newest turn without a result.
 	waiting []asking
 }
@@ -185,7 +187,7 @@ func (p *pairer) add(i int) {
 
 // ask begins a turn. One in plain text asks for one thing.
 func (p *pairer) ask(turn int, calls []history.Call) {
-	if p.observed {
+	if p.textual {
 		calls = make([]history.Call, 1)
 		if a, ok := step.ParseAction(p.run.Messages[turn].Text); ok {
 			p.run.actions[turn] = a
@@ -216,23 +218,27 @@ func (p *pairer) pair(e *history.Entry) {
 // number is the reference of a call.
 func number(call int) string { return fmt.Sprintf("%03d", call) }
 
-// observes tells whether a run is one of thoughts and actions in plain text,
-// with what they gave in user messages: no message has native calls, and at
-// least three quarters of the assistant's hold an action.
-func observes(messages []Message) bool {
+// observes tells whether the actions of a run are text: no message has native calls,
+// and at least three quarters of the assistant's hold an action. Where no message has
+// the role of a tool either, user messages tell what the actions gave.
+func observes(messages []Message) (textual, users bool) {
 	turns, actions := 0, 0
+	users = true
 	for _, m := range messages {
-		if len(m.Calls) > 0 || m.Role == roleTool {
-			return false
-		}
-		if m.Role == roleAssistant {
+		switch {
+		case len(m.Calls) > 0:
+			return false, false
+		case m.Role == roleTool:
+			users = false
+		case m.Role == roleAssistant:
 			turns++
 			if acts(m.Text) {
 				actions++
 			}
 		}
 	}
-	return turns > 0 && 4*actions >= 3*turns
+	textual = turns > 0 && 4*actions >= 3*turns
+	return textual, textual && users
 }
 
 // acts tells whether a text holds an action.

@@ -47,16 +47,19 @@ func (l *lengths) join(m lengths) {
 
 // norm is how BM25 marks down long documents: the length that counts as average, at least
 // one word, and the part.
-type norm struct{ average, part float64 }
+type norm struct {
+	average, part float64
+	uneven        float64 // how uneven lengths are, from 0 to 1
+}
 
 func (l lengths) norm() norm {
 	mean := average(l.words, l.count)
 	if l.count == 0 {
-		return norm{mean, lengthPart}
+		return norm{average: mean, part: lengthPart}
 	}
 	middle := max(1, math.Exp2(l.logs/l.count))
 	how := min(1, max(0, (mean/middle-even)/(uneven-even)))
-	return norm{math.Pow(mean, 1-how) * math.Pow(middle, how), lengthPart + how*(unevenLengthPart-lengthPart)}
+	return norm{math.Pow(mean, 1-how) * math.Pow(middle, how), lengthPart + how*(unevenLengthPart-lengthPart), how}
 }
 
 // bm25 is BM25 of one word in documents of an average length.

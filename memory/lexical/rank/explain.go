@@ -71,10 +71,10 @@ func (r *ranking) signalsNamed(p *rankedPart, c candidate) []Signal {
 	list = append(list, r.lost(f, o, list)...)
 	// What is left was given to the newer of two that say the same.
 	const rounding = 1e-4
-	if gained := float64(c.rank+c.repeated) - sumOf(list); gained > rounding {
+	if gained := float64(c.rank+c.repeated+c.stale) - sumOf(list); gained > rounding {
 		list = append(list, Signal{SignalNewer, 1, gained})
 	}
-	list = append(list, Signal{SignalRepeated, 1, -float64(c.repeated)})
+	list = append(list, Signal{SignalRepeated, 1, -float64(c.repeated)}, Signal{SignalStale, 1, -float64(c.stale)})
 	list = slices.DeleteFunc(list, func(s Signal) bool { return s.Share == 0 })
 	slices.SortStableFunc(list, func(a, b Signal) int { return cmp.Compare(math.Abs(b.Share), math.Abs(a.Share)) })
 	return list

@@ -10,7 +10,7 @@ import (
 
 const (
 	// newerAmong is how many of the best candidates are looked at.
-	newerAmong = 20
+	newerAmong = 40
 	// coversAlike: a document covers as much of the query as another from this
 	// part on, and from the second part on if it tells that things have changed.
 	coversAlike, coversChanged = 0.95, 0.4
@@ -19,13 +19,22 @@ const (
 	// coversMuch is the part of the query that a document must cover to be
 	// outdated by another.
 	coversMuch = 0.4
+	// coversForm is the part that a document must cover to say the same of the same, which
+	// takes two words at least: a subject and what is asked of it.
+	coversForm = 0.75
+	// statementWords is the longest document that states one thing.
+	statementWords = 20
+	// staleKept is what is left of the rank of one that is no longer so: less than others
+	// have that were found for a part of the query.
+	staleKept = 0.1
 )
 
 // preferNewer puts what was said last before what was said before, for a query
 // that asks how things are: where the same author covers as much of the query
-// later on and does no worse, or says that something has changed.
+// later on and does no worse, or says that something has changed. What states the same
+// of the same as a later one is no longer so, for a query that asks for one thing.
 func (r *ranking) preferNewer(best []candidate) {
-	if !r.query.Current || r.mass == 0 || r.query.without(SignalNewer) {
+	if !r.query.Current && !r.query.One || r.mass == 0 || r.query.without(SignalNewer) {
 		return
 	}
 	first := best[:min(len(best), newerAmong)]
@@ -36,12 +45,63 @@ func (r *ranking) preferNewer(best []candidate) {
 	slices.SortStableFunc(byTime, r.compareTime)
 	for i, newer := range byTime {
 		for _, older := range byTime[:i] {
-			if older.rank >= newer.rank && r.outdates(newer, older) {
+			if r.query.Current && older.rank >= newer.rank && r.outdates(newer, older) {
 				newer.rank = math.Nextafter32(older.rank, math.MaxFloat32)
 			}
 		}
 	}
+	r.markStale(byTime)
 	slices.SortFunc(best, func(c, d candidate) int { return d.compare(c) })
+}
+
+// markStale takes most of the rank of what states the same of the same as a later one, and
+// of what somebody else says right behind it with the same words. What the author says whom
+// the query names is talk: much of it stays true. The candidates are in the order of time.
+func (r *ranking) markStale(byTime []*candidate) {
+	if !r.query.One || r.query.List || r.foundWords < 2 {
+		return
+	}
+	stale := make(map[documentSlot]bool)
+	for i, older := range byTime {
+		if !r.states(older) {
+			continue
+		}
+		f := r.parts[older.part].frame
+		if before := (documentSlot{older.part, f.Prev[older.slot]}); stale[before] {
+			stale[documentSlot{older.part, older.slot}] = true
+			continue
+		}
+		for _, newer := range slices.Backward(byTime[i+1:]) {
+			if r.restates(newer, older) {
+				stale[documentSlot{older.part, older.slot}] = true
+				r.older[documentSlot{newer.part, newer.slot}] = append(r.older[documentSlot{newer.part, newer.slot}], older.slot)
+				break
+			}
+		}
+	}
+	for _, c := range byTime {
+		if stale[documentSlot{c.part, c.slot}] {
+			c.stale = c.rank * (1 - staleKept)
+			c.rank -= c.stale
+		}
+	}
+}
+
+// states tells whether a document is a short one that covers what is asked, but for words
+// that stand nowhere.
+func (r *ranking) states(c *candidate) bool {
+	p := r.parts[c.part]
+	return c.rank > 0 && p.named == 0 && p.frame.Body[c.slot] <= statementWords && float64(p.covered[c.slot]) >= coversForm*r.found
+}
+
+// restates tells whether a newer document states the same of the same.
+func (r *ranking) restates(newer, older *candidate) bool {
+	p := r.parts[newer.part]
+	if newer.part != older.part || !r.states(newer) || p.frame.Flags[newer.slot]&segment.FlagAsks != 0 ||
+		p.frame.Author[newer.slot] != p.frame.Author[older.slot] {
+		return false
+	}
+	return p.covered[newer.slot] >= coversAlike*p.covered[older.slot]
 }
 
 // compareTime orders by the time of the event or of the document, then by the
@@ -63,7 +123,7 @@ func (r *ranking) outdates(newer, older *candidate) bool {
 	switch {
 	case float64(before) < coversMuch*r.mass || flags&segment.FlagAsks != 0:
 		return false
-	case flags&segment.FlagTellsChange != 0 && (p.named != 0 || p.frame.Author[newer.slot] == 0):
+	case flags&segment.FlagTellsChange != 0 && p.named != 0:
 		return now >= coversChanged*before && newer.rank >= ranksChanged*older.rank
 	}
 	return now >= coversAlike*before && newer.rank >= ranksAlike*older.rank

@@ -46,6 +46,9 @@ type Query struct {
 	// Current: the query asks how things are now, so that of two documents which
 	// say the same the newer comes first.
 	Current bool
+	// One: the query asks for one thing that is so, so that of two documents which state
+	// the same of the same the older is out of date.
+	One bool
 	// Limit is how many hits at most; zero means none.
 	Limit int
 	// MinScore drops hits under this score.
@@ -97,6 +100,9 @@ type Hit struct {
 	ID      string
 	Ordinal uint32
 	Score   float64
+	// Older are the ids of documents that stated the same of the same before, the newest
+	// first: they are out of date.
+	Older []string
 	// Signals are what its rank is made of, the strongest first, and Words those
 	// of the query that it holds; only where they were asked for.
 	Signals []Signal
@@ -117,6 +123,7 @@ const (
 	SignalRepeated   = "repeated"   // much of its session was shown by better hits
 	SignalVector     = "vector"     // its vector is near
 	SignalNewer      = "newer"      // it says anew what another said
+	SignalStale      = "stale"      // within newer: another says anew what it says
 	SignalRecency    = "recency"    // its age
 	SignalImportance = "importance" // its lack of importance
 )

@@ -47,6 +47,8 @@ type candidate struct {
 	byVector, byWords float32
 	// repeated is what it lost to better ones of its session.
 	repeated float32
+	// stale is what it lost because a later one states the same of the same.
+	stale float32
 }
 
 // compare orders the worse before the better: by rank, then older before newer.
@@ -146,13 +148,21 @@ func (a *Answer) exclude(why selection.Reason) {
 	}
 }
 
-// name fills in the ids of the hits.
+// name fills in the ids of the hits, and of what they put out of date.
 func (r *ranking) name(ctx context.Context) error {
 	for i, p := range r.parts {
 		var ordinals []uint32
-		for _, hit := range r.answer.Hits {
-			if hit.Part == i {
-				ordinals = append(ordinals, hit.Ordinal)
+		var to []*string
+		for h := range r.answer.Hits {
+			hit := &r.answer.Hits[h]
+			if hit.Part != i {
+				continue
+			}
+			older := r.older[documentSlot{i, r.ranked[h].slot}]
+			hit.Older = make([]string, len(older))
+			ordinals, to = append(ordinals, hit.Ordinal), append(to, &hit.ID)
+			for n, slot := range slices.Backward(older) {
+				ordinals, to = append(ordinals, p.frame.Ordinal(slot)), append(to, &hit.Older[len(older)-1-n])
 			}
 		}
 		if len(ordinals) == 0 {
@@ -162,10 +172,8 @@ func (r *ranking) name(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for h := range r.answer.Hits {
-			if hit := &r.answer.Hits[h]; hit.Part == i {
-				hit.ID, ids = ids[0], ids[1:]
-			}
+		for n, id := range ids {
+			*to[n] = id
 		}
 	}
 	return nil

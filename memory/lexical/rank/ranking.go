@@ -20,9 +20,12 @@ type ranking struct {
 	spans  []Span // with their years
 	// asked are the rarities of the words that the score goes by, zero for the
 	// others, found or not; mass is their sum.
-	asked  []float64
-	mass   float64
-	shares shares
+	asked []float64
+	mass  float64
+	// found is the sum of those of words that stand somewhere, and foundWords counts these.
+	found      float64
+	foundWords int
+	shares     shares
 	// The factors that scale the signals by words.
 	scale scale
 	// factor brings ranks by words to the scale of vectors.
@@ -35,6 +38,8 @@ type ranking struct {
 	allowed int // candidates that may be hits
 	answer  Answer
 	ranked  []candidate // the hits
+	// older are the documents that others put out of date, oldest first.
+	older map[documentSlot][]uint32
 }
 
 // rankedPart is a part with what a query needs of it.
@@ -64,7 +69,7 @@ func average(words, documents float64) float64 {
 
 // newRanking reads what the parts hold of the words. Release it.
 func newRanking(ctx context.Context, parts []Part, q Query) (*ranking, error) {
-	r := &ranking{query: q, shares: sharesOf(q), asked: make([]float64, len(q.Words))}
+	r := &ranking{query: q, shares: sharesOf(q), older: make(map[documentSlot][]uint32), asked: make([]float64, len(q.Words))}
 	terms := make([]string, len(q.Words))
 	for i, w := range q.Words {
 		terms[i] = string(byte(segment.Word)) + segment.Value(w.Text)
@@ -78,7 +83,8 @@ func newRanking(ctx context.Context, parts []Part, q Query) (*ranking, error) {
 		r.add(part, words, workspaces.Get().(*workspace))
 	}
 	r.norms.turn, r.norms.window = r.totals.turns.norm(), r.totals.windows.norm()
-	r.norms.section = norm{average(r.totals.sectionWords, r.totals.sections), lengthPart}
+	r.norms.section = norm{average: average(r.totals.sectionWords, r.totals.sections), part: lengthPart}
+	r.shares.window *= float32(1 - unevenWindow*r.norms.turn.uneven)
 	r.findNamed()
 	r.placeSpans()
 	return r, nil
@@ -195,6 +201,10 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 	}
 	r.asked[i] = asked
 	r.mass += asked
+	if asked > 0 && n.turns > 0 {
+		r.found += asked
+		r.foundWords++
+	}
 	turn := newBM25(times*idf(t.documents, n.turns), r.norms.turn)
 	window := newBM25(times*idf(t.documents, n.windows), r.norms.window)
 	section := newBM25(times*idf(t.sections, n.sections), r.norms.section)

@@ -12,8 +12,11 @@ import (
 // conversations of two people and of a user with an assistant; on texts without sessions
 // the first two are one and the same.
 const (
-	turnShare    = 0.6
-	windowShare  = 1.0
+	turnShare   = 0.6
+	windowShare = 1.0
+	// unevenWindow is the part that a window loses where lengths are uneven: between long
+	// answers every message has to speak for itself.
+	unevenWindow = 0.6
 	sessionShare = 0.4
 	// listSessionShare takes its place for a query that asks for several things:
 	// they stand in several sessions.

@@ -1105,9 +1105,13 @@ type MemoryQueryRequest struct {
 	// Default 0.
 	ImportanceWeight float64 `protobuf:"fixed64,18,opt,name=importance_weight,json=importanceWeight,proto3" json:"importance_weight,omitempty"`
 	// tiers are the memory tiers to search, from 2 to 4. Default 4 alone.
-	Tiers         []int32 `protobuf:"varint,19,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Tiers []int32 `protobuf:"varint,19,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
+	// without_signals are signals that records are not ranked by, to see what each is
+	// worth: turn, window, session, author, date, answer, question, reply, brevity,
+	// repeated or newer. Default: all count. Another name is INVALID_ARGUMENT.
+	WithoutSignals []string `protobuf:"bytes,20,rep,name=without_signals,json=withoutSignals,proto3" json:"without_signals,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *MemoryQueryRequest) Reset() {
@@ -1273,6 +1277,13 @@ func (x *MemoryQueryRequest) GetTiers() []int32 {
 	return nil
 }
 
+func (x *MemoryQueryRequest) GetWithoutSignals() []string {
+	if x != nil {
+		return x.WithoutSignals
+	}
+	return nil
+}
+
 // MemoryQueryResponse holds the hits, best first, and how they were found.
 type MemoryQueryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1339,7 +1350,11 @@ type MemoryHit struct {
 	// owner is whose record it is, only where the query named owners.
 	Owner *MemoryOwner `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	// explanation is how the score came about, only where it was asked for.
-	Explanation   *HitExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	Explanation *HitExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	// older_ids are records that stated the same of the same before, recognised by their
+	// form, the newest first: they are out of date and rank behind. A record that says so
+	// itself names the one before it in supersedes.
+	OlderIds      []string `protobuf:"bytes,5,rep,name=older_ids,json=olderIds,proto3" json:"older_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1398,6 +1413,13 @@ func (x *MemoryHit) GetOwner() *MemoryOwner {
 func (x *MemoryHit) GetExplanation() *HitExplanation {
 	if x != nil {
 		return x.Explanation
+	}
+	return nil
+}
+
+func (x *MemoryHit) GetOlderIds() []string {
+	if x != nil {
+		return x.OlderIds
 	}
 	return nil
 }
@@ -3301,7 +3323,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vMemoryOwner\x12\x1b\n" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userIdB\a\n" +
-	"\x05owner\"\xb9\x05\n" +
+	"\x05owner\"\xe2\x05\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
@@ -3323,15 +3345,17 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0erecency_weight\x18\x10 \x01(\x01R\rrecencyWeight\x12E\n" +
 	"\x11recency_half_life\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\x0frecencyHalfLife\x12+\n" +
 	"\x11importance_weight\x18\x12 \x01(\x01R\x10importanceWeight\x12\x14\n" +
-	"\x05tiers\x18\x13 \x03(\x05R\x05tiers\"z\n" +
+	"\x05tiers\x18\x13 \x03(\x05R\x05tiers\x12'\n" +
+	"\x0fwithout_signals\x18\x14 \x03(\tR\x0ewithoutSignals\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
-	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xc3\x01\n" +
+	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xe0\x01\n" +
 	"\tMemoryHit\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x120\n" +
 	"\x05owner\x18\x03 \x01(\v2\x1a.loombridge.v1.MemoryOwnerR\x05owner\x12?\n" +
-	"\vexplanation\x18\x04 \x01(\v2\x1d.loombridge.v1.HitExplanationR\vexplanation\"k\n" +
+	"\vexplanation\x18\x04 \x01(\v2\x1d.loombridge.v1.HitExplanationR\vexplanation\x12\x1b\n" +
+	"\tolder_ids\x18\x05 \x03(\tR\bolderIds\"k\n" +
 	"\x0eHitExplanation\x124\n" +
 	"\asignals\x18\x01 \x03(\v2\x1a.loombridge.v1.SignalScoreR\asignals\x12#\n" +
 	"\rmatched_words\x18\x02 \x03(\tR\fmatchedWords\"I\n" +

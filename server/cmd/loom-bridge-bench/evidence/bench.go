@@ -112,6 +112,8 @@ type way struct {
 	// change changes a record before it is saved; nil leaves it as it is.
 	change func(place int, d *loombridgev1.RecordDraft)
 	expand bool
+	// without are signals that are switched off.
+	without []string
 	// budgets: each budget is asked for by itself, with max_tokens.
 	budgets bool
 }
@@ -169,7 +171,7 @@ func (b *Bench) ours(ctx context.Context, set *sets.Set, w way, sizes *sizes) (*
 
 // judge asks one question and adds what was found.
 func judge(ctx context.Context, server Server, talk string, q sets.Question, w way, sizes *sizes, s *score) error {
-	request := &loombridgev1.MemoryQueryRequest{AgentId: talk, Query: q.Text, Limit: depth, Expand: w.expand}
+	request := &loombridgev1.MemoryQueryRequest{AgentId: talk, Query: q.Text, Limit: depth, Expand: w.expand, WithoutSignals: w.without}
 	hits, err := ask(ctx, server, request, sizes)
 	if err != nil {
 		return err

@@ -135,7 +135,7 @@ type Staleness struct {
 	// nowhere among the hits.
 	First, Missing int
 	// Named is how many, of those whose newest text is a hit, name what it replaced: the
-	// record it supersedes, or that it is not the first version.
+	// record it supersedes, that it is not the first version, or what it puts out of date.
 	Named int
 }
 
@@ -158,7 +158,7 @@ func (s *Staleness) add(f sets.Fact, hits []*loombridgev1.MemoryHit) {
 		switch round := slices.IndexFunc(f.Said, func(said string) bool { return strings.Contains(hit.GetRecord().GetText(), said) }); {
 		case round == len(f.Said)-1 && newest < 0:
 			newest = i
-			if hit.GetRecord().GetSupersedes() != "" || hit.GetRecord().GetVersion() > 1 {
+			if hit.GetRecord().GetSupersedes() != "" || hit.GetRecord().GetVersion() > 1 || len(hit.GetOlderIds()) > 0 {
 				s.Named++
 			}
 		case round >= 0 && round < len(f.Said)-1 && stale < 0:

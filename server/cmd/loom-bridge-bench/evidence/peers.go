@@ -3,7 +3,9 @@ package evidence
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/peers"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
@@ -17,13 +19,21 @@ var peerWays = []way{
 	{name: "Loom Bridge, no author, no session", change: func(_ int, d *loombridgev1.RecordDraft) { d.Author, d.SessionId = "", "" }},
 }
 
+// signalsOff are the lines of ours with each signal switched off.
+func signalsOff() (ways []way) {
+	for _, signal := range rank.Signals() {
+		ways = append(ways, way{name: "Loom Bridge, " + signal + " off", without: []string{signal}})
+	}
+	return ways
+}
+
 // Peers asks the questions of all collections of a server of ours and of other engines of
 // full-text search: the same texts, the same depth, tokens counted alike. The others search
 // the author, too, in front of the text.
 func (b *Bench) Peers(ctx context.Context) error {
 	b.header("evidence found, in % of what a question has")
 	err := b.each(func(set *sets.Set, sizes *sizes) error {
-		for _, w := range peerWays {
+		for _, w := range slices.Concat(peerWays, signalsOff()) {
 			s, err := b.ours(ctx, set, w, sizes)
 			if err != nil {
 				return err

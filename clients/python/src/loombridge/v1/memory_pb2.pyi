@@ -184,7 +184,7 @@ class MemoryOwner(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
 
 class MemoryQueryRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers")
+    __slots__ = ("agent_id", "user_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +204,7 @@ class MemoryQueryRequest(_message.Message):
     RECENCY_HALF_LIFE_FIELD_NUMBER: _ClassVar[int]
     IMPORTANCE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     TIERS_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_SIGNALS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     query: str
@@ -223,7 +224,8 @@ class MemoryQueryRequest(_message.Message):
     recency_half_life: _duration_pb2.Duration
     importance_weight: float
     tiers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ...) -> None: ...
+    without_signals: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class MemoryQueryResponse(_message.Message):
     __slots__ = ("hits", "receipt")
@@ -234,16 +236,18 @@ class MemoryQueryResponse(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[MemoryHit, _Mapping]]] = ..., receipt: _Optional[_Union[QueryReceipt, _Mapping]] = ...) -> None: ...
 
 class MemoryHit(_message.Message):
-    __slots__ = ("record", "score", "owner", "explanation")
+    __slots__ = ("record", "score", "owner", "explanation", "older_ids")
     RECORD_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     EXPLANATION_FIELD_NUMBER: _ClassVar[int]
+    OLDER_IDS_FIELD_NUMBER: _ClassVar[int]
     record: Record
     score: float
     owner: MemoryOwner
     explanation: HitExplanation
-    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ...) -> None: ...
+    older_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ..., older_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class HitExplanation(_message.Message):
     __slots__ = ("signals", "matched_words")
