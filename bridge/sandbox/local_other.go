@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || !amd64
 
 package sandbox
 
@@ -17,7 +17,7 @@ func (l *Local) Describe(context.Context) Confinement {
 }
 
 func (l *Local) reason() string {
-	return "tools are confined on Linux alone, not on " + runtime.GOOS
+	return "tools are confined on Linux on amd64 alone, not on " + runtime.GOOS + " on " + runtime.GOARCH
 }
 
 // Run refuses the job.

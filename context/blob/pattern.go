@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/blob/automaton"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -181,14 +182,14 @@ type places struct {
 	text    []byte
 	next    []int // of each needed text, from the last place asked for on
 	// automaton finds lines when no text is needed.
-	automaton *automaton
+	automaton *automaton.Automaton
 }
 
 // begin takes a text: in lower case when the pattern folds.
 func (p *places) begin(text []byte) {
 	p.text = text
 	if len(p.pattern.needed) == 0 && p.automaton == nil {
-		p.automaton = newAutomaton(p.pattern.program)
+		p.automaton = automaton.New(p.pattern.program)
 	}
 	p.next = append(p.next[:0], make([]int, len(p.pattern.needed))...)
 	for i := range p.next {
@@ -200,7 +201,7 @@ func (p *places) begin(text []byte) {
 // must be asked for in order.
 func (p *places) after(from int) int {
 	if len(p.next) == 0 {
-		return p.automaton.lineAfter(p.text, from)
+		return p.automaton.LineAfter(p.text, from)
 	}
 	first := len(p.text)
 	for i, at := range p.next {

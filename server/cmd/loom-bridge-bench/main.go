@@ -1,3 +1,29 @@
+// Command loom-bridge-bench measures the server against the least that could do the same
+// work, in one run on one machine, and prints a table of ratios.
+//
+// The floor is a bare grpc-go server that does nothing but write the same
+// RocksDB batch, with a sync and a commit of its own for each call (and, for
+// the tool, read the same file). The batches are captured beforehand from the
+// real domain code, so that both servers write the same bytes. Floor and
+// server are separate processes and are measured in turns, round by round;
+// the table shows the median round of each. Steps that are recorded are measured
+// call by call in turns instead, because a session does not stay early.
+//
+// Prompts have no floor: their table compares sessions of different lengths,
+// right after a new step, with nothing new, and after the server was opened
+// again.
+//
+// Memory is measured on stores of its own: how much of what questions ask for is
+// found, beside five other engines of full-text search on the same texts (-only
+// "memory peers"), and how fast it is saved, imported and found in scopes of several
+// sizes. The conversations come from the evaluation data that LOOM_EVAL_DATA names
+// (package sets); without it the speed is measured on made-up words, and what is found
+// on made-up talks.
+//
+// The sub-command context replays recorded runs of agents under history policies; it
+// needs no server and no store.
+//
+// Nothing here gates a test: the figures are for people.
 package main
 
 import (

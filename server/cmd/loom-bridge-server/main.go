@@ -1,3 +1,14 @@
+// Command loom-bridge-server is the one process of Loom Bridge: it opens the
+// store, builds everything on top of it and serves gRPC until it is told to
+// stop. Run it with --help for its flags; without any it serves on
+// 127.0.0.1:50051.
+//
+// Its files: main.go is the entry, run.go the wiring in the order things are
+// built, settings.go the table of settings, fields.go what a value may be,
+// config.go the values together, load.go and environment.go where they come from,
+// help.go how they are shown, check.go the sub-command that compares index and
+// records, export.go the one that writes what an agent did as files, address.go
+// what the server listens on, logwriter.go a log that never makes the server wait.
 package main
 
 import (
@@ -37,4 +48,42 @@ func start(ctx context.Context) error {
 		return fmt.Errorf("current directory: %w", err)
 	}
 	return run(ctx, os.Args[1:], processEnvironment(os.Environ(), dir), os.Stdout, os.Stderr)
+}
+
+// version is set for releases by -ldflags "-X main.version=1.2.3".
+var version string
+
+// developmentVersion is what a build calls itself that nobody gave a version.
+const developmentVersion = "0.1.0-dev"
+
+// revisionDigits of the commit are enough to find it.
+const revisionDigits = 12
+
+// buildVersion is the version of this build: X.Y.Z, and for a development
+// build the commit it was made from.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return developmentVersion
+	}
+	return developmentVersion + revision(info.Settings)
+}
+
+func revision(settings []debug.BuildSetting) string {
+	var commit, dirty string
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value[:min(len(s.Value), revisionDigits)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = ".dirty"
+		}
+	}
+	if commit == "" {
+		return ""
+	}
+	return "+" + commit + dirty
 }

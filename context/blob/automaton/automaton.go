@@ -1,4 +1,6 @@
-package blob
+// Package automaton finds the lines of a text that a regular expression may match, at
+// some hundred megabytes a second, before each is looked at for good.
+package automaton
 
 import (
 	"encoding/binary"
@@ -28,10 +30,10 @@ const (
 	firstMade
 )
 
-// automaton tells quickly which lines a program may match: exactly those of
+// Automaton tells quickly which lines a program may match: exactly those of
 // ASCII, and of others those that could match if their characters beyond ASCII
 // were any. It makes its states as it meets them, and belongs to one goroutine.
-type automaton struct {
+type Automaton struct {
 	program *syntax.Prog
 	// words says that the program asks for the ends of words.
 	words bool
@@ -64,8 +66,9 @@ const (
 	spaces   before = ' '
 )
 
-func newAutomaton(program *syntax.Prog) *automaton {
-	a := &automaton{program: program, visited: make([]bool, len(program.Inst))}
+// New returns the automaton of a program.
+func New(program *syntax.Prog) *Automaton {
+	a := &Automaton{program: program, visited: make([]bool, len(program.Inst))}
 	for i := range program.Inst {
 		inst := &program.Inst[i]
 		ends := syntax.EmptyOp(inst.Arg)&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
@@ -75,14 +78,14 @@ func newAutomaton(program *syntax.Prog) *automaton {
 	return a
 }
 
-func (a *automaton) reset() {
+func (a *Automaton) reset() {
 	a.table, a.states, a.ids = make([]int, firstMade, 16*rowLen), make([]state, firstMade/rowLen, 16), make(map[string]int)
 	a.start = a.state(nil, nothing)
 }
 
 // state returns where the row of a state begins, which it makes if there is none
 // yet.
-func (a *automaton) state(pcs []uint32, b before) int {
+func (a *Automaton) state(pcs []uint32, b before) int {
 	key := make([]byte, 0, 4*len(pcs)+1)
 	for _, pc := range pcs {
 		key = binary.LittleEndian.AppendUint32(key, pc)
@@ -98,9 +101,9 @@ func (a *automaton) state(pcs []uint32, b before) int {
 	return id
 }
 
-// lineAfter returns the beginning of the first line, from the beginning of one
+// LineAfter returns the beginning of the first line, from the beginning of one
 // on, that may match, or -1.
-func (a *automaton) lineAfter(text []byte, from int) int {
+func (a *Automaton) LineAfter(text []byte, from int) int {
 	line, at, table := from, a.start, a.table
 	for i := from; i < len(text); i++ {
 		next := table[at+int(text[i])]
@@ -144,7 +147,7 @@ func stays(row []int, at int, text []byte) int {
 
 // step makes a transition and returns where it leads. The automaton may have
 // begun anew then: earlier states count no more.
-func (a *automaton) step(at int, b byte) int {
+func (a *Automaton) step(at int, b byte) int {
 	from := a.states[at/rowLen]
 	if len(a.states) >= maxStates {
 		a.restarts++
@@ -157,7 +160,7 @@ func (a *automaton) step(at int, b byte) int {
 }
 
 // lead returns where a byte leads.
-func (a *automaton) lead(from state, b byte) int {
+func (a *Automaton) lead(from state, b byte) int {
 	r := rune(b)
 	switch {
 	case b == '\n':
@@ -204,7 +207,7 @@ func matchBeyondASCII(inst *syntax.Inst) bool {
 // follow goes from a state, and from the program's beginning, over a rune, or
 // over the end of the line when that is -1. It tells whether there is a match
 // before the rune.
-func (a *automaton) follow(from state, r rune) ([]uint32, bool) {
+func (a *Automaton) follow(from state, r rune) ([]uint32, bool) {
 	flags := syntax.EmptyOpContext(rune(from.before), r)
 	clear(a.visited)
 	stack := append([]uint32{uint32(a.program.Start)}, from.pcs...)
