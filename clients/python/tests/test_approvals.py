@@ -24,6 +24,8 @@ async def test_approvals(binary: Path, tmp_path: Path) -> None:
 
         watching = boss.tools.approvals()
         waits = asyncio.ensure_future(anext(watching))
+        call = asyncio.ensure_future(agent.tool("fs:list_dir", {"path": "."}))
+        await asyncio.wait({waits, call}, return_when=asyncio.FIRST_COMPLETED)
         while not waits.done():  # until the server knows that somebody watches
             call = asyncio.ensure_future(agent.tool("fs:list_dir", {"path": "."}))
             await asyncio.wait({waits, call}, return_when=asyncio.FIRST_COMPLETED)
