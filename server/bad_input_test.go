@@ -59,7 +59,7 @@ func badValues(field protoreflect.FieldDescriptor) map[string]protoreflect.Value
 	case protoreflect.DoubleKind:
 		return map[string]protoreflect.Value{
 			"NaN": protoreflect.ValueOfFloat64(math.NaN()), "infinite": protoreflect.ValueOfFloat64(math.Inf(1)),
-			"negative": protoreflect.ValueOfFloat64(-1), "huge": protoreflect.ValueOfFloat64(math.MaxFloat64),
+			"negative": protoreflect.ValueOfFloat64(-2), "huge": protoreflect.ValueOfFloat64(math.MaxFloat64),
 		}
 	case protoreflect.StringKind:
 		bad := map[string]protoreflect.Value{"too long": protoreflect.ValueOfString(strings.Repeat("x", 2<<20))}

@@ -39,6 +39,7 @@ var faults = map[string]string{
 	"memory.ErrNewer":         "stored data can't be read",
 	"memory.ErrOutdated":      "found by a check, not by a call",
 	"memory.ErrChanging":      "found by a check, not by a call",
+	"memory.ErrNotRemembered": "prompts search then, no call meets it",
 	"memory.ErrMismatch":      "found by a check, not by a call",
 	"kv.ErrUnguarded":         "a mistake in this program",
 	"kv.ErrBadKey":            "stored data can't be read",

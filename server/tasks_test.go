@@ -273,7 +273,7 @@ func TestBadTasks(t *testing.T) {
 		Result: strings.Repeat("x", 64<<10+1), CreateTime: &timestamppb.Timestamp{Nanos: -1},
 	}))
 	want := []string{
-		"task.action", "task.create_time", "task.importance", "task.parent_task_id", "task.result", "task.source_agent", "task.target_agent", "task.task_id",
+		"task.action", "task.create_time", "task.importance", "task.parent_task_id", "task.result", "task.source_agent", "task.tags[0]", "task.target_agent", "task.task_id",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(fieldsOf(err)))); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server/admission"
 )
@@ -44,19 +45,20 @@ func Counts() admission.Table {
 		"loombridge.v1.EmitRequest.headers":            store.MaxHeaders,
 		"loombridge.v1.EmitRequest.tags":               store.MaxTags,
 
-		"loombridge.v1.MemoryQueryRequest.embedding":   record.MaxEmbedding,
-		"loombridge.v1.MemoryQueryRequest.owners":      maxOwners,
-		"loombridge.v1.MemoryQueryRequest.tiers":       record.LongTerm,
-		"loombridge.v1.ListRecordsRequest.tiers":       record.LongTerm,
-		"loombridge.v1.MemorySaveRequest.metadata":     record.MaxMetadataBytes / textPerValue,
-		"loombridge.v1.MemorySaveRequest.tags":         record.MaxTags,
-		"loombridge.v1.MemorySaveRequest.embedding":    record.MaxEmbedding,
-		"loombridge.v1.MemorySaveRequest.derived_from": record.MaxDerivedFrom,
-		"loombridge.v1.RecordDraft.metadata":           record.MaxMetadataBytes / textPerValue,
-		"loombridge.v1.RecordDraft.tags":               record.MaxTags,
-		"loombridge.v1.RecordDraft.embedding":          record.MaxEmbedding,
-		"loombridge.v1.RecordDraft.derived_from":       record.MaxDerivedFrom,
-		"loombridge.v1.BatchSaveRequest.records":       memory.MaxBatchRecords,
+		"loombridge.v1.MemoryQueryRequest.embedding":       record.MaxEmbedding,
+		"loombridge.v1.MemoryQueryRequest.owners":          maxOwners,
+		"loombridge.v1.MemoryQueryRequest.tiers":           record.LongTerm,
+		"loombridge.v1.MemoryQueryRequest.without_signals": len(rank.Signals()),
+		"loombridge.v1.ListRecordsRequest.tiers":           record.LongTerm,
+		"loombridge.v1.MemorySaveRequest.metadata":         record.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.MemorySaveRequest.tags":             record.MaxTags,
+		"loombridge.v1.MemorySaveRequest.embedding":        record.MaxEmbedding,
+		"loombridge.v1.MemorySaveRequest.derived_from":     record.MaxDerivedFrom,
+		"loombridge.v1.RecordDraft.metadata":               record.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.RecordDraft.tags":                   record.MaxTags,
+		"loombridge.v1.RecordDraft.embedding":              record.MaxEmbedding,
+		"loombridge.v1.RecordDraft.derived_from":           record.MaxDerivedFrom,
+		"loombridge.v1.BatchSaveRequest.records":           memory.MaxBatchRecords,
 
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
 		"loombridge.v1.CountTokensRequest.messages":    session.MaxMessages,

@@ -121,7 +121,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         pb.MemoryQueryResponse(
             hits=[
                 pb.MemoryHit(record=record, score=1, owner=owner, explanation=explanation),
-                pb.MemoryHit(record=pb.Record(id="r2")),
+                pb.MemoryHit(record=pb.Record(id="r2"), older_ids=["r1"]),
             ],
             receipt=receipt,
         ),
@@ -133,6 +133,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         signals=(loombridge.SignalScore("turn", 2.5, 0.75),), matched_words=("price",)
     )
     assert (hits[1].owner, hits[1].explanation) == (None, None)
+    assert (hits[0].older_ids, hits[1].older_ids) == ((), ("r1",))
     found = hits[0].record
     assert (found.version, found.pinned, found.update_time) == (3, True, MOMENT)
     assert found.sliding_ttl == timedelta(seconds=5)

@@ -86,7 +86,7 @@ func (c *Config) promptSettings() []setting {
 		{"variation-adaptive", yes(&p.VariationAdaptive), nil, "vary more in long prompts and after repeated calls"},
 		{"stable-ttl", span(&p.StableTTL, 0, settings.MaxTTL), 0 * time.Second, "how long stable sections stay as they are; 0: 1h"},
 		{"session-ttl", span(&p.SessionTTL, 0, settings.MaxTTL), 0 * time.Second, "how long sections of the session do; 0: 5m"},
-		{"assemble-cache", yes(&p.AssembleCache), nil, "keep prompts, and give them again where nothing that they are made of has changed"},
+		{"assemble-cache", yes(&p.AssembleCache), nil, "give a prompt again where nothing that it is made of has changed"},
 		{"keep-on-write", yes(&p.KeepOnWrite), nil, "let them stay for that time although a record that they show was changed"},
 	}
 }

@@ -222,7 +222,7 @@ func (c *Config) sessionSettings() []setting {
 		{"session-end-after", zeroIsNone(span(&s.SessionEndAfter, 0, unlimited)), session.DefaultEndAfter, "let go of its results after so long; 0: when it is ended"},
 		{
 			"short-term-persist", optional(choice(&s.ShortTermPersist, "true", "false")), nil,
-			"keep results, L2 and L3 of sessions when the server starts again; none: what a session's preset says (design: false, others: true)",
+			"keep results, L2 and L3 over a restart; none: as the preset says (only design: false)",
 		},
 	}
 }

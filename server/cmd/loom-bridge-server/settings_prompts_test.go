@@ -197,9 +197,9 @@ func sourceEffects() []effect {
 						return once(section.GetOutcome().String())
 					}
 				}
-				return once("nothing found")
+				return once("no line")
 			},
-			with: "nothing found", without: loombridgev1.SectionOutcome_SECTION_OUTCOME_TIMED_OUT.String(),
+			with: loombridgev1.SectionOutcome_SECTION_OUTCOME_EMPTY.String(), without: loombridgev1.SectionOutcome_SECTION_OUTCOME_TIMED_OUT.String(),
 		},
 		{
 			setting: "event-actions", args: []string{"--event-actions", "node.thinking,node.planning"},

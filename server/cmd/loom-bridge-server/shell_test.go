@@ -312,17 +312,17 @@ for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`
 	})
 }
 
-// heapGrowth watches the heap that is in use until its result is called, which is how much
-// it grew at most.
+// heapGrowth watches what of the heap was alive at each collection until its result is
+// called, which is how much that grew at most.
 func heapGrowth(t *testing.T) (most func() int64) {
 	t.Helper()
-	inUse := func() int64 {
-		sample := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	alive := func() int64 {
+		sample := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		runtimemetrics.Read(sample)
 		return int64(sample[0].Value.Uint64())
 	}
 	runtime.GC()
-	before, peak := inUse(), int64(0)
+	before, peak := alive(), int64(0)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -331,7 +331,7 @@ func heapGrowth(t *testing.T) (most func() int64) {
 			case <-stop:
 				return
 			case <-time.After(5 * time.Millisecond):
-				peak = max(peak, inUse()-before)
+				peak = max(peak, alive()-before)
 			}
 		}
 	}()

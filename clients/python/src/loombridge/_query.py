@@ -45,8 +45,7 @@ class HitExplanation:
     signals: tuple[SignalScore, ...]
     """What was added up, the strongest first."""
     matched_words: tuple[str, ...]
-    """Words of the query that the record, or what stands next to it, holds; as the
-    index has them."""
+    """Words of the query that the record holds, as the index has them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -62,6 +61,8 @@ class Hit(_brief.Brief):
     """Whose record it is, only where the query named owners."""
     explanation: HitExplanation | None = None
     """How the score came about, only where it was asked for."""
+    older_ids: tuple[str, ...] = ()
+    """Records that stated the same of the same before, the newest first: out of date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ def _hit(m: pb.MemoryHit) -> Hit:
         score=m.score,
         owner=_records.owner(m.owner) if m.HasField("owner") else None,
         explanation=_explanation(m.explanation) if m.HasField("explanation") else None,
+        older_ids=tuple(m.older_ids),
     )
 
 

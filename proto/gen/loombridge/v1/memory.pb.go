@@ -1108,7 +1108,7 @@ type MemoryQueryRequest struct {
 	Tiers []int32 `protobuf:"varint,19,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
 	// without_signals are signals that records are not ranked by, to see what each is
 	// worth: turn, window, session, author, date, answer, question, reply, brevity,
-	// repeated or newer. Default: all count. Another name is INVALID_ARGUMENT.
+	// repeated or newer; at most 11. Default: all count. Another name is INVALID_ARGUMENT.
 	WithoutSignals []string `protobuf:"bytes,20,rep,name=without_signals,json=withoutSignals,proto3" json:"without_signals,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
