@@ -71,6 +71,7 @@ def missing(server: str) -> list[str]:
         for args in (
             ["help", "all"],
             ["export", "--help"],
+            ["audit", "verify", "--help"],
             ["--help"],
         )
     )
@@ -86,11 +87,14 @@ def missing(server: str) -> list[str]:
 
 
 async def health_with_credentials(server: str, grpcurl: str, line: str, folder: Path) -> bool:
-    """Ask a server with the credentials of README.md for its health, without any."""
+    """Ask a server with the settings and credentials of README.md for its health, without any."""
+    bindings, credentials = blocks("toml")
+    settings = folder / "loom.toml"
+    settings.write_text(bindings, encoding="utf-8")
     callers = folder / "callers.toml"
-    callers.write_text(blocks("toml")[0], encoding="utf-8")
+    callers.write_text(credentials, encoding="utf-8")
     callers.chmod(0o600)
-    args = ["--credentials", str(callers)]
+    args = ["--config", str(settings), "--credentials", str(callers)]
     async with loombridge.testing.server(
         server, workspace=folder, data_dir=folder / "second", args=args
     ) as running:
