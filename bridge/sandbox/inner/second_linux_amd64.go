@@ -209,6 +209,7 @@ func (c *confined) install() error {
 	code, err := filter.Assemble(filter.Options{
 		Sockets:    c.spec.with(LayerNet),
 		SysV:       c.spec.with(LayerIPC),
+		First:      c.spec.with(LayerPID),
 		Supervised: supervised,
 		Signals:    supervised && c.abi < 6,
 		Truncate:   supervised && c.abi < 3,
