@@ -156,8 +156,12 @@ func (p *program) sockets(o Options) {
 				errno(unix.EACCES), allow,
 			},
 		)
-		p.when(unix.SYS_SOCKET, errno(unix.EACCES))
 		p.when(unix.SYS_SOCKETPAIR, pair...)
+		if o.Proxied {
+			p.proxied()
+		} else {
+			p.when(unix.SYS_SOCKET, errno(unix.EACCES))
+		}
 		return
 	}
 	p.when(unix.SYS_SOCKETPAIR, pair...)
@@ -196,6 +200,40 @@ func (p *program) first() {
 		user := []bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: process + 1, SkipTrue: 1}, errno(unix.EPERM)}
 		p.when(call, slices.Concat(user, oneOf(1, errno(unix.EPERM), allow, 1))...)
 	}
+}
+
+// proxied allows sockets of TCP over IPv4, which the supervisor connects. Whatever else
+// chooses where bytes go is refused: to bind and to listen, to send while connecting, and
+// the options that route.
+func (p *program) proxied() {
+	p.when(unix.SYS_SOCKET, slices.Concat(
+		[]bpf.Instruction{
+			arg(0),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 3},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
+			errno(unix.EACCES), errno(unix.EAFNOSUPPORT),
+			arg(1),
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: typeBits},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1},
+			errno(unix.EACCES),
+		},
+		oneOf(2, allow, errno(unix.EPROTONOSUPPORT), 0, unix.IPPROTO_TCP),
+	)...)
+	p.answer(notify, unix.SYS_CONNECT)
+	p.answer(errno(unix.EACCES), unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4)
+	for call, flags := range map[uint32]uint32{unix.SYS_SENDTO: 3, unix.SYS_SENDMSG: 2, unix.SYS_SENDMMSG: 3} {
+		p.when(call, arg(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MSG_FASTOPEN, SkipFalse: 1}, errno(unix.EOPNOTSUPP), allow)
+	}
+	p.when(unix.SYS_SETSOCKOPT, slices.Concat(
+		[]bpf.Instruction{
+			arg(1),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOL_SOCKET, SkipFalse: 1},
+			allow,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1},
+			errno(unix.ENOPROTOOPT), // source routes are options of IP
+		},
+		oneOf(2, errno(unix.ENOPROTOOPT), allow, unix.TCP_FASTOPEN, unix.TCP_FASTOPEN_CONNECT, unix.TCP_REPAIR, unix.TCP_ULP),
+	)...)
 }
 
 // supervised sends to the listener what Landlock does not see.
