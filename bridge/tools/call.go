@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -23,6 +24,22 @@ type Input struct {
 	// Args are the arguments; numbers are json.Number. The tool may not change
 	// them.
 	Args map[string]any
+	// Profile is what the call may do. The zero Profile is that of a caller who has none:
+	// the workspace, and no network.
+	Profile policy.Profile
+	// Ask asks a person for something beyond the profile, and waits for the answer. It
+	// returns nil when it was allowed, an *Error with PermissionDenied when it was not, or
+	// the error of ctx. Nil where nobody can be asked: use Need.
+	Ask func(ctx context.Context, c policy.Capability) error
+}
+
+// Need asks for something beyond the profile, as Ask does; where nobody can be asked it is
+// denied.
+func (c Input) Need(ctx context.Context, what policy.Capability) error {
+	if c.Ask == nil {
+		return Errorf(PermissionDenied, "Permission denied: %s %s is outside of what this call may use", what.Kind, what.Name)
+	}
+	return c.Ask(ctx, what)
 }
 
 // String returns the text argument of that name, or fallback when it is
