@@ -192,7 +192,8 @@ type SendMessageRequest struct {
 	Ttl *durationpb.Duration `protobuf:"bytes,7,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// parent_task_id is the task that it belongs to, at most 128 bytes.
 	ParentTaskId string `protobuf:"bytes,8,opt,name=parent_task_id,json=parentTaskId,proto3" json:"parent_task_id,omitempty"`
-	// metadata are fields of the sender's own, at most 4,096 bytes as canonical JSON.
+	// metadata are fields of the sender's own: at most 2,048 values, nested at most 16 deep,
+	// 4,096 bytes as canonical JSON.
 	Metadata *structpb.Struct `protobuf:"bytes,9,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// session_id is the session that it belongs to, which is the sender's or another one:
 	// at most 256 bytes. Default: none, and a list of a session's messages is without it.
@@ -512,7 +513,7 @@ type DeleteMessagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose box it is. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// task_ids name them: 1 to 1,000. Required.
+	// task_ids name them: 1 to 1,000 of at most 128 bytes. Required.
 	TaskIds       []string `protobuf:"bytes,2,rep,name=task_ids,json=taskIds,proto3" json:"task_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
