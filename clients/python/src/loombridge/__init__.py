@@ -38,6 +38,7 @@ from loombridge._conversation import (
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
+    ApprovalNotAllowedError,
     ApprovalNotFoundError,
     BlobCollectedError,
     BlobDamagedError,
@@ -174,6 +175,7 @@ __version__ = _version("loombridge")
 __all__ = [
     "Agent",
     "AgentNotOwnedError",
+    "ApprovalNotAllowedError",
     "ApprovalNotFoundError",
     "Audio",
     "AuditRecord",

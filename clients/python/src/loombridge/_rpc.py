@@ -115,6 +115,7 @@ WATCH_APPROVALS = _method(tools_pb2.WatchApprovalsRequest, tools_pb2.WatchApprov
 APPROVE_CALL = _method(tools_pb2.ApproveCallRequest, tools_pb2.ApproveCallResponse)
 LIST_APPROVALS = _method(tools_pb2.ListApprovalsRequest, tools_pb2.ListApprovalsResponse)
 REVOKE_APPROVAL = _method(tools_pb2.RevokeApprovalRequest, tools_pb2.RevokeApprovalResponse)
+GET_PROFILE = _method(tools_pb2.GetProfileRequest, tools_pb2.GetProfileResponse)
 LIST_AUDIT = _method(tools_pb2.ListAuditRequest, tools_pb2.ListAuditResponse)
 SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
 GET_STATUS = _method(admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse)
