@@ -39,9 +39,9 @@ const (
 	ModeRead Mode = "read"
 	// ModeWork: the workspace can be changed, but for what is protected; no network.
 	ModeWork Mode = "work"
-	// ModeNet: work, and the hosts of a list. No runner has it yet.
+	// ModeNet: work, and the hosts of a list, by the job's Network.
 	ModeNet Mode = "net"
-	// ModeOpen: work, and every public host. No runner has it yet.
+	// ModeOpen: work, and every public host, by the job's Network.
 	ModeOpen Mode = "open"
 	// ModeOff: unconfined, with limits alone; a runner must have been told to allow it.
 	ModeOff Mode = "off"
@@ -122,12 +122,13 @@ func orElse[T int | int64 | time.Duration](value, fallback T) T {
 	return fallback
 }
 
+// networked tells whether the mode reaches a network.
+func (m Mode) networked() bool { return m == ModeNet || m == ModeOpen }
+
 // check returns an ErrPolicy for what no tier can keep.
 func (p Policy) check(allowOff bool) error {
 	switch p.Mode {
-	case ModeRead, ModeWork:
-	case ModeNet, ModeOpen:
-		return fmt.Errorf("%w: mode %s needs an egress proxy, which is not there", ErrPolicy, p.Mode)
+	case ModeRead, ModeWork, ModeNet, ModeOpen:
 	case ModeOff:
 		if !allowOff {
 			return fmt.Errorf("%w: mode off is the operator's alone", ErrPolicy)

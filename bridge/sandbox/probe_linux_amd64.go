@@ -106,7 +106,7 @@ func (l *Local) try(ctx context.Context, c Confinement) (inner.Report, error) {
 	spec.Check = &inner.Check{Outside: outside, Port: listener.Addr().(*net.TCPAddr).Port, Server: os.Getpid()}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	report, _, err := l.run(ctx, spec, who, Streams{}, 1)
+	report, _, err := l.run(ctx, spec, who, nil, Streams{}, 1)
 	switch {
 	case err != nil:
 		report.Error = err.Error()

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type process struct {
 	cmd     *exec.Cmd
 	tier    string
 	control *os.File
+	head    []byte   // read from control already
 	stdin   *os.File // nil without input
 	stdout  *os.File
 	stderr  *os.File
@@ -191,7 +193,7 @@ func (p *process) stopWith(ctx context.Context, stop <-chan struct{}) chan struc
 // wait returns what the first stage reports, once it has ended.
 func (p *process) wait() (inner.Report, error) {
 	var report inner.Report
-	heard := inner.ReadMessage(p.control, &report)
+	heard := inner.ReadMessage(io.MultiReader(bytes.NewReader(p.head), p.control), &report)
 	err := p.cmd.Wait()
 	close(p.ended)
 	if heard == nil {

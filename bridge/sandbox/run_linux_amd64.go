@@ -53,7 +53,12 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, err
 	if spec.Scratch != "" {
 		defer l.discard(spec.Scratch)
 	}
-	report, usage, err := l.run(ctx, spec, who, streams, policy.Limits.Output)
+	out, err := wayOut(&spec, job, policy)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer out.close()
+	report, usage, err := l.run(ctx, spec, who, out, streams, policy.Limits.Output)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -188,7 +193,7 @@ func (l *Local) discard(place string) {
 }
 
 // run starts the first stage, feeds it, and waits until all is over.
-func (l *Local) run(ctx context.Context, spec inner.Spec, who identity, streams Streams, most int64) (inner.Report, Usage, error) {
+func (l *Local) run(ctx context.Context, spec inner.Spec, who identity, way *outward, streams Streams, most int64) (inner.Report, Usage, error) {
 	if err := ctx.Err(); err != nil {
 		return inner.Report{}, Usage{}, err
 	}
@@ -208,6 +213,9 @@ func (l *Local) run(ctx context.Context, spec inner.Spec, who identity, streams 
 		go p.feed(streams.Stdin) // it may wait for a reader that never reads
 	}
 	stopped := p.stopWith(ctx, l.stop)
+	if spec.Proxy > 0 {
+		p.serve(way)
+	}
 	report, err := p.wait()
 	close(stopped)
 	deadline := time.Now().Add(drainTime)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -59,6 +60,21 @@ type Job struct {
 	Root *os.Root
 	// Policy is what it may do.
 	Policy Policy
+	// Network is its way out, in the modes that have one; it stays the caller's. Default:
+	// there is none, and such a job is refused.
+	Network Network
+}
+
+// Network is the way from a job to the network: a proxy, and the variables that lead
+// programs to it. *egress.Session is one.
+type Network interface {
+	// Env are the variables for a proxy at an address, host:port. Shared says that others
+	// than the job can reach the address.
+	Env(address string, shared bool) []string
+	// Files are what the variables name and the job must be able to read.
+	Files() []string
+	// Serve serves the proxy until the listener is closed.
+	Serve(l net.Listener)
 }
 
 // Streams are those of the program. They are used until Run returns, by goroutines of

@@ -20,9 +20,15 @@ type Options struct {
 	// Sockets lets the process make sockets, in a network of its own: UNIX, IPv4, IPv6
 	// and the route table. Without it only pairs of connected UNIX sockets can be made.
 	Sockets bool
+	// Proxied lets the process make sockets of TCP over IPv4 in the network of the machine,
+	// and sends what they connect to to the listener of the program. They can't listen.
+	Proxied bool
 	// SysV lets it use System V memory, semaphores and queues, in a namespace of its
 	// own.
 	SysV bool
+	// First refuses to change how process 1 runs, its limits and its shares: in a process
+	// namespace of its own it is what watches over the process.
+	First bool
 	// Supervised sends the calls that change metadata by path, and those that change
 	// how another process runs, to the listener of the program.
 	Supervised bool

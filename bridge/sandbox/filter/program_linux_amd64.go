@@ -77,8 +77,11 @@ func Assemble(o Options) ([]Instruction, error) {
 	p.terminals()
 	p.modes(o)
 	p.sockets(o)
-	if o.Supervised {
+	switch {
+	case o.Supervised:
 		p.supervised(o)
+	case o.First:
+		p.first()
 	}
 	p.add(allow)
 	raw, err := bpf.Assemble(p.code)
@@ -153,8 +156,12 @@ func (p *program) sockets(o Options) {
 				errno(unix.EACCES), allow,
 			},
 		)
-		p.when(unix.SYS_SOCKET, errno(unix.EACCES))
 		p.when(unix.SYS_SOCKETPAIR, pair...)
+		if o.Proxied {
+			p.proxied()
+		} else {
+			p.when(unix.SYS_SOCKET, errno(unix.EACCES))
+		}
 		return
 	}
 	p.when(unix.SYS_SOCKETPAIR, pair...)
@@ -174,6 +181,61 @@ func (p *program) sockets(o Options) {
 	)...)
 }
 
+// shares are the calls that change how a process runs, of which 0 is the caller.
+var shares = []uint32{
+	unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
+}
+
+// ranks are the calls that do so for a process, a group or a user, with the value that
+// means a process; those for a group and a user follow it.
+var ranks = map[uint32]uint32{unix.SYS_SETPRIORITY: 0, unix.SYS_IOPRIO_SET: 1}
+
+// first keeps process 1 from being held up: without descriptors it sees no limit
+// exceeded.
+func (p *program) first() {
+	for _, call := range shares {
+		p.when(call, oneOf(0, errno(unix.EPERM), allow, 1)...)
+	}
+	for call, process := range ranks {
+		user := []bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: process + 1, SkipTrue: 1}, errno(unix.EPERM)}
+		p.when(call, slices.Concat(user, oneOf(1, errno(unix.EPERM), allow, 1))...)
+	}
+}
+
+// proxied allows sockets of TCP over IPv4, which the supervisor connects. Whatever else
+// chooses where bytes go is refused: to bind and to listen, to send while connecting, and
+// the options that route.
+func (p *program) proxied() {
+	p.when(unix.SYS_SOCKET, slices.Concat(
+		[]bpf.Instruction{
+			arg(0),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 3},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
+			errno(unix.EACCES), errno(unix.EAFNOSUPPORT),
+			arg(1),
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: typeBits},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1},
+			errno(unix.EACCES),
+		},
+		oneOf(2, allow, errno(unix.EPROTONOSUPPORT), 0, unix.IPPROTO_TCP),
+	)...)
+	p.answer(notify, unix.SYS_CONNECT)
+	p.answer(errno(unix.EACCES), unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4)
+	for call, flags := range map[uint32]uint32{unix.SYS_SENDTO: 3, unix.SYS_SENDMSG: 2, unix.SYS_SENDMMSG: 3} {
+		p.when(call, arg(flags), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MSG_FASTOPEN, SkipFalse: 1}, errno(unix.EOPNOTSUPP), allow)
+	}
+	p.when(unix.SYS_SETSOCKOPT, slices.Concat(
+		[]bpf.Instruction{
+			arg(1),
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOL_SOCKET, SkipFalse: 1},
+			allow,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1},
+			errno(unix.ENOPROTOOPT), // source routes are options of IP
+		},
+		oneOf(2, errno(unix.ENOPROTOOPT), allow, unix.TCP_FASTOPEN, unix.TCP_FASTOPEN_CONNECT, unix.TCP_REPAIR, unix.TCP_ULP),
+	)...)
+}
+
 // supervised sends to the listener what Landlock does not see.
 func (p *program) supervised(o Options) {
 	p.answer(notify, metadata...)
@@ -182,15 +244,12 @@ func (p *program) supervised(o Options) {
 	}
 	// Of these, 0 is the caller.
 	self := func(n uint32) []bpf.Instruction { return oneOf(n, allow, notify, 0) }
-	for _, call := range []uint32{
-		unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
-	} {
+	for _, call := range shares {
 		p.when(call, self(0)...)
 	}
 	// Of these it is the caller only where a process is named, not its user.
-	const process, ioProcess = 0, 1
-	for call, which := range map[uint32]uint32{unix.SYS_SETPRIORITY: process, unix.SYS_IOPRIO_SET: ioProcess} {
-		p.when(call, slices.Concat([]bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: which, SkipTrue: 1}, notify}, self(1))...)
+	for call, process := range ranks {
+		p.when(call, slices.Concat([]bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: process, SkipTrue: 1}, notify}, self(1))...)
 	}
 	// The owner of a descriptor gets any signal that is chosen for it.
 	p.when(unix.SYS_FCNTL, oneOf(1, errno(unix.EPERM), allow, unix.F_SETOWN, unix.F_SETOWN_EX)...)

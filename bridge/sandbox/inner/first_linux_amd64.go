@@ -115,6 +115,11 @@ func (s *supervisor) prepare() error {
 			return fmt.Errorf("loopback of the sandbox: %w", err)
 		}
 	}
+	if s.spec.Proxy > 0 && s.spec.Tier == Namespaces {
+		if err := s.passListener(); err != nil {
+			return fmt.Errorf("listener of the proxy: %w", err)
+		}
+	}
 	if s.spec.with(LayerMount) {
 		return s.mountTree()
 	}

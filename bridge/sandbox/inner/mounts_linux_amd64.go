@@ -65,7 +65,7 @@ func (s *supervisor) mountTree() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	for _, part := range []func() error{s.mountSystem, s.mountDevices, s.mountTmp, s.mountWorkspace, s.mountProc} {
+	for _, part := range []func() error{s.mountTmp, s.mountSystem, s.mountDevices, s.mountWorkspace, s.mountProc} {
 		if err := part(); err != nil {
 			return err
 		}

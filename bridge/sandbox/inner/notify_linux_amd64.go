@@ -95,10 +95,18 @@ func (s *supervisor) listen(listener int) {
 		default:
 			return
 		}
-		r := s.decide(listener, &n)
-		r.id = n.id
-		_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) // it may have been killed meanwhile
+		if n.call == unix.SYS_CONNECT {
+			go s.answer(listener, &n) // it may wait
+			continue
+		}
+		s.answer(listener, &n)
 	}
+}
+
+func (s *supervisor) answer(listener int, n *notification) {
+	r := s.decide(listener, n)
+	r.id = n.id
+	_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) // it may have been killed meanwhile
 }
 
 // decide runs one call in the place of the caller, or lets the kernel, or refuses it.
@@ -145,6 +153,8 @@ func (c *caller) run() (int64, error) {
 		return 0, c.signal(c.int(0))
 	case unix.SYS_INOTIFY_ADD_WATCH:
 		return c.inotify()
+	case unix.SYS_CONNECT:
+		return 0, c.connect()
 	}
 	return 0, c.change()
 }
@@ -440,18 +450,26 @@ func (c *caller) inotify() (int64, error) {
 	if !c.s.readable(where(o)) {
 		return 0, unix.EACCES
 	}
-	process, err := unix.PidfdOpen(statusOf(c.pid, "Tgid:"), 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(process)
-	watcher, err := unix.PidfdGetfd(process, c.int(0), 0)
+	watcher, err := c.descriptor(0)
 	if err != nil {
 		return 0, err
 	}
 	defer unix.Close(watcher)
 	wd, err := unix.InotifyAddWatch(watcher, o.path(), uint32(c.arg(2))&^unix.IN_DONT_FOLLOW)
 	return int64(wd), err
+}
+
+// descriptor is a copy of one of the caller's own.
+func (c *caller) descriptor(argument int) (int, error) {
+	process, err := unix.PidfdOpen(statusOf(c.pid, "Tgid:"), 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(process)
+	if !c.valid() {
+		return -1, unix.EINTR // the number may be another process's by now
+	}
+	return unix.PidfdGetfd(process, c.int(argument), 0)
 }
 
 // where is the place of an object now; empty when it can't be told.

@@ -208,7 +208,9 @@ func (c *confined) install() error {
 	supervised := c.spec.with(LayerNotify)
 	code, err := filter.Assemble(filter.Options{
 		Sockets:    c.spec.with(LayerNet),
+		Proxied:    c.spec.Proxy > 0 && supervised,
 		SysV:       c.spec.with(LayerIPC),
+		First:      c.spec.with(LayerPID),
 		Supervised: supervised,
 		Signals:    supervised && c.abi < 6,
 		Truncate:   supervised && c.abi < 3,

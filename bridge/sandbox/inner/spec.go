@@ -72,6 +72,10 @@ type Spec struct {
 	Hide []string `json:"hide,omitempty"`
 	// Protect are paths in the workspace that stay as they are (N).
 	Protect []string `json:"protect,omitempty"`
+	// Proxy is the port of 127.0.0.1 that leads out; 0: nothing does. In tier N the first
+	// stage listens there and passes the listener to the server; in tier L the server
+	// listens.
+	Proxy int `json:"proxy,omitempty"`
 	// UID and GID are whom the tool runs as.
 	UID    int    `json:"uid"`
 	GID    int    `json:"gid"`

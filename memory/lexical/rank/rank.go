@@ -21,6 +21,7 @@ func Rank(ctx context.Context, parts []Part, q Query) (Answer, error) {
 	if err := r.addWords(); err != nil {
 		return Answer{}, err
 	}
+	r.answer.Weights = r.asked
 	r.finish()
 	best := r.pick()
 	if err := r.calibrate(best); err != nil {

@@ -101,8 +101,10 @@ from loombridge._query import (
     Hit,
     HitExplanation,
     Hits,
+    Passage,
     QueryMode,
     QueryReceipt,
+    Signal,
     SignalScore,
 )
 from loombridge._receipts import (
@@ -258,6 +260,7 @@ __all__ = [
     "Output",
     "OverloadedError",
     "Owner",
+    "Passage",
     "PendingApproval",
     "Plan",
     "PlanItem",
@@ -303,6 +306,7 @@ __all__ = [
     "SessionInfo",
     "SessionSettings",
     "ShuttingDownError",
+    "Signal",
     "SignalScore",
     "Skill",
     "SlowConsumerError",
