@@ -129,10 +129,37 @@ func (d document) decode(into any, mine func(key []string) bool) error {
 	}
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, _ := bad.Position()
-		return &FileError{d.file, row, strings.Join(bad.Key(), "."), strings.TrimPrefix(bad.Error(), "toml: ")}
+		return &FileError{d.file, row, d.keyAt(row), kindProblem(strings.TrimPrefix(bad.Error(), "toml: "))}
 	}
 	if err != nil {
 		return &FileError{File: d.file, Problem: err.Error()}
 	}
 	return nil
+}
+
+// keyAt is the key of a line; empty for none.
+func (d document) keyAt(line int) string {
+	for key, at := range d.lines {
+		if at == line {
+			return key
+		}
+	}
+	return ""
+}
+
+// kinds are what people call the types of values.
+var kinds = map[string]string{
+	"string": "a text in quotes", "int": "a whole number", "bool": "true or false", "[]string": "a list of texts", "[]int": "a list of whole numbers",
+}
+
+// kindProblem says in plain words that a value is of the wrong kind; other problems stay as
+// the library tells them.
+func kindProblem(text string) string {
+	if at := strings.LastIndex(text, "of type "); at >= 0 {
+		if kind, ok := kinds[strings.TrimLeft(text[at+len("of type "):], "*")]; ok {
+			return "must be " + kind
+		}
+		return "is of the wrong kind"
+	}
+	return text
 }

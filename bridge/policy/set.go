@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,7 +45,7 @@ type Options struct {
 	// Home is what ~ stands for. Default: it has no meaning.
 	Home string
 	// Getenv reads a variable of the server, for environment = { NAME = "env:NAME" }.
-	// Default os.Getenv.
+	// Default: it has none.
 	Getenv func(name string) string
 }
 
@@ -94,7 +93,7 @@ func Parse(file string, written []byte, opts *Options) (*Set, error) {
 		o = *opts
 	}
 	if o.Getenv == nil {
-		o.Getenv = os.Getenv
+		o.Getenv = func(string) string { return "" }
 	}
 	var read struct {
 		Profile map[string]table `toml:"profile"`

@@ -88,6 +88,7 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
+from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
     Message,
@@ -236,6 +237,7 @@ __all__ = [
     "Hit",
     "HitExplanation",
     "Hits",
+    "HostRule",
     "Image",
     "Injection",
     "InjectionLimits",
@@ -267,6 +269,7 @@ __all__ = [
     "PlanStatus",
     "PositionUnknownError",
     "Preset",
+    "ProgramLimits",
     "Prompt",
     "PromptDifference",
     "PromptFormat",
@@ -290,6 +293,7 @@ __all__ = [
     "RecordedStep",
     "ReembedProgress",
     "Reembedding",
+    "RefusedKey",
     "RememberedApproval",
     "RequestFailedError",
     "RequestIdReusedError",
@@ -336,6 +340,7 @@ __all__ = [
     "ToolNameTakenError",
     "ToolNotAllowedError",
     "ToolNotFoundError",
+    "ToolProfile",
     "ToolRendering",
     "ToolResult",
     "ToolResults",

@@ -147,13 +147,13 @@ class ToolVerb(Coroutine[Any, Any, ToolResult]):
         self._running.close()
 
 
-@_spelling.helpful
 def _id_of(approval: str | _approvals.PendingApproval | _approvals.RememberedApproval) -> str:
     if isinstance(approval, (_approvals.PendingApproval, _approvals.RememberedApproval)):
         return approval.id
     return _values.text("approval", approval)
 
 
+@_spelling.helpful
 class Tools:
     """The tools of the server; reached as `ctx.tools`. Running one is `ctx.tool`."""
 
@@ -311,9 +311,7 @@ class Tools:
         Raises:
             ApprovalNotFoundError: nothing is remembered under that id.
         """
-        request = pb.RevokeApprovalRequest(
-            agent_id=self._agent_id, id=_id_of(approval)
-        )
+        request = pb.RevokeApprovalRequest(agent_id=self._agent_id, id=_id_of(approval))
         await self._transport.call(_rpc.REVOKE_APPROVAL, request, timeout=timeout)
 
     def audit(
