@@ -64,6 +64,17 @@ func Anyone(tenant string) Identity {
 	return Identity{tenant: tenant, patterns: []string{"*"}, approves: []string{"*"}}
 }
 
+// Named returns the first agent that the caller may act for and that its credential
+// names in full; false for one that has only patterns.
+func (i Identity) Named() (agent string, ok bool) {
+	for _, p := range i.patterns {
+		if !strings.HasSuffix(p, "*") {
+			return p, true
+		}
+	}
+	return "", false
+}
+
 // matchesAny tells whether a name is one of the patterns: exact names, or a beginning
 // and *.
 func matchesAny(patterns []string, name string) bool {
