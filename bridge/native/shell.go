@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -35,6 +36,8 @@ type ShellOptions struct {
 	Refused string
 	// Allow are the names of programs that may be run. Default Commands.
 	Allow []string
+	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
+	ScriptCacheBytes int
 }
 
 // Commands are the programs that may be run unless a setting says otherwise: the 58 of
@@ -53,10 +56,11 @@ type shell struct {
 	runner sandbox.Runner
 	allow  []string
 	lent   lendings
+	cache  *script.Cache // of the answers of scripts
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, allow: o.Allow}
+	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes)}
 	if len(s.allow) == 0 {
 		s.allow = Commands()
 	}
@@ -100,6 +104,7 @@ func (s *shell) tools() []tool {
 			Schema:      json.RawMessage(shellRunSchema),
 			Level:       tools.LevelShell, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
 		}, s.line},
+		s.scriptTool(),
 	}
 }
 
@@ -159,16 +164,13 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 	if err != nil {
 		return tools.Output{}, err
 	}
-	if wall := c.Profile.Wall; wall > 0 {
-		timeout = min(timeout, wall)
-	}
 	giveBack, err := s.lend(ctx, c, cwd, cmd.names)
 	if err != nil {
 		return tools.Output{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	job := sandbox.Job{Scope: c.Scope, Argv: cmd.argv, Env: c.Profile.Env(), Cwd: cwd, Root: c.Root, Policy: c.Profile.Sandbox()}
-	if job.Policy.Hide, err = s.hidden(c); err != nil {
+	job, err := s.job(c, cmd.argv, cwd)
+	if err != nil {
 		cancel()
 		giveBack()
 		return tools.Output{}, err
@@ -185,6 +187,14 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		p.end(out, runFailure(cmd.argv[0], err))
 	}()
 	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
+}
+
+// job is a run of a program for a call of a tool.
+func (s *shell) job(c tools.Input, argv []string, cwd string) (sandbox.Job, error) {
+	job := sandbox.Job{Scope: c.Scope, Argv: argv, Env: c.Profile.Env(), Cwd: cwd, Root: c.Root, Policy: c.Profile.Sandbox()}
+	hide, err := s.hidden(c)
+	job.Policy.Hide = hide
+	return job, err
 }
 
 // hidden are the places in the workspace that a command does not see: the store, and what
@@ -230,17 +240,22 @@ func (s *shell) folder(ctx context.Context, c tools.Input) (string, error) {
 	return p.rel, nil
 }
 
-// timeoutOf is the time that a call asks for; its own deadline holds besides.
+// timeoutOf is the time that a call asks for, at most that of its profile; its own deadline
+// holds besides.
 func timeoutOf(c tools.Input) (time.Duration, error) {
+	most := MaxShellTimeout
+	if c.Profile.Wall > 0 {
+		most = min(most, c.Profile.Wall)
+	}
 	number, ok := c.Args["timeout"].(json.Number)
 	if !ok {
-		return MaxShellTimeout, nil
+		return most, nil
 	}
 	seconds, err := number.Float64()
 	if err != nil || seconds > MaxShellTimeout.Seconds() {
 		return 0, refuse("timeout", fmt.Sprintf("must be at most %d seconds", int(MaxShellTimeout.Seconds())))
 	}
-	return time.Duration(seconds * float64(time.Second)), nil
+	return min(most, time.Duration(seconds*float64(time.Second))), nil
 }
 
 // runFailure says for the model why a command did not run.

@@ -111,6 +111,8 @@ type Sandbox struct {
 	Allow []string
 	// AllowOff lets profiles leave the sandbox.
 	AllowOff bool
+	// ScriptCacheBytes bounds the answers of scripts that are kept.
+	ScriptCacheBytes int
 }
 
 const (
