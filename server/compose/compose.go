@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
@@ -127,6 +128,7 @@ type Domain struct {
 	Approvals *approval.Broker
 	Policies  *policy.Resolver
 	Events    *events.Bus
+	Messages  *messages.Box
 	Agents    *agents.Directory
 
 	places  hand.Workspaces
@@ -252,6 +254,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	})
 	d.past = past.New(engine, writer, d.Log)
 	d.onClose(d.past.Close)
+	d.Messages = messages.New(engine, writer, &messages.Options{Quota: o.Shares.Disk, Now: o.Now})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -296,7 +299,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 // openSources opens where prompts find what stands beside their history.
 func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.Source, error) {
 	s := recall.Options{
-		Store: d.Memory, Tiers: d.Tiers, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
+		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
 		Parent: func(scope kv.Scope) string { return d.parent(scope.Tenant, scope.Owner) },
 	}
 	if o.KnowledgeEndpoint != "" {
@@ -335,7 +338,7 @@ func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
 
 // openAgents opens the bus and the directory of agents.
 func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
-	o.Events.Admit = topics.NewRules(d.Tiers).Admit
+	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
 	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
@@ -385,6 +388,7 @@ func (d *Domain) Services() server.Services {
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }
 

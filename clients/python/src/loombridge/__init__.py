@@ -88,6 +88,7 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
+from loombridge._messages import DirectMessage, Messages, SentMessage
 from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
@@ -218,6 +219,7 @@ __all__ = [
     "DeadlineExceededError",
     "DecaySettings",
     "DecayUnit",
+    "DirectMessage",
     "EmbedderUnavailableError",
     "EmbeddingMismatchError",
     "EmbeddingSpace",
@@ -254,6 +256,7 @@ __all__ = [
     "Memory",
     "MemoryStats",
     "Message",
+    "Messages",
     "NoEmbedderError",
     "NobodyListensError",
     "NothingToUndoError",
@@ -306,6 +309,7 @@ __all__ = [
     "Seconds",
     "SectionDifference",
     "SectionOutcome",
+    "SentMessage",
     "ServerUnreachableError",
     "SessionInfo",
     "SessionSettings",
