@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -68,8 +69,9 @@ type Policy struct {
 	Rules []Rule
 	// Open allows every public host besides.
 	Open bool
-	// Ask says that a person may allow what no rule does.
-	Ask bool
+	// Ask asks a person about a host, such as api.example.com:443, that no rule allows. An
+	// error says for a model why it is refused. Default: nobody is asked.
+	Ask func(ctx context.Context, host string) error
 }
 
 // ErrPolicy: a policy can't be kept.
@@ -187,6 +189,10 @@ func parseAddress(text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a, 0), nil
 }
 
+// names makes the one spelling of names. It takes those that servers really have, with
+// underscores and with hyphens in a row.
+var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.CheckHyphens(false), idna.StrictDomainName(false))
+
 // canonical is the one spelling of a host: lower case, without the dot at its end, in
 // ASCII, or an address as Go writes it.
 func canonical(host string) (string, error) {
@@ -196,7 +202,7 @@ func canonical(host string) (string, error) {
 		}
 		return a.String(), nil
 	}
-	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
+	name, err := names.ToASCII(strings.TrimSuffix(host, "."))
 	if err != nil || name == "" || len(name) > 253 || strings.ContainsAny(name, "/@:%*? \\#[]") {
 		return "", fmt.Errorf("%q is not the name of a host", host)
 	}

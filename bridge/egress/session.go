@@ -51,11 +51,11 @@ type Session struct {
 	bytes    atomic.Int64 // sent and received
 	requests atomic.Int64
 
-	mu       sync.Mutex
-	closed   bool            // guarded by mu
-	shared   bool            // guarded by mu; others can reach the proxy
-	denied   []string        // guarded by mu
-	approved map[string]bool // guarded by mu; host:port a person allowed or refused
+	mu     sync.Mutex
+	closed bool                 // guarded by mu
+	shared bool                 // guarded by mu; others can reach the proxy
+	denied []string             // guarded by mu
+	asked  map[string]*question // guarded by mu; by host and port
 }
 
 // Session begins what a call may reach. Close it. An ErrPolicy says that the policy is not
@@ -67,7 +67,7 @@ func (g *Gate) Session(c Caller, p Policy) (*Session, error) {
 	if err := g.prepare(); err != nil {
 		return nil, err
 	}
-	s := &Session{gate: g, caller: c, policy: p, secrets: seal(p), token: rand.Text(), approved: map[string]bool{}}
+	s := &Session{gate: g, caller: c, policy: p, secrets: seal(p), token: rand.Text(), asked: map[string]*question{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.transport = &http.Transport{
 		DialContext: s.dialHost, TLSClientConfig: &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS12},
@@ -171,34 +171,40 @@ func (s *Session) decide(ctx context.Context, t target) ([]Rule, error) {
 	if s.policy.Open {
 		return []Rule{{Host: "*", Ports: []int{t.port}}}, nil
 	}
-	refused := "it is not among the hosts that are allowed" + s.allowed()
-	if s.policy.Ask && s.gate.opts.Ask != nil {
-		if refused = s.ask(ctx, t); refused == "" {
-			return []Rule{{Host: t.host, Ports: []int{t.port}}}, nil
-		}
+	if s.policy.Ask == nil {
+		return nil, s.deny(t, "it is not among the hosts that are allowed"+s.allowed())
 	}
-	return nil, s.deny(t, refused)
+	if err := s.ask(ctx, t); err != nil {
+		return nil, s.deny(t, err.Error())
+	}
+	return []Rule{{Host: t.host, Ports: []int{t.port}}}, nil
 }
 
-// ask asks a person about a target, once in a session.
-func (s *Session) ask(ctx context.Context, t target) string {
-	const before = "a person was asked before and did not allow it"
+// ask asks a person about a target, once in a session. Who asks the same meanwhile waits for
+// the answer.
+func (s *Session) ask(ctx context.Context, t target) error {
 	s.mu.Lock()
-	allowed, asked := s.approved[t.String()]
+	q := s.asked[t.String()]
+	if q == nil && len(s.asked) >= maxAsked {
+		s.mu.Unlock()
+		return fmt.Errorf("a call asks about at most %d hosts", maxAsked)
+	}
+	if q == nil {
+		q = &question{}
+		s.asked[t.String()] = q
+	}
 	s.mu.Unlock()
-	if asked && allowed {
-		return ""
-	}
-	if asked {
-		return before
-	}
-	refused := s.gate.opts.Ask(ctx, s.caller, t.String())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.approved) < MaxRules {
-		s.approved[t.String()] = refused == ""
-	}
-	return refused
+	q.once.Do(func() { q.refused = s.policy.Ask(ctx, t.String()) })
+	return q.refused
+}
+
+// maxAsked bounds the hosts that a person is asked about for one call.
+const maxAsked = 32
+
+// question is one that a person was asked.
+type question struct {
+	once    sync.Once
+	refused error // guarded by once
 }
 
 // allowed lists some of what may be reached.
@@ -225,7 +231,7 @@ func (s *Session) deny(t target, why string) error {
 	if s.policy.Name != "" {
 		profile = fmt.Sprintf(" by the profile %q", s.policy.Name)
 	}
-	text := fmt.Sprintf("Permission denied: no connection to %s%s: %s. Use what is allowed, or ask the operator to allow the host in the profile.", t, profile, why)
+	text := fmt.Sprintf("Permission denied: no connection to %s%s: %s. Use what is allowed, or ask the operator to allow it in the profile.", t, profile, strings.TrimPrefix(why, "Permission denied: "))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.denied) < maxDenied && !slices.Contains(s.denied, text) {
