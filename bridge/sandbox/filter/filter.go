@@ -26,6 +26,9 @@ type Options struct {
 	// SysV lets it use System V memory, semaphores and queues, in a namespace of its
 	// own.
 	SysV bool
+	// First refuses to change how process 1 runs, its limits and its shares: in a process
+	// namespace of its own it is what watches over the process.
+	First bool
 	// Supervised sends the calls that change metadata by path, and those that change
 	// how another process runs, to the listener of the program.
 	Supervised bool

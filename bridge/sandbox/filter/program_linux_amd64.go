@@ -77,8 +77,11 @@ func Assemble(o Options) ([]Instruction, error) {
 	p.terminals()
 	p.modes(o)
 	p.sockets(o)
-	if o.Supervised {
+	switch {
+	case o.Supervised:
 		p.supervised(o)
+	case o.First:
+		p.first()
 	}
 	p.add(allow)
 	raw, err := bpf.Assemble(p.code)
@@ -178,6 +181,27 @@ func (p *program) sockets(o Options) {
 	)...)
 }
 
+// shares are the calls that change how a process runs, of which 0 is the caller.
+var shares = []uint32{
+	unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
+}
+
+// ranks are the calls that do so for a process, a group or a user, with the value that
+// means a process; those for a group and a user follow it.
+var ranks = map[uint32]uint32{unix.SYS_SETPRIORITY: 0, unix.SYS_IOPRIO_SET: 1}
+
+// first keeps process 1 from being held up: without descriptors it sees no limit
+// exceeded.
+func (p *program) first() {
+	for _, call := range shares {
+		p.when(call, oneOf(0, errno(unix.EPERM), allow, 1)...)
+	}
+	for call, process := range ranks {
+		user := []bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: process + 1, SkipTrue: 1}, errno(unix.EPERM)}
+		p.when(call, slices.Concat(user, oneOf(1, errno(unix.EPERM), allow, 1))...)
+	}
+}
+
 // proxied allows sockets of TCP over IPv4, which the supervisor connects. Whatever else
 // chooses where bytes go is refused: to bind and to listen, to send while connecting, and
 // the options that route.
@@ -220,15 +244,12 @@ func (p *program) supervised(o Options) {
 	}
 	// Of these, 0 is the caller.
 	self := func(n uint32) []bpf.Instruction { return oneOf(n, allow, notify, 0) }
-	for _, call := range []uint32{
-		unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
-	} {
+	for _, call := range shares {
 		p.when(call, self(0)...)
 	}
 	// Of these it is the caller only where a process is named, not its user.
-	const process, ioProcess = 0, 1
-	for call, which := range map[uint32]uint32{unix.SYS_SETPRIORITY: process, unix.SYS_IOPRIO_SET: ioProcess} {
-		p.when(call, slices.Concat([]bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: which, SkipTrue: 1}, notify}, self(1))...)
+	for call, process := range ranks {
+		p.when(call, slices.Concat([]bpf.Instruction{arg(0), bpf.JumpIf{Cond: bpf.JumpEqual, Val: process, SkipTrue: 1}, notify}, self(1))...)
 	}
 	// The owner of a descriptor gets any signal that is chosen for it.
 	p.when(unix.SYS_FCNTL, oneOf(1, errno(unix.EPERM), allow, unix.F_SETOWN, unix.F_SETOWN_EX)...)

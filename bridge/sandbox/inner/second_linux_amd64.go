@@ -210,6 +210,7 @@ func (c *confined) install() error {
 		Sockets:    c.spec.with(LayerNet),
 		Proxied:    c.spec.Proxy > 0 && supervised,
 		SysV:       c.spec.with(LayerIPC),
+		First:      c.spec.with(LayerPID),
 		Supervised: supervised,
 		Signals:    supervised && c.abi < 6,
 		Truncate:   supervised && c.abi < 3,
