@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,9 @@ type Rule struct {
 	// Address is where to connect to in place of what the name is looked up as: an
 	// address, with a port or without. It may be one that is not public.
 	Address string `toml:"address"`
+	// Private lets the name lead to a private network, or to this machine. Addresses that are
+	// local to a link, under which clouds tell secrets, are refused all the same.
+	Private bool `toml:"private"`
 	// Secret is what requests to the host carry. Default: none.
 	Secret *Secret `toml:"secret"`
 }
@@ -72,6 +76,9 @@ type Policy struct {
 	// Ask asks a person about a host, such as api.example.com:443, that no rule allows. An
 	// error says for a model why it is refused. Default: nobody is asked.
 	Ask func(ctx context.Context, host string) error
+	// Via is a proxy of the operator's through which requests of this process go. Names are
+	// then looked up there. Default: none.
+	Via *url.URL
 }
 
 // ErrPolicy: a policy can't be kept.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,6 +74,9 @@ func (g *Gate) Session(c Caller, p Policy) (*Session, error) {
 		DialContext: s.dialHost, TLSClientConfig: &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: maxHeaderBytes,
 		MaxIdleConnsPerHost: 8, MaxConnsPerHost: g.limits.PerCall, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}
+	if p.Via != nil {
+		s.transport.Proxy = http.ProxyURL(p.Via)
 	}
 	return s, nil
 }
@@ -250,6 +254,9 @@ func (s *Session) dialHost(ctx context.Context, _, address string) (net.Conn, er
 	if t.port, err = strconv.Atoi(port); err != nil {
 		return nil, err
 	}
+	if via := s.policy.Via; via != nil && host == via.Hostname() && port == portOf(via) {
+		return s.connect(ctx, t, []Rule{{Host: host, Private: true}})
+	}
 	rules, err := s.decide(ctx, t)
 	if err != nil {
 		return nil, err
@@ -257,10 +264,21 @@ func (s *Session) dialHost(ctx context.Context, _, address string) (net.Conn, er
 	return s.connect(ctx, t, rules)
 }
 
+// portOf is the port of a URL, or that of its scheme.
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
 // connect connects to a target that rules allow.
 func (s *Session) connect(ctx context.Context, t target, rules []Rule) (net.Conn, error) {
 	var rule *Rule
-	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Address != "" }); i >= 0 {
+	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Address != "" || r.Private }); i >= 0 {
 		rule = &rules[i]
 	}
 	list, err := s.addresses(ctx, t, rule)
