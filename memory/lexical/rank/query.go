@@ -161,6 +161,9 @@ type Answer struct {
 	// stand in a session that does; VectorCandidates those that came from their
 	// vectors.
 	LexicalCandidates, VectorCandidates int
+	// Weights are how much each of the query's words counts for how sure a hit is, in their
+	// order: the rarer the more, zero for names of authors and for what was added to them.
+	Weights []float64
 	// The candidates that the selection keeps out, that scored too low, and
 	// that fell to the limit.
 	Filtered, Expired, Superseded, UnderMinScore, OverLimit int

@@ -100,8 +100,10 @@ from loombridge._query import (
     Hit,
     HitExplanation,
     Hits,
+    Passage,
     QueryMode,
     QueryReceipt,
+    Signal,
     SignalScore,
 )
 from loombridge._receipts import (
@@ -256,6 +258,7 @@ __all__ = [
     "Output",
     "OverloadedError",
     "Owner",
+    "Passage",
     "PendingApproval",
     "Plan",
     "PlanItem",
@@ -301,6 +304,7 @@ __all__ = [
     "SessionInfo",
     "SessionSettings",
     "ShuttingDownError",
+    "Signal",
     "SignalScore",
     "Skill",
     "SlowConsumerError",

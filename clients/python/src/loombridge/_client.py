@@ -189,6 +189,7 @@ class Client(_agent.Agent, _spelling.Helpful):
         recency_half_life: _values.Seconds | None = None,
         importance_weight: float | None = None,
         tiers: Iterable[int] | int | None = None,
+        without_signals: Iterable[_query.Signal] | None = None,
         include_embeddings: bool = False,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -205,7 +206,8 @@ class Client(_agent.Agent, _spelling.Helpful):
                 `tags:"market" AND (metadata.price > 40000 OR key = "ci*")`.
             mode: which signals to use; default `hybrid`.
             min_score: drop hits under this score, from 0 to 1.
-            max_tokens: bound the texts of all hits together; the best stay.
+            max_tokens: bound the texts of all hits together, and fill the bound with what
+                says most: short records whole, of long ones `passages`.
             expand: search a second time with words that the first hits suggest: finds
                 more, less exactly.
             explain: say of each hit how its score came about.
@@ -218,6 +220,8 @@ class Client(_agent.Agent, _spelling.Helpful):
             recency_half_life: the age at which half of that is taken; default 30 days.
             importance_weight: the same for records of importance 0. Default 0.
             tiers: the memory tiers to search, from 2 to 4; default: 4, the long-term one.
+            without_signals: signals that records are not ranked by, to see what each is
+                worth, such as `["session", "newer"]`.
             include_embeddings: return the vectors too.
             user_id: search that person's memory instead of the agent's.
             timeout: seconds; default: the client's.
@@ -245,6 +249,7 @@ class Client(_agent.Agent, _spelling.Helpful):
             "recency_half_life": recency_half_life,
             "importance_weight": importance_weight,
             "tiers": tiers,
+            "without_signals": without_signals,
             "include_embeddings": include_embeddings or None,
             "user_id": user_id,
         }
