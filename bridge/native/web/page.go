@@ -177,8 +177,9 @@ type writer struct {
 	breaks  int  // line breaks that stand before the next text
 	space   bool // a space does
 	started bool
-	last    byte // written
-	exact   int  // depth of elements whose white space counts
+	last    byte   // written
+	mark    string // stands before the next text
+	exact   int    // depth of elements whose white space counts
 }
 
 // render is the readable text of an element.
@@ -206,8 +207,9 @@ func (w *writer) node(n *html.Node, depth int) {
 			w.space = false
 		}
 	}
-	if mark := marks[n.DataAtom]; mark != "" && strings.TrimSpace(content(n)) != "" {
-		w.put(mark)
+	mark := marks[n.DataAtom]
+	if mark != "" {
+		w.mark = mark
 	}
 	if n.DataAtom == atom.Img {
 		w.write(attribute(n, "alt"))
@@ -220,6 +222,9 @@ func (w *writer) node(n *html.Node, depth int) {
 	}
 	if n.DataAtom == atom.Pre {
 		w.exact--
+	}
+	if mark != "" {
+		w.mark = "" // there was no text
 	}
 	w.lineBreaks(lines)
 }
@@ -273,6 +278,7 @@ func (w *writer) put(s string) {
 	case w.space && w.started && w.last != ' ':
 		w.out.WriteByte(' ')
 	}
-	w.breaks, w.space, w.started, w.last = 0, false, true, s[len(s)-1]
+	w.out.WriteString(w.mark)
 	w.out.WriteString(s)
+	w.breaks, w.space, w.started, w.mark, w.last = 0, false, true, "", s[len(s)-1]
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -231,7 +232,7 @@ func failure(err error) error {
 		return &tools.Error{Code: tools.Failed, Message: status.Error(), Cause: err}
 	case errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return &tools.Error{Code: tools.Timeout, Message: "the host did not answer in time", Cause: err}
 	case errors.Is(err, egress.ErrLimit):
 		return &tools.Error{Code: tools.TooLarge, Message: cause.Error(), Cause: err}
