@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -35,6 +36,8 @@ type ShellOptions struct {
 	Refused string
 	// Allow are the names of programs that may be run. Default Commands.
 	Allow []string
+	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
+	ScriptCacheBytes int
 	// Policy is what a call may do. Default: that of the sandbox.
 	Policy func(scope kv.Scope, tool string) sandbox.Policy
 }
@@ -56,10 +59,11 @@ type shell struct {
 	allow  []string
 	policy func(scope kv.Scope, tool string) sandbox.Policy
 	lent   lendings
+	cache  *script.Cache // of the answers of scripts
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, allow: o.Allow, policy: o.Policy}
+	s := &shell{files: f, runner: o.Runner, allow: o.Allow, policy: o.Policy, cache: script.NewCache(o.ScriptCacheBytes)}
 	if len(s.allow) == 0 {
 		s.allow = Commands()
 	}
@@ -106,6 +110,7 @@ func (s *shell) tools() []tool {
 			Schema:      json.RawMessage(shellRunSchema),
 			Level:       tools.LevelShell, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
 		}, s.line},
+		s.scriptTool(),
 	}
 }
 
@@ -170,10 +175,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, name string, cmd command
 		return tools.Output{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	job := sandbox.Job{Scope: c.Scope, Argv: cmd.argv, Cwd: cwd, Root: c.Root, Policy: s.policy(c.Scope, name)}
-	if s.files.storePath != "" {
-		job.Policy.Hide = append(slices.Clone(job.Policy.Hide), s.files.storePath)
-	}
+	job := s.job(c, name, cmd.argv, cwd)
 	p := newPrinted()
 	go func() {
 		defer cancel()
@@ -186,6 +188,15 @@ func (s *shell) run(ctx context.Context, c tools.Input, name string, cmd command
 		p.end(out, runFailure(cmd.argv[0], err))
 	}()
 	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
+}
+
+// job is a run of a program for a call of a tool.
+func (s *shell) job(c tools.Input, tool string, argv []string, cwd string) sandbox.Job {
+	job := sandbox.Job{Scope: c.Scope, Argv: argv, Cwd: cwd, Root: c.Root, Policy: s.policy(c.Scope, tool)}
+	if s.files.storePath != "" {
+		job.Policy.Hide = append(slices.Clone(job.Policy.Hide), s.files.storePath)
+	}
+	return job
 }
 
 // folder is where a command runs, relative to the workspace.

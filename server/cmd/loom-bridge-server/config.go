@@ -110,6 +110,8 @@ type Sandbox struct {
 	Read []string
 	// Allow are the names of programs that may be run.
 	Allow []string
+	// ScriptCacheBytes bounds the answers of scripts that are kept.
+	ScriptCacheBytes int
 }
 
 const (

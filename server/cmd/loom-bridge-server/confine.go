@@ -27,7 +27,7 @@ func openSandbox(ctx context.Context, config Config, logger *slog.Logger, opened
 	}
 	c := runner.Describe(ctx)
 	shell := native.ShellOptions{
-		Runner: runner, Allow: config.Sandbox.Allow,
+		Runner: runner, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes,
 		Policy: func(kv.Scope, string) sandbox.Policy { return sandbox.Policy{Read: config.Sandbox.Read} },
 	}
 	switch {

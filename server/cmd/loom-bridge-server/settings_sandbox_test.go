@@ -35,6 +35,15 @@ func sandboxEffects() []effect {
 			with: "seen: true", without: "seen: false",
 		},
 		{
+			setting: "script-cache-bytes", args: []string{"--script-cache-bytes", "0"}, both: []string{"--workspace", "$DIR/work"},
+			files: map[string]string{"work/s.py": "def f(): return 1\n"},
+			see: func(s *stand) func() string {
+				s.tool("python:run_script", `{"path":"s.py","function":"f"}`)
+				return once(s.tool("python:run_script", `{"path":"s.py","function":"f"}`))
+			},
+			with: `{"cached":false,"result":1}`, without: `{"cached":true,"result":1}`,
+		},
+		{
 			setting: "shell-allow", args: []string{"--shell-allow", "true,echo"}, both: []string{"--workspace", "$DIR/work"},
 			files: map[string]string{"work/f": ""},
 			see: func(s *stand) func() string {
