@@ -312,7 +312,7 @@ func (s *Session) enter() bool {
 func (s *Session) hold(ctx context.Context, list []netip.AddrPort) (net.Conn, error) {
 	place, err := s.gate.pool.TryTake(share.Owner{Tenant: s.caller.Tenant, Agent: s.caller.Agent}, 1)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrLimit, err)
+		return nil, fmt.Errorf("%w: %s", ErrLimit, err.Error()) // its cause would be taken for a refusal of the call
 	}
 	conn, err := s.dial(ctx, list)
 	if err != nil {

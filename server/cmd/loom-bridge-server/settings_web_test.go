@@ -134,7 +134,9 @@ func webEffects() []effect {
 			return once(read(result))
 		}
 	}
-	is := func(name string) func(result string) string { return func(result string) string { return partOf(result, name) } }
+	is := func(name string) func(result string) string {
+		return func(result string) string { return partOf(result, name) }
+	}
 	sent := func(name, args string, read func(a asked) string) func(s *stand) func() string {
 		return func(s *stand) func() string {
 			s.tool(name, args)
