@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
@@ -130,6 +131,7 @@ type Domain struct {
 	Audit     *audit.Log
 	Approvals *approval.Broker
 	Events    *events.Bus
+	Messages  *messages.Box
 	Agents    *agents.Directory
 
 	past    *past.Store // what prompts were made of
@@ -260,6 +262,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	})
 	d.past = past.New(engine, writer, d.Log)
 	d.onClose(d.past.Close)
+	d.Messages = messages.New(engine, writer, &messages.Options{Quota: o.Shares.Disk, Now: o.Now})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -304,7 +307,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 // openSources opens where prompts find what stands beside their history.
 func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.Source, error) {
 	s := recall.Options{
-		Store: d.Memory, Tiers: d.Tiers, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
+		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
 		Parent: func(scope kv.Scope) string {
 			agent, _ := d.Agents.Get(scope.Tenant, scope.Owner)
 			return agent.Parent
@@ -340,7 +343,7 @@ func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
 
 // openAgents opens the bus and the directory of agents.
 func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
-	o.Events.Admit = topics.NewRules(d.Tiers).Admit
+	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
 	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
@@ -390,6 +393,7 @@ func (d *Domain) Services() server.Services {
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }
 
