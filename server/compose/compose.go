@@ -11,10 +11,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
@@ -82,6 +84,10 @@ type Options struct {
 	KnowledgeEndpoint string
 	// Shell is how tools run programs. Default: they run none.
 	Shell native.ShellOptions
+	// Web are the tools that ask others on networks. Default: there are none.
+	Web *web.Options
+	// Egress says how tools reach networks.
+	Egress egress.Options
 	// Hand says how tools run here.
 	Hand hand.Options
 	// Policies are the operator's profiles and bindings. Default: none.
@@ -114,6 +120,7 @@ type Options struct {
 // Domain is everything behind the face. Its parts are safe for concurrent use
 // until Close.
 type Domain struct {
+	Egress    *egress.Gate
 	Memory    *memory.Store
 	Plans     *plans.Store
 	Log       *session.Log
@@ -179,6 +186,7 @@ func withDefaults(opts *Options) Options {
 	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Audit.Now, o.Audit.Logger, o.Approval.Now = o.Now, o.Logger, o.Now
+	o.Egress.Now, o.Egress.Logger = o.Now, o.Logger
 	o.Disk.Logger = o.Logger
 	return o
 }
@@ -197,14 +205,23 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
+	d.Audit = audit.New(engine, writer, &o.Audit)
+	d.onClose(d.Audit.Close)
+	o.Egress.Audit = d.Audit.Write
+	d.Egress = egress.New(&o.Egress)
+	d.onClose(d.Egress.Close)
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
+	}
+	if o.Web != nil {
+		o.Web.Gate = d.Egress
+		if err := web.Register(d.Registry, *o.Web); err != nil {
+			return err
+		}
 	}
 	if err := d.Registry.CheckLevels(); err != nil {
 		return fmt.Errorf("the level of a tool: %w", err)
 	}
-	d.Audit = audit.New(engine, writer, &o.Audit)
-	d.onClose(d.Audit.Close)
 	d.Approvals = approval.New(engine, writer, &o.Approval)
 	d.Policies = policy.NewResolver(o.Policies, &policy.ResolverOptions{Parent: d.parent, Logger: o.Logger})
 	o.Hand.OnTask = d.Tiers.Added
