@@ -194,7 +194,7 @@ func withDefaults(opts *Options) Options {
 	if opts != nil {
 		o = *opts
 	}
-	o.Limits = o.Limits.withDefaults()
+	o.Limits = o.Limits.Full()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -284,7 +284,7 @@ func (s *Server) registerStandard() {
 // It closes the listener. While authentication is off an address that other
 // machines can reach is refused with ErrOpenToAll.
 func (s *Server) Serve(listener net.Listener) error {
-	if s.credentials == nil && !s.trustNetwork && reachableByOthers(listener.Addr()) {
+	if s.credentials == nil && !s.trustNetwork && ReachableByOthers(listener.Addr()) {
 		return errors.Join(fmt.Errorf("%w: %s", ErrOpenToAll, listener.Addr()), listener.Close())
 	}
 	s.following.Do(s.startFollowing)

@@ -45,6 +45,17 @@ func (i Identity) Owns(agent string) bool { return matchesAny(i.patterns, agent)
 // OwnsAll tells whether the caller may act for every agent of its tenant.
 func (i Identity) OwnsAll() bool { return slices.Contains(i.patterns, "*") }
 
+// Named returns the first agent that the caller may act for and that its credential
+// names in full; false for one that has only patterns.
+func (i Identity) Named() (agent string, ok bool) {
+	for _, p := range i.patterns {
+		if !strings.HasSuffix(p, "*") {
+			return p, true
+		}
+	}
+	return "", false
+}
+
 // Anyone may act for every agent of a tenant: who calls while authentication is off.
 func Anyone(tenant string) Identity { return Identity{tenant: tenant, patterns: []string{"*"}} }
 

@@ -33,6 +33,8 @@ type Config struct {
 	Credentials, TLSCert, TLSKey, TLSClientCA string
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
+	MCPAddr                                   string
+	MCPHosts                                  []string
 
 	MetricsAddr, LogLevel, LogFormat string
 	LogSlow                          time.Duration
