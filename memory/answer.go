@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -25,11 +26,21 @@ type Hit struct {
 	// Score is from 0 to 1: how sure the search is that the record says
 	// something of what was asked. Scores can be compared between queries.
 	Score float64
+	// Part is what MaxTokens left of the text, which is whole in Record; nil where that is all.
+	Part *Part
 	// Older are the ids of records that stated the same of the same before, by their form,
 	// the newest first.
 	Older []string
 	// Explanation is there when the query asked for it.
 	Explanation *Explanation
+}
+
+// Part is what is told of a record's text.
+type Part struct {
+	// Passages are stretches of the text, in their order: one at least.
+	Passages []passage.Passage
+	// Tokens is how many tokens the whole text has.
+	Tokens int
 }
 
 // Explanation says how a score came about.
@@ -72,7 +83,7 @@ const (
 	AllUnderMinScore
 	// AllExcluded: the filter, expiry or replacement took all.
 	AllExcluded
-	// AllOverMaxTokens: the best hit alone is over MaxTokens.
+	// AllOverMaxTokens: no hit and no passage of one fits into MaxTokens.
 	AllOverMaxTokens
 )
 
@@ -98,7 +109,10 @@ type Receipt struct {
 	OverMaxBytes int
 	// OverMaxTokens is how many of the others fell to MaxTokens.
 	OverMaxTokens int
-	// Tokens is how many the texts of the hits have; only with MaxTokens.
+	// InPart is how many hits MaxTokens left a part of.
+	InPart int
+	// Tokens is how many the texts of the hits have, or the passages that are left of
+	// them, each counted by itself; only with MaxTokens.
 	Tokens int
 	// VectorsScanned and VectorsRescored are how many vectors were compared by
 	// their codes, and how many of them exactly.
@@ -153,24 +167,6 @@ func (r *Receipt) explainEmpty(hits int, irrelevant bool) {
 	default:
 		r.Empty = NothingRelevant
 	}
-}
-
-// cutToTokens drops the worst hits until the texts of the others fit.
-func (a *asking) cutToTokens(result *Answer) {
-	if a.query.MaxTokens == 0 {
-		return
-	}
-	fit := 0
-	for _, hit := range result.Hits {
-		tokens := a.countTokens(hit.Record.Text)
-		if result.Receipt.Tokens+tokens > a.query.MaxTokens {
-			break
-		}
-		result.Receipt.Tokens += tokens
-		fit++
-	}
-	result.Receipt.OverMaxTokens = len(result.Hits) - fit
-	result.Hits = result.Hits[:fit]
 }
 
 // explanationOf says how the score of a hit came about.

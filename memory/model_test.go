@@ -203,28 +203,27 @@ func (m *model) rank(text string) []float64 {
 	for i := range m.records {
 		turn, around := answered[i]/largest(answered), (1-0.6*uneven)*window[i]/largest(window)
 		if numbers[i] < 0 {
-			ranks[i] = m.weigh(text, i, turn, around, bodies[i].length())
+			ranks[i] = m.weigh(text, i, turn, around)
 			continue
 		}
+		around += 0.3 * uneven * max(0, (1-0.6*uneven)*turn-around)
 		alone := min(1, 30/(bodies[i].length()+1))
 		around = alone * (around + 0.4*section[numbers[i]]/largest(section))
-		ranks[i] = m.weigh(text, i, turn*(0.6+(1.4-0.6*uneven)*(1-alone)), around, bodies[i].length())
+		brevity := 1 - (1-uneven)*2/(bodies[i].length()+3)
+		ranks[i] = m.weigh(text, i, turn*(0.6+(1.4-0.6*uneven)*(1-alone)), around*brevity)
 	}
 	return ranks
 }
 
 // weigh adds what does not come from words.
-func (m *model) weigh(text string, i int, own, around, length float64) float64 {
+func (m *model) weigh(text string, i int, own, around float64) float64 {
 	r := m.records[i]
 	if own+around == 0 {
 		return -1
 	}
 	rank := own + around
-	if r.SessionID != "" {
-		rank = own + around*(length+1)/(length+3)
-		if m.asks(i) {
-			rank -= 0.1
-		}
+	if r.SessionID != "" && m.asks(i) {
+		rank -= 0.1 // all of it: what follows is short
 	}
 	if r.Author != "" && m.named(text) == r.Author {
 		rank += 0.25
@@ -264,7 +263,7 @@ func (m *model) spreadOut(found []scored, limit int) []scored {
 		best, rank := 0, math.Inf(-1)
 		for i, f := range left {
 			session := m.records[f.at].SessionID
-			if loss := min(0.5, 6*math.Pow(shown[session]/max(6, sizes[session]), 1.5)); session != "" && f.rank > 0 {
+			if loss := min(0.5, 7*math.Pow(shown[session]/max(6, sizes[session]), 1.5)); session != "" && f.rank > 0 {
 				f.rank *= 1 - loss
 			}
 			if f.rank > rank {

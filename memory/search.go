@@ -166,7 +166,9 @@ func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (A
 	}
 	result.Receipt.count(found)
 	result.Receipt.OverMaxBytes = len(found.Hits) - len(result.Hits)
-	a.cutToTokens(&result)
+	if err := a.fill(ctx, &result, found.Weights); err != nil {
+		return Answer{}, err
+	}
 	result.Receipt.explainEmpty(len(result.Hits), found.Irrelevant)
 	return result, nil
 }

@@ -157,8 +157,8 @@ func acceptable(message any) error {
 	return validate.HealthCheckRequest(health)
 }
 
-// reachableByOthers tells whether other machines can reach a listener.
-func reachableByOthers(addr net.Addr) bool {
+// ReachableByOthers tells whether other machines can reach a listener.
+func ReachableByOthers(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()
 }

@@ -109,8 +109,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// withDefaults fills every zero field.
-func (l Limits) withDefaults() Limits {
+// Full returns the limits with the default in every zero field.
+func (l Limits) Full() Limits {
 	fields, defaults := reflect.ValueOf(&l).Elem(), reflect.ValueOf(DefaultLimits())
 	for i := range fields.NumField() {
 		if fields.Field(i).IsZero() {

@@ -244,7 +244,7 @@ func TestMemoryQuerySignals(t *testing.T) {
 	}
 }
 
-// max_tokens drops whole hits, the worst first.
+// max_tokens leaves out what does not fit.
 func TestMemoryQueryWithinTokens(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for range 4 {

@@ -43,7 +43,7 @@ type Shares struct {
 // are the defaults. OneTenant says that there is only one, for which nothing is
 // kept back.
 func NewShares(l Limits, oneTenant bool) *Shares {
-	l = l.withDefaults()
+	l = l.Full()
 	var presence *share.Presence
 	var eventBytes *share.Rate
 	if !oneTenant {

@@ -38,7 +38,7 @@ func TestReadBecomesAStep(t *testing.T) {
 		{"JSON", "a.JSON", "{" + strings.Repeat(" ", 2000) + "}", "JSON", "workspace/outputs/read_001.json"},
 		{"binary", "a.txt", strings.Repeat("\xff\x00", 1000), "binary", "workspace/outputs/read_001.bin"},
 		{"short binary", "a.txt", "ab\x00c", "binary", "workspace/outputs/read_001.bin"},
-		{"Latin-1", "a.txt", "caf\xe9", "binary", "workspace/outputs/read_001.bin"},
+		{"bytes", "a.txt", "caf\xe9\x01", "binary", "workspace/outputs/read_001.bin"},
 		{"empty", "a.txt", "", "text", ""},
 		{"several chunks", "a.txt", long, "text", "workspace/outputs/read_001.txt"},
 	}

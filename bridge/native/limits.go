@@ -16,6 +16,13 @@ const (
 	// MaxWriteBytes bounds the content of one write. Arguments as a whole are
 	// bounded by tools.MaxArgumentsBytes as well.
 	MaxWriteBytes = 1 << 20
+	// MaxEditBytes bounds a file that is edited, before and after: it is held in
+	// memory a few times over.
+	MaxEditBytes = 8 << 20
+	// maxDiffBytes bounds the diff that the result of an edit shows.
+	maxDiffBytes = 64 << 10
+	// detectBytes is how much of a file is looked at to find out its encoding.
+	detectBytes = 256 << 10
 	// MaxPathBytes bounds a path; the system takes no longer one.
 	MaxPathBytes = 4096
 	// maxNameBytes bounds one part of a path; the system takes no longer one.

@@ -104,6 +104,14 @@ func (f *files) tools() []tool {
 			ResultKind:  "json",
 		}, f.writeFile},
 		{tools.Descriptor{
+			Name:           "fs:edit_file",
+			Description:    "Change a text file of the workspace: replace text that stands in it exactly so, once or wherever it stands, or several texts at once. Encoding, line ends and permissions stay. Gives the diff.",
+			Schema:         json.RawMessage(editSchema),
+			Mutates:        true,
+			ResultKind:     "json",
+			CLIEquivalents: []string{"sed"},
+		}, f.editFile},
+		{tools.Descriptor{
 			Name:           "fs:list_dir",
 			Description:    "List a folder of the workspace, sorted by name.",
 			Schema:         json.RawMessage(listSchema),
@@ -149,12 +157,15 @@ const (
 "start_line":{"type":"integer","minimum":0,"description":"Same as offset"},
 "end_line":{"type":"integer","minimum":-1,"description":"Last line to read (-1: to the end)"},
 "offset_bytes":{"type":"integer","minimum":0,"description":"First byte to read, in place of lines"},
-"limit_bytes":{"type":"integer","minimum":1,"description":"How many bytes to read"}},
+"limit_bytes":{"type":"integer","minimum":1,"description":"How many bytes to read"},
+"encoding":{"type":"string","description":"Encoding of a file (default: found out), such as utf-16, latin-1, windows-1251"}},
 "required":["path"]}`
 	writeSchema = `{"type":"object","properties":{
 "path":{"type":"string","minLength":1,"description":"File to write, relative to the workspace"},
 "content":{"type":"string","description":"Text to write"},
-"append":{"type":"boolean","description":"Add to the end of the file instead of replacing it (default false)"}},
+"append":{"type":"boolean","description":"Add to the end of the file instead of replacing it (default false)"},
+"encoding":{"type":"string","description":"Encoding to write in (default utf-8; where text is added that of the file), such as utf-16, latin-1, windows-1251"},
+"expected_sha256":{"type":"string","description":"Write nothing unless the file is there and has this hash, as stat told it"}},
 "required":["path","content"]}`
 	listSchema = `{"type":"object","properties":{
 "path":{"type":"string","description":"Folder to list, relative to the workspace (default .)"}}}`

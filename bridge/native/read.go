@@ -3,10 +3,13 @@ package native
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math"
+	"os"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/native/charset"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -95,25 +98,78 @@ func refuse(argument, problem string) *tools.ArgumentsError {
 type source struct {
 	body   io.ReadCloser // of the bytes that were asked for
 	size   int64         // of all bytes
-	path   string        // in the workspace; empty for something stored
+	path   string        // of the file whose bytes body has; empty for anything else
 	stored *blob.Entry   // nil for a file
+	coded  encoded       // how the file was written
 }
 
-// file opens a file of the workspace.
+// file opens a file of the workspace, as UTF-8 text where it is text.
 func (f *files) file(ctx context.Context, c tools.Input, name string, part byteRange) (source, error) {
+	named, err := encodingOf(c)
+	if err != nil {
+		return source{}, err
+	}
 	file, info, rel, err := f.open(ctx, c.Root, name)
 	if err != nil {
 		return source{}, err
 	}
 	s := source{body: file, size: info.Size(), path: rel}
+	if named != nil {
+		s.coded.Encoding = *named
+	} else if s.coded.Encoding, err = detect(file, s.size); err != nil {
+		_ = file.Close() // only read from
+		return source{}, failure(name, err)
+	}
+	if !s.coded.Plain() {
+		s.path = ""
+		return s, s.decode(ctx, file, part)
+	}
 	if part.count >= 0 {
 		s.body = closing{io.NewSectionReader(file, part.first, part.count), file}
 	}
 	return s, nil
 }
 
+// detect finds out the encoding of a file. Bytes that are no text stay as they are.
+func detect(file io.ReaderAt, size int64) (charset.Encoding, error) {
+	head := make([]byte, min(size, detectBytes))
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return charset.Encoding{}, err
+	}
+	if e, isText := charset.Detect(head[:n], size <= detectBytes); isText {
+		return e, nil
+	}
+	return charset.Encoding{}, nil
+}
+
+// decode makes a source give text. Parts of it are counted in bytes of that text, so
+// everything in front of and behind them is read.
+func (s *source) decode(ctx context.Context, file *os.File, part byteRange) error {
+	decoded := s.coded.Reader(file)
+	s.body = closing{decoded, file}
+	if part.count < 0 {
+		return nil
+	}
+	defer file.Close()
+	words := limited(ctx, decoded)
+	before, err := io.CopyN(io.Discard, words, part.first)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	kept, err := io.ReadAll(io.LimitReader(words, part.count))
+	if err != nil {
+		return err
+	}
+	behind, err := io.Copy(io.Discard, words)
+	s.size = before + int64(len(kept)) + behind
+	s.body = io.NopCloser(bytes.NewReader(kept))
+	return err
+}
+
 // result is a result with where the body can be found again.
 func (s source) result(output map[string]any, body io.ReadCloser, size int64) tools.Output {
+	s.coded.tell(output)
 	r := tools.Output{Values: output, BodyKey: contentKey, Body: body, BodySize: size, BodyPaged: true}
 	switch {
 	case s.stored == nil:

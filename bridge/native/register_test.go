@@ -23,7 +23,7 @@ func TestRegister(t *testing.T) {
 		}
 	}
 	want := map[string]bool{
-		"fs:delete": true, "fs:list_dir": false, "fs:read_file": false,
+		"fs:delete": true, "fs:edit_file": true, "fs:list_dir": false, "fs:read_file": false,
 		"fs:search": false, "fs:stat": false, "fs:write_file": true,
 	}
 	if diff := cmp.Diff(want, mutates); diff != "" {

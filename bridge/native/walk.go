@@ -250,10 +250,30 @@ func (w *walker) create(part string) (fs.FileInfo, error) {
 	if !w.want.parents {
 		return nil, fs.ErrNotExist
 	}
-	if err := w.top().Mkdir(part, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+	switch err := w.top().Mkdir(part, 0o777); {
+	case err == nil:
+		if err := w.own(part); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrExist):
 		return nil, err
 	}
 	return w.top().Lstat(part)
+}
+
+// own gives a new folder the owner of the one that it is in; see target.own.
+func (w *walker) own(part string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := w.top().Stat(".")
+	if err != nil {
+		return err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && (stat.Uid != 0 || stat.Gid != 0) {
+		return w.top().Lchown(part, int(stat.Uid), int(stat.Gid))
+	}
+	return nil
 }
 
 // enter opens a folder and makes sure that it is the one that was looked at,

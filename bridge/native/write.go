@@ -3,8 +3,6 @@ package native
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"hash/maphash"
 	"io/fs"
@@ -12,7 +10,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/native/charset"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
@@ -24,13 +24,18 @@ func (f *files) writeFile(ctx context.Context, c tools.Input) (tools.Output, err
 	if strings.HasSuffix(name, "/") {
 		return tools.Output{}, f.refuseFolder(ctx, c.Root, name)
 	}
+	encoding, err := encodingOf(c)
+	if err != nil {
+		return tools.Output{}, err
+	}
+	w := writing{
+		name: name, text: content, encoding: encoding, add: c.Bool("append"),
+		expected: strings.ToLower(c.String("expected_sha256", "")),
+	}
 	for range maxRaces {
-		written, err := f.write(ctx, c.Root, name, []byte(content), c.Bool("append"))
+		out, err := f.write(ctx, c.Root, w)
 		if err == nil {
-			return tools.Output{
-				Values:  map[string]any{"success": true, "path": name, "bytes_written": int64(len(content))},
-				Written: written,
-			}, nil
+			return out, nil
 		}
 		if !errors.Is(err, errRaced) {
 			return tools.Output{}, failure(name, err)
@@ -50,32 +55,77 @@ func (f *files) refuseFolder(ctx context.Context, root *os.Root, name string) er
 	return failure(name, syscall.EISDIR)
 }
 
-func (f *files) write(ctx context.Context, root *os.Root, name string, content []byte, add bool) (*tools.Written, error) {
-	p, err := f.find(ctx, root, name, want{parents: true})
+// writing is what a call writes.
+type writing struct {
+	name, text string
+	encoding   *charset.Encoding // nil: UTF-8, and that of the file where text is added
+	add        bool
+	expected   string // hash of the file as the caller saw it; empty for any
+}
+
+func (f *files) write(ctx context.Context, root *os.Root, w writing) (tools.Output, error) {
+	p, err := f.find(ctx, root, w.name, want{parents: w.expected == ""})
 	if err != nil {
-		return nil, err
+		return tools.Output{}, err
 	}
 	defer p.close()
 	defer f.locks.lock(p.rel)()
 	if err := p.look(); err != nil {
-		return nil, err
+		return tools.Output{}, err
 	}
 	if p.info != nil {
 		if err := checkRegular(p.info); err != nil {
-			return nil, err
+			return tools.Output{}, err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if err := w.check(ctx, p); err != nil {
+		return tools.Output{}, err
 	}
-	if add && p.info != nil {
-		return appendTo(ctx, p, content)
+	if err := ctx.Err(); err != nil {
+		return tools.Output{}, err
+	}
+	content, written, err := w.put(ctx, p)
+	if err != nil {
+		return tools.Output{}, err
+	}
+	out := map[string]any{"success": true, "path": w.name, "bytes_written": int64(len(content))}
+	if w.expected != "" {
+		out["sha256"] = written.SHA256
+	}
+	return tools.Output{Values: out, Written: written}, nil
+}
+
+// check compares the file with what the caller saw of it.
+func (w writing) check(ctx context.Context, p *target) error {
+	if w.expected == "" {
+		return nil
+	}
+	sum, err := hashTarget(ctx, p)
+	if err == nil && sum != w.expected {
+		err = changed(w.name, sum)
+	}
+	if err != nil {
+		return err
+	}
+	return p.same()
+}
+
+// put writes at a target, and returns the bytes.
+func (w writing) put(ctx context.Context, p *target) ([]byte, *tools.Written, error) {
+	if w.add && p.info != nil && p.info.Size() > 0 {
+		return w.append(ctx, p)
+	}
+	content := []byte(w.text)
+	if w.encoding != nil {
+		var err error
+		if content, err = w.encoding.Encode(w.text); err != nil {
+			return nil, nil, tools.Errorf(tools.Failed, "%s: %s", w.name, err)
+		}
 	}
 	if err := replace(p, content); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	sum := sha256.Sum256(content)
-	return &tools.Written{File: p.rel, SHA256: hex.EncodeToString(sum[:])}, nil
+	return content, &tools.Written{File: p.rel, SHA256: sha256Of(content)}, nil
 }
 
 // look looks again at what is at the target, which may have changed while
@@ -107,6 +157,9 @@ func replace(p *target, content []byte) (err error) {
 			_ = p.dir.Remove(temp) // the error that led here says more
 		}
 	}()
+	if err := p.own(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
 	if err := fill(file, p.info, content); err != nil {
 		return err
 	}
@@ -114,6 +167,25 @@ func replace(p *target, content []byte) (err error) {
 		return err
 	}
 	return syncDir(p.dir)
+}
+
+// own gives a new file the owner of the one that it replaces, else that of its folder: a
+// server that runs as root runs the programs of tools as the owner of the workspace.
+func (p *target) own(file *os.File) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	owner := p.info
+	if owner == nil {
+		var err error
+		if owner, err = p.dir.Stat("."); err != nil {
+			return err
+		}
+	}
+	if stat, ok := owner.Sys().(*syscall.Stat_t); ok && (stat.Uid != 0 || stat.Gid != 0) {
+		return file.Chown(int(stat.Uid), int(stat.Gid))
+	}
+	return nil
 }
 
 // fill writes, syncs and closes a new file that takes the place of old.
@@ -136,19 +208,23 @@ func syncDir(dir *os.Root) error {
 	return errors.Join(handle.Sync(), handle.Close())
 }
 
-// appendTo writes at the end of a file that is there. If that can't be
+// append writes at the end of a file that is there, in its encoding. If that can't be
 // finished, the file is made as long as it was.
-func appendTo(ctx context.Context, p *target, content []byte) (*tools.Written, error) {
+func (w writing) append(ctx context.Context, p *target) ([]byte, *tools.Written, error) {
 	file, before, err := openRegular(p, os.O_RDWR|os.O_APPEND)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer file.Close()
+	content, err := w.more(file, before.Size())
+	if err != nil {
+		return nil, nil, err
+	}
 	if _, err = file.Write(content); err == nil {
 		err = file.Sync()
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Truncate(before.Size()))
+		return nil, nil, errors.Join(err, file.Truncate(before.Size()))
 	}
 	written := &tools.Written{File: p.rel}
 	if before.Size()+int64(len(content)) <= MaxReadBytes {
@@ -156,7 +232,27 @@ func appendTo(ctx context.Context, p *target, content []byte) (*tools.Written, e
 			written.SHA256, _ = hash(ctx, file) // unknown is as good as not computed
 		}
 	}
-	return written, nil
+	return content, written, nil
+}
+
+// more is the text as bytes to put behind those of a file.
+func (w writing) more(file *os.File, size int64) ([]byte, error) {
+	e := w.encoding
+	if e == nil {
+		found, err := detect(file, size)
+		if err != nil {
+			return nil, err
+		}
+		e = &found
+	}
+	if e.Guessed() && strings.ContainsFunc(w.text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return nil, tools.Errorf(tools.Failed, "%s seems to be %s, but nothing in it says so: name its encoding", w.name, e.Name())
+	}
+	content, err := e.EncodeMore(w.text)
+	if err != nil {
+		return nil, tools.Errorf(tools.Failed, "%s: %s", w.name, err)
+	}
+	return content, nil
 }
 
 // pathLocks make writes to one path wait for each other, so that an append that

@@ -32,10 +32,17 @@ func (l *Local) Describe(context.Context) Confinement {
 	return l.found
 }
 
+// unconfined is how jobs run outside of the sandbox.
+func unconfined(setting Setting) Confinement {
+	c := Confinement{Setting: setting, Tier: tierNone, Layers: []string{inner.LayerLimits}}
+	c.Gaps = gaps(c)
+	return c
+}
+
 // probe finds the best tier that works.
 func (l *Local) probe(ctx context.Context) Confinement {
 	if l.opts.Setting == Off {
-		return Confinement{Tier: tierNone, Layers: []string{inner.LayerLimits}}
+		return unconfined(Off)
 	}
 	abi := inner.LandlockABI()
 	if l.opts.LandlockABI > 0 {

@@ -54,8 +54,8 @@ type Question struct {
 	Mode Mode
 	// MinScore drops hits under this score, 0 to 1. Default 0.
 	MinScore float64
-	// MaxTokens bounds the texts of all hits together. Hits are dropped from
-	// the worst up, never cut. Default 0: no bound.
+	// MaxTokens bounds the texts of all hits together, and is filled with what says most of
+	// what was asked: short texts whole, of long ones passages. Default 0: no bound.
 	MaxTokens int
 	// MaxBytes bounds what the records of all hits hold together, as record.Record.Bytes
 	// counts. Hits are dropped from the worst up, but never the best one. Default

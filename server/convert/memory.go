@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -124,7 +125,19 @@ func (v RecordView) Result(r memory.Answer, owners bool) *loombridgev1.MemoryQue
 		if owners {
 			converted.Owner = ownerOf(hit.Scope)
 		}
+		if hit.Part != nil {
+			converted.Record.Text, converted.Passages = "", passagesOf(hit.Record.Text, hit.Part.Passages)
+			converted.TextTokens = Int32(hit.Part.Tokens)
+		}
 		out.Hits = append(out.Hits, converted)
+	}
+	return out
+}
+
+func passagesOf(text string, passages []passage.Passage) []*loombridgev1.Passage {
+	out := make([]*loombridgev1.Passage, len(passages))
+	for i, p := range passages {
+		out[i] = &loombridgev1.Passage{Text: p.In(text), Start: Int32(p.From), End: Int32(p.To)}
 	}
 	return out
 }
@@ -152,8 +165,8 @@ func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 		LexicalCandidates: Int32(r.LexicalCandidates), VectorCandidates: Int32(r.VectorCandidates),
 		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded),
 		UnderMinScore: Int32(r.UnderMinScore), OverLimit: Int32(r.OverLimit), OverMaxTokens: Int32(r.OverMaxTokens),
-		OverMaxBytes: Int32(r.OverMaxBytes),
-		Tokens:       Int32(r.Tokens), VectorsScanned: Int32(r.VectorsScanned), VectorsRescored: Int32(r.VectorsRescored),
+		OverMaxBytes: Int32(r.OverMaxBytes), InPart: Int32(r.InPart),
+		Tokens: Int32(r.Tokens), VectorsScanned: Int32(r.VectorsScanned), VectorsRescored: Int32(r.VectorsRescored),
 		EmbeddingSpaces: r.EmbeddingSpaces, ExpandedWords: r.ExpandedWords,
 		Records: r.Records, IndexSequence: int64(r.IndexSequence), Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
 	}

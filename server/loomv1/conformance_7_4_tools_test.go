@@ -514,7 +514,7 @@ func TestConformance74ListTools(t *testing.T) {
 	native := loomv1pb.ProviderKind_PROVIDER_NATIVE
 	want := map[string]loomv1pb.ProviderKind{
 		"fs:read_file": native, "fs:write_file": native, "fs:list_dir": native,
-		"fs:search": native, "fs:stat": native, "fs:delete": native,
+		"fs:search": native, "fs:stat": native, "fs:delete": native, "fs:edit_file": native,
 		"memory:save": native, "query_l1_memory": native, "query_l2_memory": native,
 		"query_l3_memory": native, "query_l4_memory": native,
 		"work:do": loomv1pb.ProviderKind_PROVIDER_GRPC,

@@ -382,6 +382,9 @@ func hide(root int, path string) error {
 	parents := strings.Split(path, "/")
 	for i := range parents[:len(parents)-1] {
 		parent, err := within(root, strings.Join(parents[:i+1], "/"))
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -392,10 +395,20 @@ func hide(root int, path string) error {
 		}
 	}
 	file, err := within(root, path)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // there is nothing of that name to hide
+	}
 	if err != nil {
 		return err
 	}
 	defer unix.Close(file)
+	var stat unix.Stat_t
+	if err := unix.Fstat(file, &stat); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return hideFile(file)
+	}
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return err
@@ -413,6 +426,25 @@ func hide(root int, path string) error {
 	}
 	defer unix.Close(mount)
 	return unix.MoveMount(mount, "", file, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// emptyFile lies over files that are hidden.
+const emptyFile = "/.empty"
+
+// hideFile lays an empty file over another one.
+func hideFile(file int) error {
+	if err := point(emptyFile, false); err != nil {
+		return err
+	}
+	tree, err := clone(unix.AT_FDCWD, emptyFile)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	if err := attribute(tree, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		return err
+	}
+	return unix.MoveMount(tree, "", file, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 // mountProc shows the processes of the sandbox. Containers that mask parts of /proc

@@ -55,6 +55,7 @@ async def test_query_sends_all_it_was_given(fake: Fake, ctx: loombridge.Client) 
         "recency_half_life": timedelta(days=1),
         "importance_weight": 0.75,
         "tiers": (2, 4),
+        "without_signals": ["newer", "session"],
         "include_embeddings": True,
         "user_id": "u",
     }
@@ -82,6 +83,7 @@ async def test_query_sends_all_it_was_given(fake: Fake, ctx: loombridge.Client) 
         recency_half_life=Duration(seconds=86400),
         importance_weight=0.75,
         tiers=[2, 4],
+        without_signals=["newer", "session"],
     )
 
 
@@ -111,6 +113,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         over_limit=5,
         over_max_tokens=6,
         over_max_bytes=8,
+        in_part=9,
         tokens=7,
         empty_reason=pb.EMPTY_REASON_ALL_UNDER_MIN_SCORE,
         expanded_words=["cost"],
@@ -122,6 +125,14 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
             hits=[
                 pb.MemoryHit(record=record, score=1, owner=owner, explanation=explanation),
                 pb.MemoryHit(record=pb.Record(id="r2"), older_ids=["r1"]),
+                pb.MemoryHit(
+                    record=pb.Record(id="r3"),
+                    passages=[
+                        pb.Passage(text="First.", start=0, end=6),
+                        pb.Passage(text="Last.", start=90, end=95),
+                    ],
+                    text_tokens=40,
+                ),
             ],
             receipt=receipt,
         ),
@@ -134,6 +145,12 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
     )
     assert (hits[1].owner, hits[1].explanation) == (None, None)
     assert (hits[0].older_ids, hits[1].older_ids) == ((), ("r1",))
+    assert hits[2].passages == (
+        loombridge.Passage("First.", 0, 6),
+        loombridge.Passage("Last.", 90, 95),
+    )
+    assert (hits[2].text, hits[2].text_tokens) == ("First. … Last.", 40)
+    assert (hits[0].passages, hits[0].text) == ((), hits[0].record.text)
     found = hits[0].record
     assert (found.version, found.pinned, found.update_time) == (3, True, MOMENT)
     assert found.sliding_ttl == timedelta(seconds=5)
@@ -146,6 +163,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         over_limit=5,
         over_max_tokens=6,
         over_max_bytes=8,
+        in_part=9,
         tokens=7,
         empty_reason="all_under_min_score",
         expanded_words=("cost",),

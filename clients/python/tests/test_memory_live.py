@@ -271,3 +271,20 @@ async def test_expansion_finds_no_less(live: loombridge.Client) -> None:
             for expand in (False, True)
         ]
         assert len(expanded) >= len(plain) > 0
+
+
+async def test_a_long_record_comes_in_passages(live: loombridge.Client) -> None:
+    told = "The harbour pilot in Bergen is Marit, and she answers only before eight, naïvely."
+    talk = "Then we spoke of the weather, of trains that are late, and of where to eat. " * 20
+    whole = f"{talk}\n\n{told}\n\n{talk}"
+    saved = await live.memory_save(whole)
+    hits = await live.memory_query("Who is the harbour pilot?", max_tokens=40)
+    assert hits.receipt.in_part == 1
+    assert hits.receipt.tokens <= 40
+    (hit,) = hits
+    assert (hit.record.id, hit.record.text) == (saved.id, "")
+    assert hit.text_tokens > 500
+    assert hit.passages[0].text == told
+    for passage in hit.passages:
+        assert whole.encode()[passage.start : passage.end].decode() == passage.text
+    assert (await live.memory.get(id=hit.record.id)).text == whole

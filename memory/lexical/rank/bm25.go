@@ -98,6 +98,9 @@ type workspace struct {
 	windowsTouched  []uint32
 	inSection       []float32
 	sectionsTouched []uint32
+	// What words say of each candidate, and blocks of candidates, see measure.
+	sums   []float32
+	blocks []block
 }
 
 // reset clears the memory for a frame.
@@ -112,12 +115,17 @@ func (w *workspace) reset(f *frame.Frame, sections int) {
 }
 
 func cleared(s []float32, n int) []float32 {
-	if cap(s) < n {
-		return make([]float32, n, n+n/4)
-	}
-	s = s[:n]
+	s = sized(s, n)
 	clear(s)
 	return s
+}
+
+// sized returns a slice of that length, with anything in it.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
 }
 
 // read unpacks the live documents that hold a word.

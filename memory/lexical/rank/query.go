@@ -49,6 +49,8 @@ type Query struct {
 	// One: the query asks for one thing that is so, so that of two documents which state
 	// the same of the same the older is out of date.
 	One bool
+	// Owned: the query asks for something of somebody's, such as "my address".
+	Owned bool
 	// Limit is how many hits at most; zero means none.
 	Limit int
 	// MinScore drops hits under this score.
@@ -161,6 +163,9 @@ type Answer struct {
 	// stand in a session that does; VectorCandidates those that came from their
 	// vectors.
 	LexicalCandidates, VectorCandidates int
+	// Weights are how much each of the query's words counts for how sure a hit is, in their
+	// order: the rarer the more, zero for names of authors and for what was added to them.
+	Weights []float64
 	// The candidates that the selection keeps out, that scored too low, and
 	// that fell to the limit.
 	Filtered, Expired, Superseded, UnderMinScore, OverLimit int

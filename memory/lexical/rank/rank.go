@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-
-	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
 // Rank answers a query from all parts as if they were one scope: statistics are
@@ -21,6 +19,7 @@ func Rank(ctx context.Context, parts []Part, q Query) (Answer, error) {
 	if err := r.addWords(); err != nil {
 		return Answer{}, err
 	}
+	r.answer.Weights = r.asked
 	r.finish()
 	best := r.pick()
 	if err := r.calibrate(best); err != nil {
@@ -49,103 +48,14 @@ type candidate struct {
 	repeated float32
 	// stale is what it lost because a later one states the same of the same.
 	stale float32
+	// words are those of the query that it holds; zero as long as nobody asked.
+	words uint64
 }
 
 // compare orders the worse before the better: by rank, then older before newer.
 func (c candidate) compare(d candidate) int {
 	return cmp.Or(cmp.Compare(c.rank, d.rank), cmp.Compare(c.created, d.created),
 		cmp.Compare(d.part, c.part), cmp.Compare(c.slot, d.slot))
-}
-
-// topK keeps the best candidates, as a heap with the worst of them first.
-type topK struct {
-	limit int
-	all   []candidate
-}
-
-func (b *topK) full() bool { return len(b.all) >= b.limit }
-
-// offer takes the candidate in if it is among the best so far.
-func (b *topK) offer(c candidate) {
-	switch {
-	case !b.full():
-		b.all = append(b.all, c)
-		if b.full() {
-			for i := len(b.all)/2 - 1; i >= 0; i-- {
-				b.sink(i)
-			}
-		}
-	case c.compare(b.all[0]) > 0:
-		b.all[0] = c
-		b.sink(0)
-	}
-}
-
-// sink restores the order of the heap below i.
-func (b *topK) sink(i int) {
-	for {
-		worst := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(b.all); child++ {
-			if b.all[child].compare(b.all[worst]) < 0 {
-				worst = child
-			}
-		}
-		if worst == i {
-			return
-		}
-		b.all[i], b.all[worst] = b.all[worst], b.all[i]
-		i = worst
-	}
-}
-
-// pick returns the best of the candidates that may be hits, best first, and
-// counts all candidates. There may be some more than the limit, as what is newer
-// can still change the order. What vectors find is joined later.
-func (r *ranking) pick() []candidate {
-	b := topK{limit: r.pool()}
-	for i := range r.parts {
-		r.pickFrom(i, &b)
-	}
-	slices.SortFunc(b.all, func(c, d candidate) int { return d.compare(c) })
-	return b.all
-}
-
-// pickFrom offers the candidates of one part. Most are far from the best, which
-// their words alone tell.
-func (r *ranking) pickFrom(part int, b *topK) {
-	p, most := r.parts[part], r.most()
-	for o := uint32(1); o <= p.frame.Slots(); o++ {
-		found := r.byWords(p, o)
-		words := found.sum()
-		if words <= 0 && !r.onDate(p, o) {
-			continue
-		}
-		if !p.Selection.Allowed.Has(o) {
-			r.answer.exclude(p.Selection.WhySlot(o))
-			continue
-		}
-		r.allowed++
-		r.covered = max(r.covered, p.covered[o])
-		if b.full() && words+most < b.all[0].rank {
-			continue
-		}
-		if rank := r.signalsOf(p, o, found).rank(); !b.full() || rank >= b.all[0].rank {
-			b.offer(candidate{rank: rank, part: part, slot: o, created: p.frame.Create[o]})
-		}
-	}
-}
-
-// exclude counts a candidate that may be no hit.
-func (a *Answer) exclude(why selection.Reason) {
-	switch why {
-	case selection.Deleted: // no candidate
-	case selection.Expired:
-		a.Expired++
-	case selection.Superseded:
-		a.Superseded++
-	default:
-		a.Filtered++
-	}
 }
 
 // name fills in the ids of the hits, and of what they put out of date.

@@ -12,21 +12,36 @@ import (
 
 func TestBest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		all := make([]candidate, rng.IntN(60))
+	for range 500 {
+		all := make([]candidate, rng.IntN(200))
+		b := newTopK(1 + rng.IntN(20))
 		for i := range all {
-			all[i] = candidate{rank: float32(rng.IntN(10)), part: rng.IntN(2), slot: uint32(i), created: rng.Int64N(3)}
-		}
-		b := topK{limit: 1 + rng.IntN(20)}
-		for _, c := range all {
+			c := ranked{rank: float32(rng.IntN(10)), part: uint32(rng.IntN(2)), slot: uint32(i), created: rng.Int64N(3)}
+			all[i] = candidate{rank: c.rank, part: int(c.part), slot: c.slot, created: c.created}
 			b.offer(c)
 		}
-		worstFirst := func(c, d candidate) int { return c.compare(d) }
-		slices.SortFunc(b.all, worstFirst)
-		slices.SortFunc(all, worstFirst)
-		want := all[max(0, len(all)-b.limit):]
-		if !slices.Equal(want, b.all) {
-			t.Fatalf("limit %d of %d: got %v, want %v", b.limit, len(all), b.all, want)
+		slices.SortFunc(all, func(c, d candidate) int { return d.compare(c) })
+		want := all[:min(len(all), b.limit)]
+		if got := b.sorted(); !slices.Equal(want, got) {
+			t.Fatalf("limit %d of %d: got %v, want %v", b.limit, len(all), got, want)
+		}
+	}
+}
+
+func TestBlocksComeBestFirst(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for range 200 {
+		h := make(blockHeap, rng.IntN(50))
+		for i := range h {
+			h[i] = newBlock(rng.Float32(), rng.Uint32())
+		}
+		want := slices.SortedFunc(slices.Values(h), func(a, b block) int { return cmp.Compare(b, a) })
+		var got []block
+		for h = h.init(); len(h) > 0; h = h.pop() {
+			got = append(got, h[0])
+		}
+		if !slices.Equal(want, got) {
+			t.Fatalf("got %v, want %v", got, want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 const (
 	// repeatedShare is how much a hit loses of whose session all has been shown, before
 	// the bound.
-	repeatedShare = 6
+	repeatedShare = 7
 	// repeatedPower makes a little that was shown count for hardly anything.
 	repeatedPower = 1.5
 	// mostRepeated bounds what is lost.

@@ -31,6 +31,13 @@ const (
 	answerShare = 0.25
 	// questionShare is what a document of a session loses that only asks.
 	questionShare = 0.1
+	// askedWords is the length of the answer up to which the question loses all of it: a
+	// longer one speaks of more than was asked, and who it answers may have told more than
+	// the question.
+	askedWords = 60
+	// ownWindow is the part of what its own words lack in its window that a document is given
+	// where lengths are uneven: a long answer beside it takes no more than the rest away.
+	ownWindow = 0.3
 	// replyShare is the part of a question's own words that goes over to what
 	// somebody else says next: it is the answer.
 	replyShare = 0.8
@@ -124,6 +131,9 @@ func (r *ranking) byWords(p *rankedPart, o uint32) words {
 		return words{(r.shares.turn + r.shares.session) * turn, window, 0}
 	}
 	part := alone(p.frame.Body[o])
+	if own := r.shares.window * turn; own > window {
+		window += ownWindow * float32(r.norms.turn.uneven) * (own - window)
+	}
 	return words{
 		(r.shares.turn + (1-part)*(r.shares.window+r.shares.session)) * turn,
 		part * window, part * r.shares.session * r.scale.session * p.section[section],
@@ -165,12 +175,21 @@ func (r *ranking) signalsOf(p *rankedPart, o uint32, w words) signals {
 		return s
 	}
 	if r.shares.brief {
-		s.brevity = brevity(f.Body[o])
+		s.brevity = 1 - (1-brevity(f.Body[o]))*float32(1-r.norms.turn.uneven)
 	}
 	if f.Flags[o]&segment.FlagAsks != 0 {
-		s.question = -r.shares.question
+		s.question = -r.shares.question * answered(f, o)
 	}
 	return s
+}
+
+// answered is how far what a question asks is taken for said by what follows it.
+func answered(f *frame.Frame, o uint32) float32 {
+	next := f.Next[o]
+	if next == 0 || f.Author[o] != 0 && f.Author[next] == f.Author[o] {
+		return 1
+	}
+	return min(1, askedWords/float32(f.Body[next]+1))
 }
 
 // most is more than any candidate's signals beside its words add up to.
@@ -183,7 +202,8 @@ func (r *ranking) most() float32 {
 }
 
 // brevity marks down what stands around something said in a few words, which tells little
-// of its own.
+// of its own. Beside long answers a few words are what a user states: where lengths are
+// uneven, they lose nothing.
 func brevity(words uint32) float32 { return float32(words+1) / float32(words+3) }
 
 // kept is what age and lack of importance leave of a rank.

@@ -10,12 +10,19 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
 // face is a server and where it listens.
 type face struct {
-	*server.Server
+	endpoint
 	listener net.Listener
+}
+
+// endpoint serves one listener.
+type endpoint interface {
+	Serve(listener net.Listener) error
+	Shutdown(ctx context.Context) error
 }
 
 // faces are what the process serves: one address for everything while
@@ -23,8 +30,36 @@ type face struct {
 type faces []face
 
 // openFaces makes the faces. The first one is the address of the native API. What
-// is missing of what the environment asks for is told to agents of loom.v1.
+// is missing of what the environment asks for is told to agents of loom.v1. The last is
+// that of hosts, if there is one.
 func openFaces(config Config, parts *compose.Domain, o server.Options, listener net.Listener, missing []string, opened *closers) (faces, error) {
+	all, err := openGRPC(config, parts, o, listener, missing, opened)
+	if err != nil || config.MCPAddr == "" {
+		return all, err
+	}
+	hosts, err := openMCP(config, parts, o, opened)
+	return append(all, hosts), err
+}
+
+// openMCP makes the face of hosts of the Model Context Protocol.
+func openMCP(config Config, parts *compose.Domain, o server.Options, opened *closers) (face, error) {
+	listener, err := listen("mcp-addr", config.MCPAddr)
+	if err != nil {
+		return face{}, err
+	}
+	opened.add(ignoreClosed(listener.Close))
+	if o.Credentials == nil && !config.TrustNetwork && !local(listener.Addr()) {
+		return face{}, fmt.Errorf("--mcp-addr (%s) %q: %w; give --credentials, or a loopback address",
+			envName("mcp-addr"), config.MCPAddr, server.ErrOpenToAll)
+	}
+	f, err := mcp.NewFace(parts.Services(), mcp.FaceOptions{
+		Options: mcp.Options{Version: buildVersion(), Logger: o.Logger}, Native: o, Hosts: config.MCPHosts,
+	})
+	return face{f, listener}, err
+}
+
+// openGRPC makes the faces that speak gRPC.
+func openGRPC(config Config, parts *compose.Domain, o server.Options, listener net.Listener, missing []string, opened *closers) (faces, error) {
 	loom := parts.Loom()
 	loom.Options.Unserved = missing
 	loom.Options.Replay = config.LoomReplay

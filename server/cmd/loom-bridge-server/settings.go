@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
+	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
@@ -85,6 +86,7 @@ func (c *Config) groups() []group {
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
 		{"sandbox", "How programs that tools run are confined", false, c.sandboxSettings()},
+		{"web", "What tools reach on networks", false, c.Web.settings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
 		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
@@ -95,6 +97,8 @@ func (c *Config) servingSettings() []setting {
 	return []setting{
 		{keyConfig, anyText(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
+		{"mcp-addr", optional(checked(&c.MCPAddr, "host:port", checkTCPAddr)), nil, "serve hosts of the Model Context Protocol here, on /mcp; none: not"},
+		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, beside localhost, by which hosts and web pages may ask --mcp-addr"},
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
@@ -290,6 +294,8 @@ func (c *Config) sandboxSettings() []setting {
 			"the only tier to use; `doctor` tells which work here",
 		},
 		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
+		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},
+		{"script-cache-bytes", size(&s.ScriptCacheBytes, 0, maxLimit), script.DefaultCacheBytes, "answers of python:run_script that are kept for equal runs; 0: none"},
 		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that system:shell and shell:run may run; none: the 60 of loom.v1, jq, tee"},
 	}
 }

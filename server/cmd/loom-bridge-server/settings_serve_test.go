@@ -34,6 +34,22 @@ func servingEffects() []effect {
 			with: "OK at a socket", without: "OK at a port",
 		},
 		{
+			setting: "mcp-addr", args: []string{"--mcp-addr", "127.0.0.1:0"}, after: 50 * time.Millisecond,
+			see: func(s *stand) func() string {
+				return func() string { return fmt.Sprint(mcpAddress.MatchString(s.Log.String())) }
+			},
+			with: "true", without: "false",
+		},
+		{
+			setting: "mcp-hosts", args: []string{"--mcp-hosts", "loom.example"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
+			see: func(s *stand) func() string {
+				request := post(s.tb, s.mcpURL(s.tb), initializeBody)
+				request.Host = "loom.example"
+				return once(fmt.Sprint(statusOf(s.tb, request)))
+			},
+			with: "200", without: "403",
+		},
+		{
 			setting: "addr-file", args: []string{"--addr-file", "$DIR/address"},
 			see: func(s *stand) func() string {
 				text, _ := os.ReadFile(filepath.Join(s.dir, "address"))

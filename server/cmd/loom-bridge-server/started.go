@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
 // started is a server that begins to serve, for its log.
@@ -37,12 +38,25 @@ func (s started) facts() []fact {
 		{"durability", s.durability()},
 		{"grpc", addressOf(s.faces[0].listener)},
 		{"loom_v1", s.loom()},
+		{"mcp", s.hosts()},
 		{"metrics", s.metricsPlace()},
 		{"sandbox", sandboxLine(s.sandbox)},
 		{"embedder", s.embedderName()},
 		{"credentials", s.callers()},
 		{"encryption", s.encryption()},
 	}
+}
+
+// hosts is where hosts of the Model Context Protocol are served.
+func (s started) hosts() string {
+	if s.config.MCPAddr == "" {
+		return "off"
+	}
+	scheme := "http"
+	if s.encrypted {
+		scheme = "https"
+	}
+	return scheme + "://" + addressOf(s.faces[len(s.faces)-1].listener) + mcp.Path
 }
 
 // log writes the facts: as one record where logs are JSON, otherwise as a block
@@ -103,7 +117,7 @@ func (s started) durability() string {
 
 func (s started) loom() string {
 	switch {
-	case len(s.faces) > 1:
+	case s.credentials != nil && s.config.LoomAddr != "":
 		return addressOf(s.faces[1].listener) + ", for the tenant " + s.config.LoomTenant
 	case s.credentials != nil:
 		return "not served: its clients know no credentials (--loom-addr serves them apart)"

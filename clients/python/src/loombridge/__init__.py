@@ -38,6 +38,7 @@ from loombridge._conversation import (
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
+    ApprovalNotAllowedError,
     ApprovalNotFoundError,
     BlobCollectedError,
     BlobDamagedError,
@@ -87,6 +88,8 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
+from loombridge._messages import DirectMessage, Messages, SentMessage
+from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
     Message,
@@ -100,8 +103,10 @@ from loombridge._query import (
     Hit,
     HitExplanation,
     Hits,
+    Passage,
     QueryMode,
     QueryReceipt,
+    Signal,
     SignalScore,
 )
 from loombridge._receipts import (
@@ -174,6 +179,7 @@ __version__ = _version("loombridge")
 __all__ = [
     "Agent",
     "AgentNotOwnedError",
+    "ApprovalNotAllowedError",
     "ApprovalNotFoundError",
     "Audio",
     "AuditRecord",
@@ -213,6 +219,7 @@ __all__ = [
     "DeadlineExceededError",
     "DecaySettings",
     "DecayUnit",
+    "DirectMessage",
     "EmbedderUnavailableError",
     "EmbeddingMismatchError",
     "EmbeddingSpace",
@@ -232,6 +239,7 @@ __all__ = [
     "Hit",
     "HitExplanation",
     "Hits",
+    "HostRule",
     "Image",
     "Injection",
     "InjectionLimits",
@@ -248,6 +256,7 @@ __all__ = [
     "Memory",
     "MemoryStats",
     "Message",
+    "Messages",
     "NoEmbedderError",
     "NobodyListensError",
     "NothingToUndoError",
@@ -256,12 +265,14 @@ __all__ = [
     "Output",
     "OverloadedError",
     "Owner",
+    "Passage",
     "PendingApproval",
     "Plan",
     "PlanItem",
     "PlanStatus",
     "PositionUnknownError",
     "Preset",
+    "ProgramLimits",
     "Prompt",
     "PromptDifference",
     "PromptFormat",
@@ -285,6 +296,7 @@ __all__ = [
     "RecordedStep",
     "ReembedProgress",
     "Reembedding",
+    "RefusedKey",
     "RememberedApproval",
     "RequestFailedError",
     "RequestIdReusedError",
@@ -297,10 +309,12 @@ __all__ = [
     "Seconds",
     "SectionDifference",
     "SectionOutcome",
+    "SentMessage",
     "ServerUnreachableError",
     "SessionInfo",
     "SessionSettings",
     "ShuttingDownError",
+    "Signal",
     "SignalScore",
     "Skill",
     "SlowConsumerError",
@@ -330,6 +344,7 @@ __all__ = [
     "ToolNameTakenError",
     "ToolNotAllowedError",
     "ToolNotFoundError",
+    "ToolProfile",
     "ToolRendering",
     "ToolResult",
     "ToolResults",

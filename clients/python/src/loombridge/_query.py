@@ -10,6 +10,21 @@ from loombridge.v1 import memory_pb2 as pb
 QueryMode: TypeAlias = Literal["hybrid", "lexical", "vector"]
 """Which signals find candidates: words and vectors, words, or vectors."""
 
+Signal: TypeAlias = Literal[
+    "turn",
+    "window",
+    "session",
+    "author",
+    "date",
+    "answer",
+    "question",
+    "reply",
+    "brevity",
+    "repeated",
+    "newer",
+]
+"""A signal that records are ranked by."""
+
 EmptyReason: TypeAlias = Literal[
     "",
     "nothing_stored",
@@ -48,12 +63,24 @@ class HitExplanation:
     """Words of the query that the record holds, as the index has them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a record's text, from the beginning of a sentence or line to an end."""
+
+    text: str
+    """The stretch, byte for byte."""
+    start: int
+    """Where it begins in the record's text, in bytes of UTF-8 from 0."""
+    end: int
+    """The place of the first byte behind it."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Hit(_brief.Brief):
     """One record found."""
 
     record: _records.Record
-    """What was found."""
+    """What was found. Its text is empty where there are `passages`."""
     score: float
     """From 0 to 1: how sure the search is that the record says something of what was
     asked. It can be compared between queries and owners."""
@@ -63,6 +90,18 @@ class Hit(_brief.Brief):
     """How the score came about, only where it was asked for."""
     older_ids: tuple[str, ...] = ()
     """Records that stated the same of the same before, the newest first: out of date."""
+    passages: tuple[Passage, ...] = ()
+    """What of a long text fits into `max_tokens` and says most of what was asked, in order.
+    Empty: the text is whole. `ctx.memory.get(id=hit.record.id)` reads the whole."""
+    text_tokens: int = 0
+    """Tokens of the whole text; only with `passages`."""
+
+    @property
+    def text(self) -> str:
+        """The record's text, or its `passages` with ` … ` where something is left out."""
+        if not self.passages:
+            return self.record.text
+        return " … ".join(passage.text for passage in self.passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +136,10 @@ class QueryReceipt:
     """Hits that fell to `max_tokens`."""
     over_max_bytes: int = 0
     """Hits that did not fit one message, the worst first: ask more narrowly."""
+    in_part: int = 0
+    """Hits that have `passages` in place of their text."""
     tokens: int = 0
-    """Tokens of the hits' texts; only with `max_tokens`."""
+    """Tokens of the hits' texts or passages; only with `max_tokens`."""
     empty_reason: EmptyReason = ""
     """Why there are no hits."""
     expanded_words: tuple[str, ...] = ()
@@ -153,6 +194,7 @@ def query_request(
         embedding_space=_values.optional_text("embedding_space", asked.get("embedding_space")),
         owners=_owners(asked.get("owners")),
         tiers=tiers(asked.get("tiers")),
+        without_signals=_values.texts("without_signals", asked.get("without_signals") or ()),
     )
     _fill_numbers(result, asked)
     if (mode := asked.get("mode")) is not None:
@@ -217,6 +259,8 @@ def _hit(m: pb.MemoryHit) -> Hit:
         owner=_records.owner(m.owner) if m.HasField("owner") else None,
         explanation=_explanation(m.explanation) if m.HasField("explanation") else None,
         older_ids=tuple(m.older_ids),
+        passages=tuple(Passage(text=p.text, start=p.start, end=p.end) for p in m.passages),
+        text_tokens=m.text_tokens,
     )
 
 
@@ -246,6 +290,7 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
         over_limit=m.over_limit,
         over_max_tokens=m.over_max_tokens,
         over_max_bytes=m.over_max_bytes,
+        in_part=m.in_part,
         tokens=m.tokens,
         empty_reason=cast("EmptyReason", reason),
         expanded_words=tuple(m.expanded_words),

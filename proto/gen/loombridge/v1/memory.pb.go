@@ -212,7 +212,8 @@ const (
 	EmptyReason_EMPTY_REASON_ALL_UNDER_MIN_SCORE EmptyReason = 3
 	// EMPTY_REASON_ALL_EXCLUDED: the filter, expiry or replacement took all.
 	EmptyReason_EMPTY_REASON_ALL_EXCLUDED EmptyReason = 4
-	// EMPTY_REASON_ALL_OVER_MAX_TOKENS: the best hit alone is over max_tokens.
+	// EMPTY_REASON_ALL_OVER_MAX_TOKENS: no hit and no passage of one fits into
+	// max_tokens.
 	EmptyReason_EMPTY_REASON_ALL_OVER_MAX_TOKENS EmptyReason = 5
 )
 
@@ -269,7 +270,8 @@ type Record struct {
 	// id names the record within its owner; made by the server when the caller
 	// gave none.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// text is what is remembered and searched. Never empty, at most 256 KiB.
+	// text is what is remembered and searched, at most 256 KiB. Empty only in a hit
+	// that has passages of it.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// key is the caller's own unique name, or empty.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
@@ -1078,8 +1080,10 @@ type MemoryQueryRequest struct {
 	// include_embeddings returns the vectors too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,9,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// max_tokens bounds the texts of all hits together, as the server's default
-	// counter counts; the hits are cut, best first, never a text. Default: no
-	// bound.
+	// counter counts, and is filled with what says most of what was asked: short
+	// records whole, of long ones passages (see MemoryHit.passages), what repeats
+	// others last. As many hits as limit are looked at. Default: no bound, and all
+	// texts whole.
 	MaxTokens int32 `protobuf:"varint,10,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// expand searches a second time with words that the first hits suggest. Finds
 	// more and is less exact. Default false.
@@ -1342,7 +1346,7 @@ func (x *MemoryQueryResponse) GetReceipt() *QueryReceipt {
 // MemoryHit is one record found.
 type MemoryHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is what was found.
+	// record is what was found. Its text is empty where there are passages.
 	Record *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	// score is from 0 to 1: how sure the search is that the record says something
 	// of what was asked. It can be compared between queries and owners.
@@ -1354,7 +1358,13 @@ type MemoryHit struct {
 	// older_ids are records that stated the same of the same before, recognised by their
 	// form, the newest first: they are out of date and rank behind. A record that says so
 	// itself names the one before it in supersedes.
-	OlderIds      []string `protobuf:"bytes,5,rep,name=older_ids,json=olderIds,proto3" json:"older_ids,omitempty"`
+	OlderIds []string `protobuf:"bytes,5,rep,name=older_ids,json=olderIds,proto3" json:"older_ids,omitempty"`
+	// passages are the parts of a long record's text that fit into max_tokens and say
+	// most of what was asked, in their order, without overlap. None: the text is whole,
+	// in record. GetRecord reads the whole by record.id.
+	Passages []*Passage `protobuf:"bytes,6,rep,name=passages,proto3" json:"passages,omitempty"`
+	// text_tokens is how many tokens the whole text has; only with passages.
+	TextTokens    int32 `protobuf:"varint,7,opt,name=text_tokens,json=textTokens,proto3" json:"text_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1424,6 +1434,85 @@ func (x *MemoryHit) GetOlderIds() []string {
 	return nil
 }
 
+func (x *MemoryHit) GetPassages() []*Passage {
+	if x != nil {
+		return x.Passages
+	}
+	return nil
+}
+
+func (x *MemoryHit) GetTextTokens() int32 {
+	if x != nil {
+		return x.TextTokens
+	}
+	return 0
+}
+
+// Passage is a stretch of a record's text, from the beginning of a sentence or line to
+// the end of one; a very long sentence is cut between words.
+type Passage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// text is the stretch, byte for byte.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// start is where it begins in the record's text, in bytes of UTF-8 from 0.
+	Start int32 `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"`
+	// end is where it ends: the place of the first byte behind it.
+	End           int32 `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Passage) Reset() {
+	*x = Passage{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Passage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Passage) ProtoMessage() {}
+
+func (x *Passage) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Passage.ProtoReflect.Descriptor instead.
+func (*Passage) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Passage) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Passage) GetStart() int32 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Passage) GetEnd() int32 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
 // HitExplanation says how a score came about.
 type HitExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1438,7 +1527,7 @@ type HitExplanation struct {
 
 func (x *HitExplanation) Reset() {
 	*x = HitExplanation{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1539,7 @@ func (x *HitExplanation) String() string {
 func (*HitExplanation) ProtoMessage() {}
 
 func (x *HitExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1552,7 @@ func (x *HitExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HitExplanation.ProtoReflect.Descriptor instead.
 func (*HitExplanation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HitExplanation) GetSignals() []*SignalScore {
@@ -1496,7 +1585,7 @@ type SignalScore struct {
 
 func (x *SignalScore) Reset() {
 	*x = SignalScore{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1597,7 @@ func (x *SignalScore) String() string {
 func (*SignalScore) ProtoMessage() {}
 
 func (x *SignalScore) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1610,7 @@ func (x *SignalScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalScore.ProtoReflect.Descriptor instead.
 func (*SignalScore) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SignalScore) GetName() string {
@@ -1577,7 +1666,8 @@ type QueryReceipt struct {
 	OverLimit int32 `protobuf:"varint,12,opt,name=over_limit,json=overLimit,proto3" json:"over_limit,omitempty"`
 	// over_max_tokens is how many hits fell to max_tokens.
 	OverMaxTokens int32 `protobuf:"varint,13,opt,name=over_max_tokens,json=overMaxTokens,proto3" json:"over_max_tokens,omitempty"`
-	// tokens is how many the texts of the hits have; only with max_tokens.
+	// tokens is how many the texts of the hits have, or the passages in their place, each
+	// counted by itself; only with max_tokens.
 	Tokens int32 `protobuf:"varint,14,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// empty_reason says why there are no hits.
 	EmptyReason EmptyReason `protobuf:"varint,15,opt,name=empty_reason,json=emptyReason,proto3,enum=loombridge.v1.EmptyReason" json:"empty_reason,omitempty"`
@@ -1588,14 +1678,16 @@ type QueryReceipt struct {
 	// over_max_bytes is how many hits were left out because the answer would have
 	// been longer than one message of the server may be, the worst first. A higher
 	// limit does not bring them; a narrower query does.
-	OverMaxBytes  int32 `protobuf:"varint,18,opt,name=over_max_bytes,json=overMaxBytes,proto3" json:"over_max_bytes,omitempty"`
+	OverMaxBytes int32 `protobuf:"varint,18,opt,name=over_max_bytes,json=overMaxBytes,proto3" json:"over_max_bytes,omitempty"`
+	// in_part is how many hits have passages in place of their text.
+	InPart        int32 `protobuf:"varint,19,opt,name=in_part,json=inPart,proto3" json:"in_part,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueryReceipt) Reset() {
 	*x = QueryReceipt{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1699,7 @@ func (x *QueryReceipt) String() string {
 func (*QueryReceipt) ProtoMessage() {}
 
 func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1712,7 @@ func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryReceipt.ProtoReflect.Descriptor instead.
 func (*QueryReceipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *QueryReceipt) GetLexicalCandidates() int32 {
@@ -1749,6 +1841,13 @@ func (x *QueryReceipt) GetOverMaxBytes() int32 {
 	return 0
 }
 
+func (x *QueryReceipt) GetInPart() int32 {
+	if x != nil {
+		return x.InPart
+	}
+	return 0
+}
+
 // GetRecordRequest names one record.
 type GetRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1773,7 +1872,7 @@ type GetRecordRequest struct {
 
 func (x *GetRecordRequest) Reset() {
 	*x = GetRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1884,7 @@ func (x *GetRecordRequest) String() string {
 func (*GetRecordRequest) ProtoMessage() {}
 
 func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1897,7 @@ func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordRequest.ProtoReflect.Descriptor instead.
 func (*GetRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetRecordRequest) GetAgentId() string {
@@ -1883,7 +1982,7 @@ type GetRecordResponse struct {
 
 func (x *GetRecordResponse) Reset() {
 	*x = GetRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +1994,7 @@ func (x *GetRecordResponse) String() string {
 func (*GetRecordResponse) ProtoMessage() {}
 
 func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2007,7 @@ func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordResponse.ProtoReflect.Descriptor instead.
 func (*GetRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetRecordResponse) GetRecord() *Record {
@@ -1973,7 +2072,7 @@ type RecordDraft struct {
 
 func (x *RecordDraft) Reset() {
 	*x = RecordDraft{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1985,7 +2084,7 @@ func (x *RecordDraft) String() string {
 func (*RecordDraft) ProtoMessage() {}
 
 func (x *RecordDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1998,7 +2097,7 @@ func (x *RecordDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordDraft.ProtoReflect.Descriptor instead.
 func (*RecordDraft) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RecordDraft) GetText() string {
@@ -2244,7 +2343,7 @@ type UpdateRecordRequest struct {
 
 func (x *UpdateRecordRequest) Reset() {
 	*x = UpdateRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2355,7 @@ func (x *UpdateRecordRequest) String() string {
 func (*UpdateRecordRequest) ProtoMessage() {}
 
 func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2368,7 @@ func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateRecordRequest) GetAgentId() string {
@@ -2375,7 +2474,7 @@ type UpdateRecordResponse struct {
 
 func (x *UpdateRecordResponse) Reset() {
 	*x = UpdateRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2486,7 @@ func (x *UpdateRecordResponse) String() string {
 func (*UpdateRecordResponse) ProtoMessage() {}
 
 func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2499,7 @@ func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordResponse.ProtoReflect.Descriptor instead.
 func (*UpdateRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UpdateRecordResponse) GetRecord() *Record {
@@ -2435,7 +2534,7 @@ type DeleteRecordRequest struct {
 
 func (x *DeleteRecordRequest) Reset() {
 	*x = DeleteRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2546,7 @@ func (x *DeleteRecordRequest) String() string {
 func (*DeleteRecordRequest) ProtoMessage() {}
 
 func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2559,7 @@ func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteRecordRequest) GetAgentId() string {
@@ -2545,7 +2644,7 @@ type DeleteRecordResponse struct {
 
 func (x *DeleteRecordResponse) Reset() {
 	*x = DeleteRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2656,7 @@ func (x *DeleteRecordResponse) String() string {
 func (*DeleteRecordResponse) ProtoMessage() {}
 
 func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2669,7 @@ func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteRecordResponse) GetId() string {
@@ -2609,7 +2708,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +2720,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +2733,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -2713,7 +2812,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2824,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2837,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -2774,7 +2873,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2885,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2898,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -2842,7 +2941,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2854,7 +2953,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2867,7 +2966,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -2890,7 +2989,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2902,7 +3001,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2915,7 +3014,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -2948,7 +3047,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2960,7 +3059,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2973,7 +3072,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -3010,7 +3109,7 @@ type GetMemoryStatsRequest struct {
 
 func (x *GetMemoryStatsRequest) Reset() {
 	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3121,7 @@ func (x *GetMemoryStatsRequest) String() string {
 func (*GetMemoryStatsRequest) ProtoMessage() {}
 
 func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3134,7 @@ func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetMemoryStatsRequest) GetAgentId() string {
@@ -3079,7 +3178,7 @@ type GetMemoryStatsResponse struct {
 
 func (x *GetMemoryStatsResponse) Reset() {
 	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3091,7 +3190,7 @@ func (x *GetMemoryStatsResponse) String() string {
 func (*GetMemoryStatsResponse) ProtoMessage() {}
 
 func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3104,7 +3203,7 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetMemoryStatsResponse) GetRecords() int64 {
@@ -3185,7 +3284,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3296,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3309,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -3349,20 +3448,27 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0fwithout_signals\x18\x14 \x03(\tR\x0ewithoutSignals\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
-	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xe0\x01\n" +
+	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xb5\x02\n" +
 	"\tMemoryHit\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x120\n" +
 	"\x05owner\x18\x03 \x01(\v2\x1a.loombridge.v1.MemoryOwnerR\x05owner\x12?\n" +
 	"\vexplanation\x18\x04 \x01(\v2\x1d.loombridge.v1.HitExplanationR\vexplanation\x12\x1b\n" +
-	"\tolder_ids\x18\x05 \x03(\tR\bolderIds\"k\n" +
+	"\tolder_ids\x18\x05 \x03(\tR\bolderIds\x122\n" +
+	"\bpassages\x18\x06 \x03(\v2\x16.loombridge.v1.PassageR\bpassages\x12\x1f\n" +
+	"\vtext_tokens\x18\a \x01(\x05R\n" +
+	"textTokens\"E\n" +
+	"\aPassage\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x05R\x05start\x12\x10\n" +
+	"\x03end\x18\x03 \x01(\x05R\x03end\"k\n" +
 	"\x0eHitExplanation\x124\n" +
 	"\asignals\x18\x01 \x03(\v2\x1a.loombridge.v1.SignalScoreR\asignals\x12#\n" +
 	"\rmatched_words\x18\x02 \x03(\tR\fmatchedWords\"I\n" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\xaf\x05\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xc8\x05\n" +
 	"\fQueryReceipt\x12-\n" +
 	"\x12lexical_candidates\x18\x01 \x01(\x05R\x11lexicalCandidates\x12\x1a\n" +
 	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
@@ -3385,7 +3491,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\fempty_reason\x18\x0f \x01(\x0e2\x1a.loombridge.v1.EmptyReasonR\vemptyReason\x12%\n" +
 	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
 	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
-	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\"\xd9\x01\n" +
+	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\x12\x17\n" +
+	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\xd9\x01\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
@@ -3548,7 +3655,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
 	(Origin)(0),                    // 1: loombridge.v1.Origin
@@ -3561,93 +3668,95 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*MemoryQueryRequest)(nil),     // 8: loombridge.v1.MemoryQueryRequest
 	(*MemoryQueryResponse)(nil),    // 9: loombridge.v1.MemoryQueryResponse
 	(*MemoryHit)(nil),              // 10: loombridge.v1.MemoryHit
-	(*HitExplanation)(nil),         // 11: loombridge.v1.HitExplanation
-	(*SignalScore)(nil),            // 12: loombridge.v1.SignalScore
-	(*QueryReceipt)(nil),           // 13: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),       // 14: loombridge.v1.GetRecordRequest
-	(*GetRecordResponse)(nil),      // 15: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),            // 16: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),    // 17: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),   // 18: loombridge.v1.UpdateRecordResponse
-	(*DeleteRecordRequest)(nil),    // 19: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),   // 20: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),     // 21: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 22: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),       // 23: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),      // 24: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),         // 25: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),        // 26: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),  // 27: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil), // 28: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),    // 29: loombridge.v1.EmbeddingSpaceStats
-	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 31: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 33: google.protobuf.FieldMask
+	(*Passage)(nil),                // 11: loombridge.v1.Passage
+	(*HitExplanation)(nil),         // 12: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),            // 13: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),           // 14: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),       // 15: loombridge.v1.GetRecordRequest
+	(*GetRecordResponse)(nil),      // 16: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),            // 17: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),    // 18: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),   // 19: loombridge.v1.UpdateRecordResponse
+	(*DeleteRecordRequest)(nil),    // 20: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),   // 21: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),     // 22: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 23: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),       // 24: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),      // 25: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),         // 26: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),        // 27: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),  // 28: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil), // 29: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),    // 30: loombridge.v1.EmbeddingSpaceStats
+	(*timestamppb.Timestamp)(nil),  // 31: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 32: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 33: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 34: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	30, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	30, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	30, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	31, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	31, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	31, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	31, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	32, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	1,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	30, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	32, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	30, // 7: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	31, // 8: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	32, // 9: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	30, // 10: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	32, // 11: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	31, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	33, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	31, // 7: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	32, // 8: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	33, // 9: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	31, // 10: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	33, // 11: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	1,  // 12: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	30, // 13: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	30, // 14: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	31, // 13: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	31, // 14: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	2,  // 15: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
 	0,  // 16: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
 	7,  // 17: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	32, // 18: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	33, // 18: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
 	10, // 19: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	13, // 20: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	14, // 20: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
 	4,  // 21: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
 	7,  // 22: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	11, // 23: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	12, // 24: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	3,  // 25: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	0,  // 26: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 27: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	30, // 28: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	31, // 29: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	32, // 30: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	30, // 31: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	32, // 32: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	1,  // 33: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	16, // 34: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	33, // 35: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 36: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 37: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 38: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 39: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	16, // 40: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	6,  // 41: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	29, // 42: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	14, // 43: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	17, // 44: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	19, // 45: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	21, // 46: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	23, // 47: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	25, // 48: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	27, // 49: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	15, // 50: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	18, // 51: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	20, // 52: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	22, // 53: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	24, // 54: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	26, // 55: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	28, // 56: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	50, // [50:57] is the sub-list for method output_type
-	43, // [43:50] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	12, // 23: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	11, // 24: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	13, // 25: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	3,  // 26: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	0,  // 27: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 28: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	31, // 29: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	32, // 30: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	33, // 31: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	31, // 32: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	33, // 33: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	1,  // 34: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	17, // 35: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	34, // 36: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 37: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 38: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 39: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 40: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	17, // 41: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	6,  // 42: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	30, // 43: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	15, // 44: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	18, // 45: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	20, // 46: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	22, // 47: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	24, // 48: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	26, // 49: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	28, // 50: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	16, // 51: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	19, // 52: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	21, // 53: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	23, // 54: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	25, // 55: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	27, // 56: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	29, // 57: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	51, // [51:58] is the sub-list for method output_type
+	44, // [44:51] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -3670,22 +3779,22 @@ func file_loombridge_v1_memory_proto_init() {
 		(*MemoryOwner_AgentId)(nil),
 		(*MemoryOwner_UserId)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[10].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[11].OneofWrappers = []any{
 		(*GetRecordRequest_Id)(nil),
 		(*GetRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[12].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[13].OneofWrappers = []any{
 		(*RecordDraft_Metadata)(nil),
 		(*RecordDraft_MetadataJson)(nil),
 		(*RecordDraft_Ttl)(nil),
 		(*RecordDraft_ExpireTime)(nil),
 		(*RecordDraft_SlidingTtl)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[13].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[14].OneofWrappers = []any{
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[15].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[16].OneofWrappers = []any{
 		(*DeleteRecordRequest_Id)(nil),
 		(*DeleteRecordRequest_Key)(nil),
 	}
@@ -3695,7 +3804,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

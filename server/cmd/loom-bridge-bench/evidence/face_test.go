@@ -76,8 +76,9 @@ func TestAssistantTalk(t *testing.T) {
 	}
 }
 
-// hintCosts are how many points of recall@5 a hint may cost at most.
-var hintCosts = map[string]float64{"made-up talks": 0, "made-up assistant": 9}
+// hintCosts are how many points of recall@5 a hint may cost at most: of the made-up assistant
+// one question of 86.
+var hintCosts = map[string]float64{"made-up talks": 0, "made-up assistant": 1.2}
 
 // No hint finds less than none, whatever the length of sessions.
 func TestHintsNeverHurt(t *testing.T) {

@@ -236,18 +236,32 @@ class MemoryQueryResponse(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[MemoryHit, _Mapping]]] = ..., receipt: _Optional[_Union[QueryReceipt, _Mapping]] = ...) -> None: ...
 
 class MemoryHit(_message.Message):
-    __slots__ = ("record", "score", "owner", "explanation", "older_ids")
+    __slots__ = ("record", "score", "owner", "explanation", "older_ids", "passages", "text_tokens")
     RECORD_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     OLDER_IDS_FIELD_NUMBER: _ClassVar[int]
+    PASSAGES_FIELD_NUMBER: _ClassVar[int]
+    TEXT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     record: Record
     score: float
     owner: MemoryOwner
     explanation: HitExplanation
     older_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ..., older_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    passages: _containers.RepeatedCompositeFieldContainer[Passage]
+    text_tokens: int
+    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ..., older_ids: _Optional[_Iterable[str]] = ..., passages: _Optional[_Iterable[_Union[Passage, _Mapping]]] = ..., text_tokens: _Optional[int] = ...) -> None: ...
+
+class Passage(_message.Message):
+    __slots__ = ("text", "start", "end")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    start: int
+    end: int
+    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
 
 class HitExplanation(_message.Message):
     __slots__ = ("signals", "matched_words")
@@ -268,7 +282,7 @@ class SignalScore(_message.Message):
     def __init__(self, name: _Optional[str] = ..., raw: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class QueryReceipt(_message.Message):
-    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces", "over_max_bytes")
+    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces", "over_max_bytes", "in_part")
     LEXICAL_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     FILTERED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
@@ -287,6 +301,7 @@ class QueryReceipt(_message.Message):
     EXPANDED_WORDS_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_SPACES_FIELD_NUMBER: _ClassVar[int]
     OVER_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    IN_PART_FIELD_NUMBER: _ClassVar[int]
     lexical_candidates: int
     filtered: int
     expired: int
@@ -305,7 +320,8 @@ class QueryReceipt(_message.Message):
     expanded_words: _containers.RepeatedScalarFieldContainer[str]
     embedding_spaces: _containers.RepeatedScalarFieldContainer[str]
     over_max_bytes: int
-    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ...) -> None: ...
+    in_part: int
+    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "id", "key", "json_form", "include_embeddings")

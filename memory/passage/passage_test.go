@@ -1,0 +1,218 @@
+package passage_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
+)
+
+// byWords is a filler that asks for words and counts each word as a token.
+func byWords(asked ...string) *passage.Filler {
+	terms := func(text string) iter.Seq[string] {
+		return slices.Values(strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }))
+	}
+	f := &passage.Filler{Terms: terms, Weights: make(map[string]float64), Count: func(text string) int { return len(strings.Fields(text)) }}
+	for _, word := range asked {
+		f.Weights[word] = 1
+	}
+	return f
+}
+
+func mustFill(tb testing.TB, f *passage.Filler, budget int, texts ...string) []passage.Part {
+	tb.Helper()
+	var found []passage.Text
+	for i, text := range texts {
+		found = append(found, passage.Text{Text: text, Value: 1 / float64(i+1)})
+	}
+	parts, err := f.Fill(tb.Context(), found, budget)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return parts
+}
+
+// long is a text of paragraphs that tell nothing, with one that does in the middle.
+func long(told string) string {
+	filler := strings.Repeat("Then we talked about one thing and another, as people do on a train. ", 6)
+	return filler + "\n\n" + told + "\n\n" + filler
+}
+
+func given(texts []string, parts []passage.Part) (all []string) {
+	for i, p := range parts {
+		if p.Whole {
+			all = append(all, texts[i])
+		}
+		for _, s := range p.Passages {
+			all = append(all, s.In(texts[i]))
+		}
+	}
+	return all
+}
+
+// A long text does not end the answer: what it tells of what was asked is given, and then
+// others have their turn.
+func TestLongTextGivesWhatWasAsked(t *testing.T) {
+	told := "The harbour pilot is called Marit, and she answers the telephone only before eight in the morning."
+	texts := []string{long(told), "The harbour is deep.", "Breakfast was late."}
+	parts := mustFill(t, byWords("harbour", "pilot"), 24, texts...)
+	if got := given(texts, parts); !slices.Contains(got, told) || !slices.Contains(got, texts[1]) {
+		t.Errorf("given are %q", got)
+	}
+	if parts[0].Whole || len(parts[0].Passages) != 1 || parts[0].Tokens != 17 {
+		t.Errorf("the long text gives %+v", parts[0])
+	}
+}
+
+// A short text is given whole or not at all.
+func TestShortTextsStayWhole(t *testing.T) {
+	short := "The harbour pilot is called Marit. She answers the telephone only before eight in the morning. Write to her instead. She reads what comes by post."
+	for budget := range 60 {
+		parts := mustFill(t, byWords("harbour"), budget, short, short+" Twice.")
+		for i, p := range parts {
+			if len(p.Passages) > 0 || p.Whole && p.Tokens < 26 {
+				t.Fatalf("of %d tokens text %d gives %+v", budget, i, p)
+			}
+		}
+		if parts[0].Given() != (budget >= 26) {
+			t.Errorf("of %d tokens the first text gives %+v", budget, parts[0])
+		}
+	}
+}
+
+// What says again what is given already comes when nothing else is left.
+func TestRepeatsComeLast(t *testing.T) {
+	first := "The harbour pilot is called Marit."
+	texts := []string{first, "Noted: the harbour pilot is called Marit.", "The harbour closes at nine."}
+	parts := mustFill(t, byWords("harbour", "pilot"), 13, texts...)
+	if got := given(texts, parts); !slices.Equal(got, []string{texts[0], texts[2]}) {
+		t.Errorf("of 13 tokens given are %q", got)
+	}
+	parts = mustFill(t, byWords("harbour", "pilot"), 18, texts...)
+	if got := given(texts, parts); len(got) != 3 {
+		t.Errorf("of 18 tokens given are %q", got)
+	}
+}
+
+// Where all fits, all is given as it is.
+func TestAllThatFitsIsWhole(t *testing.T) {
+	texts := []string{long("The harbour is deep."), "  spaces around  ", long("Breakfast was late.")}
+	for i, p := range mustFill(t, byWords("harbour"), 10_000, texts...) {
+		if !p.Whole || p.Tokens != len(strings.Fields(texts[i])) {
+			t.Errorf("text %d gives %+v", i, p)
+		}
+	}
+}
+
+func TestFillEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := byWords("a").Fill(ctx, []passage.Text{{Text: long("a"), Value: 1}}, 10); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Few texts are counted of many that can't fit.
+func TestCountsFew(t *testing.T) {
+	f, counted := byWords("harbour"), 0
+	count := f.Count
+	f.Count = func(text string) int { counted += len(text); return count(text) }
+	texts := make([]string, 100)
+	for i := range texts {
+		texts[i] = strings.Repeat("The harbour is deep. ", 10_000)
+	}
+	mustFill(t, f, 20, texts...)
+	if counted > 2000 {
+		t.Errorf("%d bytes were counted for 20 tokens", counted)
+	}
+}
+
+// checkParts checks what holds of every answer.
+func checkParts(tb testing.TB, f *passage.Filler, texts []string, parts []passage.Part, budget int) {
+	tb.Helper()
+	sum := 0
+	for i, p := range parts {
+		text, end, tokens := texts[i], 0, 0
+		if p.Whole {
+			tokens = f.Count(text)
+		}
+		if p.Whole && len(p.Passages) > 0 {
+			tb.Fatalf("text %d is whole and in part: %+v", i, p)
+		}
+		for _, s := range p.Passages {
+			switch {
+			case s.From < end, s.To <= s.From, s.To > len(text):
+				tb.Fatalf("passages of text %d are out of order: %+v", i, p)
+			case utf8.ValidString(text) && !utf8.ValidString(s.In(text)):
+				tb.Fatalf("passage %+v of %q cuts a character", s, text)
+			case strings.TrimSpace(s.In(text)) != s.In(text):
+				tb.Fatalf("passage %q has spaces at its ends", s.In(text))
+			}
+			end, tokens = s.To, tokens+f.Count(s.In(text))
+		}
+		if tokens != p.Tokens {
+			tb.Fatalf("text %d has %d tokens, told are %d", i, tokens, p.Tokens)
+		}
+		sum += tokens
+	}
+	if sum > budget {
+		tb.Fatalf("%d tokens given, the budget is %d", sum, budget)
+	}
+}
+
+// Whatever the texts, the tokens never exceed the budget, and passages are stretches of
+// their texts, in order, apart.
+func TestFillHoldsForAnyTexts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	bits := []string{"harbour", "pilot", "a", "東京タワーは高いです。", "é", "🙂", ". ", "? ", "! ", "\n", "\n\n", "   ", "3.14", "“quoted.” ", "(so.) ", strings.Repeat("x", 700), "один два. ", "\t", "...", "\xff", " "}
+	counts := map[string]func(string) int{
+		"bytes":  func(s string) int { return len(s) },
+		"words":  func(s string) int { return len(strings.Fields(s)) },
+		"joined": func(s string) int { return 1 + len(s)*len(s)/1000 }, // two halves are less than the whole
+	}
+	analyzer := analysis.New(nil)
+	for range 150 {
+		var texts []string
+		for range rng.IntN(6) {
+			var b strings.Builder
+			for range 1 + rng.IntN(200) {
+				b.WriteString(bits[rng.IntN(len(bits))])
+				if rng.IntN(2) == 0 {
+					b.WriteByte(' ')
+				}
+			}
+			texts = append(texts, b.String())
+		}
+		for name, count := range counts {
+			f := &passage.Filler{Terms: analyzer.Terms, Weights: map[string]float64{"harbour": 2, "pilot": 1}, Count: count}
+			budget := rng.IntN(1 << rng.IntN(12))
+			parts := mustFill(t, f, budget, texts...)
+			checkParts(t, f, texts, parts, budget)
+			if again := mustFill(t, f, budget, texts...); !slices.EqualFunc(parts, again, func(a, b passage.Part) bool {
+				return a.Whole == b.Whole && slices.Equal(a.Passages, b.Passages)
+			}) {
+				t.Fatalf("%s: the same texts give %+v, then %+v", name, parts, again)
+			}
+		}
+	}
+}
+
+func FuzzFill(f *testing.F) {
+	f.Add("The harbour. Is it deep?\n\nYes (very).", long("東京タワーは高いです。"), 12)
+	f.Add("", " \n ", 0)
+	f.Fuzz(func(t *testing.T, first, second string, budget int) {
+		filler := byWords("harbour", "deep")
+		budget = max(0, budget)
+		checkParts(t, filler, []string{first, second}, mustFill(t, filler, budget, first, second), budget)
+	})
+}

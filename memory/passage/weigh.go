@@ -1,0 +1,81 @@
+package passage
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+const (
+	// aroundShare is the part of what a piece has of the words that are asked for that
+	// those beside it count with: an answer stands right before or behind them, too.
+	aroundShare = 0.5
+	// evenShare is the part of what a text is worth that all its pieces have alike: what
+	// it was found for may be said in other words.
+	evenShare = 0.3
+)
+
+// cut offers the pieces of a long text.
+func (g *filling) cut(o offer) []offer {
+	text := g.texts[o.text].Text
+	pieces := cut(text)
+	shares := g.shares(text, pieces)
+	all := make([]offer, len(pieces))
+	for i, p := range pieces {
+		all[i] = offer{text: o.text, Passage: p, value: o.value * shares[i]}
+		all[i].worth = min(o.worth, worth(all[i].value, p.To-p.From))
+	}
+	return all
+}
+
+// shares are the parts of what a text is worth that its pieces have.
+func (f *Filler) shares(text string, pieces []Passage) []float64 {
+	own := make([]float64, len(pieces)+2) // with nothing before the first and behind the last
+	last := make(map[string]int, len(f.Weights))
+	for i, p := range pieces {
+		for term := range f.Terms(p.In(text)) {
+			if weight := f.Weights[term]; weight > 0 && last[term] != i+1 {
+				last[term] = i + 1 // each word once in a piece
+				own[i+1] += weight
+			}
+		}
+	}
+	shares, sum := make([]float64, len(pieces)), 0.0
+	for i := range shares {
+		shares[i] = own[i+1] + aroundShare*max(own[i], own[i+2])
+		sum += shares[i]
+	}
+	even := 1 / float64(len(shares))
+	for i := range shares {
+		if sum == 0 {
+			shares[i] = even
+			continue
+		}
+		shares[i] = evenShare*even + (1-evenShare)*shares[i]/sum
+	}
+	return shares
+}
+
+// seed is that of the hashes of words, alike in all that is compared.
+var seed = maphash.MakeSeed()
+
+// pairSpread makes other pairs of the same words in another order.
+const pairSpread = 31
+
+// pairs are the pairs of words that stand beside one another in a text, each once; of a
+// single word that word.
+func (f *Filler) pairs(text string) []uint64 {
+	pairs := []uint64{}
+	var before, words uint64
+	for term := range f.Terms(text) {
+		now := maphash.String(seed, term)
+		if words++; words > 1 {
+			pairs = append(pairs, pairSpread*before+now)
+		}
+		before = now
+	}
+	if words == 1 {
+		return append(pairs, before)
+	}
+	slices.Sort(pairs)
+	return slices.Compact(pairs)
+}

@@ -1,0 +1,222 @@
+package mcp
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// defaultReadBytes is what blob_read gives when nobody says how much: some 4,000
+	// tokens.
+	defaultReadBytes = 16 << 10
+	// maxReadBytes is the most it gives, and the longest blob that is a resource.
+	maxReadBytes = 1 << 20
+)
+
+const sessionProperty = `"session":{"type":"string","description":"default: this connection's"}`
+
+func contextTools() []tool {
+	return []tool{
+		{
+			name: "step_record",
+			description: "Record a tool call that you made yourself. Long results are put aside whole; " +
+				"the answer is one line and the name to read the rest by.",
+			properties: `"tool":{"type":"string"},"arguments":{"type":"object"},"result":{"description":"text or JSON"},` +
+				`"error":{"type":"string","description":"if it failed"},"thought":{"type":"string"},` + sessionProperty,
+			required: []string{"tool"}, call: taking(recordStep), arguments: stepArguments{},
+		},
+		{
+			name:        "context_assemble",
+			description: "The session so far as one text within a token budget, to hand over to another agent or to go on after a compaction.",
+			properties: `"goal":{"type":"string","description":"what is to be done next"},` +
+				`"max_tokens":{"type":"integer","description":"default 8192"},` + sessionProperty,
+			reads: true, call: taking(assembleContext), arguments: assembleArguments{},
+		},
+		{
+			name:        "blob_read",
+			description: "Read back what was put aside, byte for byte, by the name that a step gave (such as step_012).",
+			properties: `"name":{"type":"string"},"offset":{"type":"integer","description":"first byte"},` +
+				`"limit":{"type":"integer","description":"bytes, default 16384"},` + sessionProperty,
+			required: []string{"name"}, reads: true, call: taking(readBlob), arguments: readArguments{},
+		},
+	}
+}
+
+type stepArguments struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Result    json.RawMessage `json:"result"`
+	Error     string          `json:"error"`
+	Thought   string          `json:"thought"`
+	Session   string          `json:"session"`
+}
+
+func recordStep(c call, a stepArguments) (any, error) {
+	request := &loombridgev1.RecordStepRequest{
+		AgentId: c.agent, SessionId: cmp.Or(a.Session, c.session), ToolName: a.Tool, Thought: a.Thought,
+		Success: a.Error == "", ErrorMessage: a.Error,
+	}
+	if len(a.Arguments) > 0 {
+		request.ArgumentsForm = &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: string(a.Arguments)}
+	}
+	var text string
+	switch {
+	case len(a.Result) == 0:
+	case json.Unmarshal(a.Result, &text) == nil:
+		request.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: text}
+	default:
+		request.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(a.Result)}
+	}
+	recorded, err := c.s.contexts.RecordStep(c.ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return stepLine{Step: recorded.GetStep().GetId(), Observation: recorded.GetObservation(), Blob: recorded.GetOutputBlob().GetPath()}, nil
+}
+
+// stepLine is what is left of a call in the prompt.
+type stepLine struct {
+	Step        string `json:"step"`
+	Observation string `json:"observation"`
+	Blob        string `json:"blob,omitempty"`
+}
+
+type assembleArguments struct {
+	Goal      string `json:"goal"`
+	MaxTokens int32  `json:"max_tokens"`
+	Session   string `json:"session"`
+}
+
+func assembleContext(c call, a assembleArguments) (any, error) {
+	return c.s.handover(c.caller, a)
+}
+
+// defaultHandoverTokens is the budget of a hand-over when nobody says one.
+const defaultHandoverTokens = 8192
+
+// handover is the session so far as one text. It changes nothing: a fold that is due
+// waits for the one who makes prompts of the session.
+func (s *Server) handover(who caller, a assembleArguments) (string, error) {
+	prompt, err := s.contexts.Assemble(who.ctx, &loombridgev1.AssembleRequest{
+		AgentId: who.agent, SessionId: cmp.Or(a.Session, who.session), Goal: a.Goal, MaxTokens: cmp.Or(a.MaxTokens, defaultHandoverTokens),
+		WithoutTools: true, DryRun: true,
+	})
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, m := range prompt.GetMessages() {
+		writeMessage(&text, m)
+	}
+	if text.Len() == 0 {
+		return "Nothing is recorded in this session.", nil
+	}
+	return text.String(), nil
+}
+
+// writeMessage writes one message of a prompt for a reader that does not get its form:
+// who says it, what was called, and what it says.
+func writeMessage(text *strings.Builder, m *loombridgev1.Message) {
+	content := cmp.Or(m.GetContent(), m.GetBlocksJson())
+	if content == "" && len(m.GetToolCalls()) == 0 {
+		return
+	}
+	if text.Len() > 0 {
+		text.WriteString("\n\n")
+	}
+	text.WriteString("[" + strings.ToLower(strings.TrimPrefix(m.GetRole().String(), "ROLE_")) + "]")
+	for _, called := range m.GetToolCalls() {
+		text.WriteString(" " + called.GetName() + called.GetArgumentsJson())
+	}
+	if content != "" {
+		text.WriteString("\n" + content)
+	}
+}
+
+type readArguments struct {
+	Name    string `json:"name"`
+	Offset  int64  `json:"offset"`
+	Limit   int64  `json:"limit"`
+	Session string `json:"session"`
+}
+
+// readPart is a part of a blob as models read it.
+type readPart struct {
+	Text   string `json:"text,omitempty"`
+	Base64 string `json:"base64,omitempty"`
+	Size   int64  `json:"size"`
+	// Next is the offset of the part behind this one; none behind the last.
+	Next int64 `json:"next,omitempty"`
+}
+
+func readBlob(c call, a readArguments) (any, error) {
+	if a.Limit > maxReadBytes {
+		return nil, badArgument("limit", "is at most 1048576 bytes")
+	}
+	info, data, err := c.s.blob(c.caller, &loombridgev1.ReadBlobRequest{
+		Name: a.Name, Offset: a.Offset, Limit: cmp.Or(a.Limit, defaultReadBytes), SessionId: cmp.Or(a.Session, c.session),
+	})
+	if err != nil {
+		return nil, err
+	}
+	whole := wholeRunes(data, a.Offset+int64(len(data)) >= info.GetSize())
+	part := readPart{Size: info.GetSize()}
+	if utf8.Valid(whole) {
+		data = whole
+		part.Text = string(data)
+	} else {
+		part.Base64 = base64.StdEncoding.EncodeToString(data)
+	}
+	if end := a.Offset + int64(len(data)); end < info.GetSize() {
+		part.Next = end
+	}
+	return part, nil
+}
+
+// wholeRunes leaves out a character that the end of a part cuts in two, unless the part
+// is the last.
+func wholeRunes(data []byte, last bool) []byte {
+	if last {
+		return data
+	}
+	for cut := 1; cut < utf8.UTFMax && cut < len(data); cut++ {
+		if b := data[len(data)-cut]; utf8.RuneStart(b) {
+			if !utf8.FullRune(data[len(data)-cut:]) {
+				return data[:len(data)-cut]
+			}
+			break
+		}
+	}
+	return data
+}
+
+// blob reads a part of a blob into memory; the request says at most how much.
+func (s *Server) blob(who caller, request *loombridgev1.ReadBlobRequest) (*loombridgev1.BlobInfo, []byte, error) {
+	request.AgentId = who.agent
+	stream, err := s.contexts.ReadBlob(who.ctx, request)
+	if err != nil {
+		return nil, nil, err
+	}
+	var info *loombridgev1.BlobInfo
+	var data []byte
+	for {
+		piece, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return info, data, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if piece.GetInfo() != nil {
+			info = piece.GetInfo()
+		}
+		data = append(data, piece.GetData()...)
+	}
+}
