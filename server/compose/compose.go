@@ -11,9 +11,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/native/web"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
@@ -80,9 +84,15 @@ type Options struct {
 	KnowledgeEndpoint string
 	// Shell is how tools run programs. Default: they run none.
 	Shell native.ShellOptions
+	// Web are the tools that ask others on networks. Default: there are none.
+	Web *web.Options
+	// Egress says how tools reach networks.
+	Egress egress.Options
 	// Hand says how tools run here.
 	Hand hand.Options
-	// Approval says which calls need the approval of a person, and how long they wait.
+	// Policies are the operator's profiles and bindings. Default: none.
+	Policies *policy.Set
+	// Approval says how long calls wait for the approval of a person.
 	Approval approval.Options
 	// Audit says how long the records of calls are kept.
 	Audit audit.Options
@@ -110,6 +120,7 @@ type Options struct {
 // Domain is everything behind the face. Its parts are safe for concurrent use
 // until Close.
 type Domain struct {
+	Egress    *egress.Gate
 	Memory    *memory.Store
 	Plans     *plans.Store
 	Log       *session.Log
@@ -122,9 +133,12 @@ type Domain struct {
 	Hand      *hand.Hand
 	Audit     *audit.Log
 	Approvals *approval.Broker
+	Policies  *policy.Resolver
 	Events    *events.Bus
+	Messages  *messages.Box
 	Agents    *agents.Directory
 
+	places  hand.Workspaces
 	past    *past.Store // what prompts were made of
 	now     func() time.Time
 	lines   step.Templates // of steps in the files of the history
@@ -135,7 +149,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{now: o.Now, lines: o.Assemble.Templates.Over(step.DesignTemplates())}
+	d := &Domain{now: o.Now, places: workspaces, lines: o.Assemble.Templates.Over(step.DesignTemplates())}
 	if err := d.open(engine, workspaces, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -146,6 +160,9 @@ func withDefaults(opts *Options) Options {
 	var o Options
 	if opts != nil {
 		o = *opts
+	}
+	if o.Policies == nil {
+		o.Policies = policy.NewSet(nil)
 	}
 	if o.Shares == nil {
 		o.Shares = &server.Shares{}
@@ -169,6 +186,7 @@ func withDefaults(opts *Options) Options {
 	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Audit.Now, o.Audit.Logger, o.Approval.Now = o.Now, o.Logger, o.Now
+	o.Egress.Now, o.Egress.Logger = o.Now, o.Logger
 	o.Disk.Logger = o.Logger
 	return o
 }
@@ -187,19 +205,29 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
+	d.Audit = audit.New(engine, writer, &o.Audit)
+	d.onClose(d.Audit.Close)
+	o.Egress.Audit = d.Audit.Write
+	d.Egress = egress.New(&o.Egress)
+	d.onClose(d.Egress.Close)
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
+	}
+	if o.Web != nil {
+		o.Web.Gate = d.Egress
+		if err := web.Register(d.Registry, *o.Web); err != nil {
+			return err
+		}
 	}
 	if err := d.Registry.CheckLevels(); err != nil {
 		return fmt.Errorf("the level of a tool: %w", err)
 	}
-	d.Audit = audit.New(engine, writer, &o.Audit)
-	d.onClose(d.Audit.Close)
 	d.Approvals = approval.New(engine, writer, &o.Approval)
+	d.Policies = policy.NewResolver(o.Policies, &policy.ResolverOptions{Parent: d.parent, Logger: o.Logger})
 	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
@@ -243,6 +271,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	})
 	d.past = past.New(engine, writer, d.Log)
 	d.onClose(d.past.Close)
+	d.Messages = messages.New(engine, writer, &messages.Options{Quota: o.Shares.Disk, Now: o.Now})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -287,11 +316,8 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 // openSources opens where prompts find what stands beside their history.
 func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.Source, error) {
 	s := recall.Options{
-		Store: d.Memory, Tiers: d.Tiers, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
-		Parent: func(scope kv.Scope) string {
-			agent, _ := d.Agents.Get(scope.Tenant, scope.Owner)
-			return agent.Parent
-		},
+		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
+		Parent: func(scope kv.Scope) string { return d.parent(scope.Tenant, scope.Owner) },
 	}
 	if o.KnowledgeEndpoint != "" {
 		base, err := recall.NewEndpoint(o.KnowledgeEndpoint)
@@ -306,6 +332,12 @@ func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.So
 	}
 	d.onClose(sources.Close)
 	return sources.All(), nil
+}
+
+// parent is the agent above another one; empty for none.
+func (d *Domain) parent(tenant, agent string) string {
+	found, _ := d.Agents.Get(tenant, agent)
+	return found.Parent
 }
 
 // served are the tools that prompts may offer.
@@ -323,7 +355,7 @@ func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
 
 // openAgents opens the bus and the directory of agents.
 func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
-	o.Events.Admit = topics.NewRules(d.Tiers).Admit
+	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
 	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
@@ -369,10 +401,11 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }
 

@@ -74,7 +74,7 @@ func mostlyASCII(head []byte, offset int) bool {
 
 // isControl tells of a byte that text files do not have.
 func isControl(c byte) bool {
-	const spaces = "\t\n\r\f\v\b\x1b\x1a"
+	const spaces = "\t\n\r\f\v\b\x1b"
 	return (c < ' ' || c == 0x7f) && bytes.IndexByte([]byte(spaces), c) < 0
 }
 

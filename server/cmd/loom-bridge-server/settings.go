@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
+	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
@@ -85,6 +86,7 @@ func (c *Config) groups() []group {
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
 		{"sandbox", "How programs that tools run are confined", false, c.sandboxSettings()},
+		{"web", "What tools reach on networks", false, c.Web.settings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
 		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
@@ -292,6 +294,8 @@ func (c *Config) sandboxSettings() []setting {
 			"the only tier to use; `doctor` tells which work here",
 		},
 		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
+		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},
+		{"script-cache-bytes", size(&s.ScriptCacheBytes, 0, maxLimit), script.DefaultCacheBytes, "answers of python:run_script that are kept for equal runs; 0: none"},
 		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that system:shell and shell:run may run; none: the 60 of loom.v1, jq, tee"},
 	}
 }
