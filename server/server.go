@@ -257,7 +257,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.Log})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
-		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox,
+		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, jobs: d.Jobs,
 	})
 }
 
@@ -374,6 +374,8 @@ type Services struct {
 	Tasks Tasks
 	// Tools lists what can be run.
 	Tools Tools
+	// Jobs are the programs that run in the background.
+	Jobs Jobs
 	// Log holds steps and messages.
 	Log Log
 	// Conversations reads back what Log holds.
