@@ -206,7 +206,7 @@ func TestAttachRefusesSingleMessages(t *testing.T) {
 		{"other agent", publish(&loombridgev1.EmitRequest{AgentId: "lead", Topic: "a"}), "INVALID_REQUEST", []string{"publish.event.agent_id"}},
 		{"long type and tag", publish(&loombridgev1.EmitRequest{Topic: "a", Type: long, Tags: []string{"", long}}), "INVALID_REQUEST", []string{"publish.event.type", "publish.event.tags[1]"}},
 		{"no JSON", publish(&loombridgev1.EmitRequest{Topic: "a", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: "{"}}), "INVALID_REQUEST", []string{"publish.event.payload"}},
-		{"reserved", publish(&loombridgev1.EmitRequest{Topic: "node.message"}), "RESERVED_TOPIC", nil},
+		{"reserved", publish(&loombridgev1.EmitRequest{Topic: "agent.result"}), "RESERVED_TOPIC", nil},
 		{"nothing to subscribe to", subscribe(), "INVALID_REQUEST", []string{"subscribe.topics"}},
 		{"subscribed already", subscribe(topicsOf("other", "mine")...), "INVALID_REQUEST", []string{"subscribe.topics[1].topic"}},
 		{"twice at once", subscribe(topicsOf("other", "other")...), "INVALID_REQUEST", []string{"subscribe.topics[1].topic"}},

@@ -351,7 +351,6 @@ func TestDomainErrorsReachTheClient(t *testing.T) {
 		{"no record", get("nope"), codes.NotFound, "RECORD_NOT_FOUND", ""},
 		{"no step", step("step_999"), codes.NotFound, "STEP_NOT_FOUND", ""},
 		{"reserved topic", emit("agent.spawn"), codes.InvalidArgument, "RESERVED_TOPIC", ""},
-		{"direct messages", emit("node.message"), codes.InvalidArgument, "RESERVED_TOPIC", ""},
 		{"bad topic", emit("a..b"), codes.InvalidArgument, "INVALID_REQUEST", ""},
 		{"overflow", assemble(strings.Repeat("word ", 500)), codes.FailedPrecondition, "CONTEXT_OVERFLOW", "part_tokens"},
 	} {

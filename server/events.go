@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -16,12 +19,30 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
+// Messages is what the handlers need of the direct messages of agents.
+type Messages interface {
+	List(ctx context.Context, tenant, target string, q messages.Query) ([]messages.Message, error)
+	Delete(ctx context.Context, tenant, target string, taskIDs []string) (int, error)
+}
+
+// Sender sends direct messages.
+type Sender interface {
+	Send(ctx context.Context, tenant string, m messages.Message) (messages.Message, error)
+}
+
+var (
+	_ Messages = (*messages.Box)(nil)
+	_ Sender   = topics.Sender{}
+)
+
 type eventService struct {
 	loombridgev1.UnimplementedEventServiceServer
-	events Events
-	limits Limits
-	now    func() time.Time
-	log    *slog.Logger
+	events   Events
+	messages Messages
+	sender   Sender
+	limits   Limits
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 // Subscribe streams events until the caller leaves, stalls, or the server
@@ -85,4 +106,57 @@ func readerOf(ctx context.Context) *events.SubscribeOptions {
 		return nil
 	}
 	return &events.SubscribeOptions{MayRead: topics.ReadableBy(id.Owns)}
+}
+
+// SendMessage says something to one agent.
+func (s *eventService) SendMessage(ctx context.Context, r *loombridgev1.SendMessageRequest) (*loombridgev1.SendMessageResponse, error) {
+	scope, err := agentScope(ctx, r, validate.SendMessageRequest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := convert.SentMessage(r)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := s.sender.Send(ctx, scope.Tenant, m)
+	if err != nil {
+		return nil, err
+	}
+	return convert.SendMessageResponse(&sent), nil
+}
+
+// ListMessages returns the live direct messages of an agent or node.
+func (s *eventService) ListMessages(ctx context.Context, r *loombridgev1.ListMessagesRequest) (*loombridgev1.ListMessagesResponse, error) {
+	scope, err := agentScope(ctx, r, validate.ListMessagesRequest)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.messages.List(ctx, scope.Tenant, scope.Owner, convert.MessageQuery(r))
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.ListMessagesResponse{}
+	size := protowire.SizeTag(2) + 1
+	for i := range all {
+		m := convert.DirectMessage(&all[i])
+		if size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(m)); size > s.limits.MaxSendBytes && i > 0 {
+			out.Truncated = true
+			break
+		}
+		out.Messages = append(out.Messages, m)
+	}
+	return out, nil
+}
+
+// DeleteMessages removes direct messages from the box of an agent or node.
+func (s *eventService) DeleteMessages(ctx context.Context, r *loombridgev1.DeleteMessagesRequest) (*loombridgev1.DeleteMessagesResponse, error) {
+	scope, err := agentScope(ctx, r, validate.DeleteMessagesRequest)
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := s.messages.Delete(ctx, scope.Tenant, scope.Owner, r.GetTaskIds())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.DeleteMessagesResponse{Deleted: convert.Int32(deleted)}, nil
 }

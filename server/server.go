@@ -254,7 +254,9 @@ func (s *Server) registerNative() {
 		metrics: s.metrics,
 	})
 	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, limits: s.limits})
-	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{events: d.Events, limits: s.limits, now: s.now, log: s.observer.Log})
+	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{
+		events: d.Events, messages: d.Messages, sender: d.Sender, limits: s.limits, now: s.now, log: s.observer.Log,
+	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, jobs: d.Jobs,
@@ -392,6 +394,9 @@ type Services struct {
 	Assembler Assembler
 	// Events carries events.
 	Events Events
+	// Messages has the direct messages of agents, Sender sends them.
+	Messages Messages
+	Sender   Sender
 	// Agents knows who is attached.
 	Agents Agents
 }

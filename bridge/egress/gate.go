@@ -79,9 +79,6 @@ type Options struct {
 	Dir string
 	// Audit takes a record of every connection. Default: there are none.
 	Audit func(ctx context.Context, r audit.Record) error
-	// Ask asks a person whether a call may reach a host and port, and says why not; empty:
-	// it may. Default: nobody is asked.
-	Ask func(ctx context.Context, c Caller, host string) (refused string)
 	// Now is the clock of the audit. Default time.Now.
 	Now func() time.Time
 	// Logger hears of what can't be written. Default silent.

@@ -1,10 +1,12 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +44,9 @@ type Rule struct {
 	// Address is where to connect to in place of what the name is looked up as: an
 	// address, with a port or without. It may be one that is not public.
 	Address string `toml:"address"`
+	// Private lets the name lead to a private network, or to this machine. Addresses that are
+	// local to a link, under which clouds tell secrets, are refused all the same.
+	Private bool `toml:"private"`
 	// Secret is what requests to the host carry. Default: none.
 	Secret *Secret `toml:"secret"`
 }
@@ -68,8 +73,12 @@ type Policy struct {
 	Rules []Rule
 	// Open allows every public host besides.
 	Open bool
-	// Ask says that a person may allow what no rule does.
-	Ask bool
+	// Ask asks a person about a host, such as api.example.com:443, that no rule allows. An
+	// error says for a model why it is refused. Default: nobody is asked.
+	Ask func(ctx context.Context, host string) error
+	// Via is a proxy of the operator's through which requests of this process go. Names are
+	// then looked up there. Default: none.
+	Via *url.URL
 }
 
 // ErrPolicy: a policy can't be kept.
@@ -187,6 +196,10 @@ func parseAddress(text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a, 0), nil
 }
 
+// names makes the one spelling of names. It takes those that servers really have, with
+// underscores and with hyphens in a row.
+var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.CheckHyphens(false), idna.StrictDomainName(false))
+
 // canonical is the one spelling of a host: lower case, without the dot at its end, in
 // ASCII, or an address as Go writes it.
 func canonical(host string) (string, error) {
@@ -196,7 +209,7 @@ func canonical(host string) (string, error) {
 		}
 		return a.String(), nil
 	}
-	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(host, "."))
+	name, err := names.ToASCII(strings.TrimSuffix(host, "."))
 	if err != nil || name == "" || len(name) > 253 || strings.ContainsAny(name, "/@:%*? \\#[]") {
 		return "", fmt.Errorf("%q is not the name of a host", host)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,11 +52,11 @@ type Session struct {
 	bytes    atomic.Int64 // sent and received
 	requests atomic.Int64
 
-	mu       sync.Mutex
-	closed   bool            // guarded by mu
-	shared   bool            // guarded by mu; others can reach the proxy
-	denied   []string        // guarded by mu
-	approved map[string]bool // guarded by mu; host:port a person allowed or refused
+	mu     sync.Mutex
+	closed bool                 // guarded by mu
+	shared bool                 // guarded by mu; others can reach the proxy
+	denied []string             // guarded by mu
+	asked  map[string]*question // guarded by mu; by host and port
 }
 
 // Session begins what a call may reach. Close it. An ErrPolicy says that the policy is not
@@ -67,12 +68,15 @@ func (g *Gate) Session(c Caller, p Policy) (*Session, error) {
 	if err := g.prepare(); err != nil {
 		return nil, err
 	}
-	s := &Session{gate: g, caller: c, policy: p, secrets: seal(p), token: rand.Text(), approved: map[string]bool{}}
+	s := &Session{gate: g, caller: c, policy: p, secrets: seal(p), token: rand.Text(), asked: map[string]*question{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.transport = &http.Transport{
 		DialContext: s.dialHost, TLSClientConfig: &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: maxHeaderBytes,
 		MaxIdleConnsPerHost: 8, MaxConnsPerHost: g.limits.PerCall, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}
+	if p.Via != nil {
+		s.transport.Proxy = http.ProxyURL(p.Via)
 	}
 	return s, nil
 }
@@ -171,34 +175,40 @@ func (s *Session) decide(ctx context.Context, t target) ([]Rule, error) {
 	if s.policy.Open {
 		return []Rule{{Host: "*", Ports: []int{t.port}}}, nil
 	}
-	refused := "it is not among the hosts that are allowed" + s.allowed()
-	if s.policy.Ask && s.gate.opts.Ask != nil {
-		if refused = s.ask(ctx, t); refused == "" {
-			return []Rule{{Host: t.host, Ports: []int{t.port}}}, nil
-		}
+	if s.policy.Ask == nil {
+		return nil, s.deny(t, "it is not among the hosts that are allowed"+s.allowed())
 	}
-	return nil, s.deny(t, refused)
+	if err := s.ask(ctx, t); err != nil {
+		return nil, s.deny(t, err.Error())
+	}
+	return []Rule{{Host: t.host, Ports: []int{t.port}}}, nil
 }
 
-// ask asks a person about a target, once in a session.
-func (s *Session) ask(ctx context.Context, t target) string {
-	const before = "a person was asked before and did not allow it"
+// ask asks a person about a target, once in a session. Who asks the same meanwhile waits for
+// the answer.
+func (s *Session) ask(ctx context.Context, t target) error {
 	s.mu.Lock()
-	allowed, asked := s.approved[t.String()]
+	q := s.asked[t.String()]
+	if q == nil && len(s.asked) >= maxAsked {
+		s.mu.Unlock()
+		return fmt.Errorf("a call asks about at most %d hosts", maxAsked)
+	}
+	if q == nil {
+		q = &question{}
+		s.asked[t.String()] = q
+	}
 	s.mu.Unlock()
-	if asked && allowed {
-		return ""
-	}
-	if asked {
-		return before
-	}
-	refused := s.gate.opts.Ask(ctx, s.caller, t.String())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.approved) < MaxRules {
-		s.approved[t.String()] = refused == ""
-	}
-	return refused
+	q.once.Do(func() { q.refused = s.policy.Ask(ctx, t.String()) })
+	return q.refused
+}
+
+// maxAsked bounds the hosts that a person is asked about for one call.
+const maxAsked = 32
+
+// question is one that a person was asked.
+type question struct {
+	once    sync.Once
+	refused error // guarded by once
 }
 
 // allowed lists some of what may be reached.
@@ -225,7 +235,7 @@ func (s *Session) deny(t target, why string) error {
 	if s.policy.Name != "" {
 		profile = fmt.Sprintf(" by the profile %q", s.policy.Name)
 	}
-	text := fmt.Sprintf("Permission denied: no connection to %s%s: %s. Use what is allowed, or ask the operator to allow the host in the profile.", t, profile, why)
+	text := fmt.Sprintf("Permission denied: no connection to %s%s: %s. Use what is allowed, or ask the operator to allow it in the profile.", t, profile, strings.TrimPrefix(why, "Permission denied: "))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.denied) < maxDenied && !slices.Contains(s.denied, text) {
@@ -244,6 +254,9 @@ func (s *Session) dialHost(ctx context.Context, _, address string) (net.Conn, er
 	if t.port, err = strconv.Atoi(port); err != nil {
 		return nil, err
 	}
+	if via := s.policy.Via; via != nil && host == via.Hostname() && port == portOf(via) {
+		return s.connect(ctx, t, []Rule{{Host: host, Private: true}})
+	}
 	rules, err := s.decide(ctx, t)
 	if err != nil {
 		return nil, err
@@ -251,10 +264,21 @@ func (s *Session) dialHost(ctx context.Context, _, address string) (net.Conn, er
 	return s.connect(ctx, t, rules)
 }
 
+// portOf is the port of a URL, or that of its scheme.
+func portOf(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
 // connect connects to a target that rules allow.
 func (s *Session) connect(ctx context.Context, t target, rules []Rule) (net.Conn, error) {
 	var rule *Rule
-	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Address != "" }); i >= 0 {
+	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Address != "" || r.Private }); i >= 0 {
 		rule = &rules[i]
 	}
 	list, err := s.addresses(ctx, t, rule)
@@ -288,7 +312,7 @@ func (s *Session) enter() bool {
 func (s *Session) hold(ctx context.Context, list []netip.AddrPort) (net.Conn, error) {
 	place, err := s.gate.pool.TryTake(share.Owner{Tenant: s.caller.Tenant, Agent: s.caller.Agent}, 1)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrLimit, err)
+		return nil, fmt.Errorf("%w: %s", ErrLimit, err.Error()) // its cause would be taken for a refusal of the call
 	}
 	conn, err := s.dial(ctx, list)
 	if err != nil {

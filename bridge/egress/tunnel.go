@@ -29,7 +29,12 @@ func (s *Session) tunnel(client *peeked, upstream *counted, t target, e *entry, 
 	if raw {
 		// A port that a rule names may speak anything, and the host may speak first: ssh
 		// does.
-		return s.pass(client, upstream)
+		return s.pass(client, upstream, func() error {
+			if first, err := client.reader.Peek(1); err != nil || first[0] != tlsHandshake {
+				return nil // copying finds the end
+			}
+			return s.hello(client, upstream, t)
+		})
 	}
 	_ = client.SetReadDeadline(time.Now().Add(headerTime)) // sockets have them
 	first, err := client.reader.Peek(1)
@@ -40,6 +45,15 @@ func (s *Session) tunnel(client *peeked, upstream *counted, t target, e *entry, 
 		_ = upstream.Close() // requests have connections of their own
 		return s.serveOn(client, t)
 	}
+	if err := s.hello(client, upstream, t); err != nil {
+		return err
+	}
+	_ = client.SetReadDeadline(time.Now().Add(s.gate.limits.Time)) // as above
+	return s.pass(client, upstream, func() error { return nil })
+}
+
+// hello passes the first message of TLS on, if it is for the tunnel's host.
+func (s *Session) hello(client *peeked, upstream *counted, t target) error {
 	name, hello, err := serverName(client)
 	if err != nil {
 		return fmt.Errorf("the tunnel to %s begins with something that is not TLS: %w", t, err)
@@ -47,11 +61,8 @@ func (s *Session) tunnel(client *peeked, upstream *counted, t target, e *entry, 
 	if err := s.sameName(name, t); err != nil {
 		return err
 	}
-	_ = client.SetReadDeadline(time.Now().Add(s.gate.limits.Time)) // as above
-	if _, err := upstream.Write(hello); err != nil {
-		return err
-	}
-	return s.pass(client, upstream)
+	_, err = upstream.Write(hello)
+	return err
 }
 
 // sameName refuses a handshake that is for another host than the tunnel. Only a host that is
@@ -66,26 +77,28 @@ func (s *Session) sameName(name string, t target) error {
 	return s.deny(t, fmt.Sprintf("the TLS handshake names another host, %q", name))
 }
 
-// pass copies both ways until both have ended.
-func (s *Session) pass(client *peeked, upstream *counted) error {
+// pass copies both ways until both have ended. What the process sends goes through first
+// at its beginning.
+func (s *Session) pass(client *peeked, upstream *counted, first func() error) error {
 	var both sync.WaitGroup
 	var sent, received error
 	both.Go(func() {
-		if _, sent = io.Copy(upstream, client); sent != nil {
-			_ = client.Close() // the other way ends too
+		if sent = first(); sent == nil {
+			_, sent = io.Copy(upstream, client)
+		}
+		if sent != nil {
+			_, _ = client.Close(), upstream.Close() // the other way ends too
+			return
 		}
 		_ = closeWrite(upstream) // the host sees the end
 	})
 	if _, received = io.Copy(client, upstream); received != nil {
 		_ = client.Close()
 	}
-	_ = closeWrite(client.Conn)
-	if received != nil || errors.Is(sent, ErrLimit) {
-		_ = client.Close()
-	}
+	_ = closeWrite(client.Conn) // the process sees the end
 	both.Wait()
 	for _, err := range []error{sent, received} {
-		if errors.Is(err, ErrLimit) {
+		if errors.Is(err, ErrLimit) || errors.Is(err, ErrDenied) {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -175,7 +176,7 @@ func (r *reading) checks() []check {
 	case kv.Events:
 		return []check{store.Check}
 	case kv.System:
-		return []check{agents.Check, session.CheckIntents, memory.CheckDue}
+		return []check{agents.Check, session.CheckIntents, memory.CheckDue, messages.Check}
 	}
 	return nil
 }

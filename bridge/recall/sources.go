@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -13,7 +14,9 @@ import (
 type Options struct {
 	Store PlaybookStore
 	Tiers Tiers
-	Terms Terms
+	// Messages has the direct messages of agents. Nil: there are none.
+	Messages *messages.Box
+	Terms    Terms
 	// Workspaces are where AGENTS.md is. Nil: it is not read.
 	Workspaces Workspaces
 	// StoreDir is the directory of the store, which is never read; empty is none.
@@ -46,7 +49,7 @@ func New(o Options) (*Sources, error) {
 		&UserMemory{Store: o.Store, Terms: o.Terms},
 		&Knowledge{Store: o.Store, Terms: o.Terms, Base: o.Base},
 		playbooks,
-		&Tasks{Tiers: o.Tiers, Parent: o.Parent, Terms: o.Terms},
+		&Tasks{Tiers: o.Tiers, Messages: o.Messages, Parent: o.Parent, Terms: o.Terms},
 	}}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/assemble/converter"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -37,6 +38,8 @@ var _ Tiers = (*tiers.Tiers)(nil)
 // events that belong to them.
 type Tasks struct {
 	Tiers Tiers
+	// Messages has the direct messages, which stand before the tasks. Nil: there are none.
+	Messages *messages.Box
 	// Parent returns the agent that started an agent, whose events count as its own;
 	// empty is none. Nil: nobody has one.
 	Parent func(scope kv.Scope) string
@@ -59,7 +62,7 @@ type entry struct {
 	section string
 }
 
-// Collect returns the messages: tasks of L2, then tasks of L1 and events by time.
+// Collect returns the messages: direct ones, tasks of L2, then tasks of L1 and events by time.
 func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
 	var found gather.Found
 	var important, recent []entry
@@ -77,7 +80,12 @@ func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 		recent = merged(recent, heard, important)
 		found.Sequences = append(found.Sequences, gather.Sequence{Source: "events", Number: sequence})
 	}
-	t.fill(a, slices.Concat(important, recent), &found)
+	direct, left, err := t.direct(ctx, a)
+	if err != nil {
+		return found, err
+	}
+	found.LeftOut = left
+	t.fill(a, direct, slices.Concat(important, recent), &found)
 	return found, nil
 }
 
@@ -131,14 +139,17 @@ func (t *Tasks) entries(tasks []session.Task, seen map[string]bool) []entry {
 	return all
 }
 
-// fill makes the injections of entries: the newest as far as the cap of the tasks goes,
-// in their order.
-func (t *Tasks) fill(a *gather.Ask, all []entry, found *gather.Found) {
+// fill makes the injections of entries: the direct messages, and of the others the newest
+// as far as the cap of the tasks goes, in their order.
+func (t *Tasks) fill(a *gather.Ask, direct, all []entry, found *gather.Found) {
 	limit, sum, from := a.Settings.Cap(settings.Tasks), 0, len(all)
+	for i := range direct {
+		sum += a.Count(direct[i].message.Content)
+	}
 	for i := range slices.Backward(all) {
 		n := a.Count(all[i].message.Content)
 		if limit > 0 && sum+n > limit {
-			if i != len(all)-1 {
+			if i != len(all)-1 || len(direct) > 0 {
 				break
 			}
 			all[i].message.Content = inject.Lines(all[i].message.Content, limit, a.Count)
@@ -149,14 +160,15 @@ func (t *Tasks) fill(a *gather.Ask, all []entry, found *gather.Found) {
 	for _, e := range all[:from] {
 		found.LeftOut = append(found.LeftOut, e.id)
 	}
-	if from == len(all) {
+	shown := slices.Concat(direct, all[from:])
+	if len(shown) == 0 {
 		return
 	}
 	in := inject.Injection{
 		Name: settings.Tasks, Phase: inject.UserContext, Cache: inject.Dynamic, Priority: inject.DefaultPriority,
 		MaxTokens: limit, Framed: true, Source: "tasks and events",
 	}
-	for _, e := range all[from:] {
+	for _, e := range shown {
 		in.Messages = append(in.Messages, e.message)
 		found.Refs = append(found.Refs, e.id)
 	}

@@ -16,23 +16,29 @@ type Tasks interface {
 }
 
 // Rules applies the rules of topics to events. Safe for concurrent use.
-type Rules struct{ tasks Tasks }
+type Rules struct {
+	tasks    Tasks
+	messages Messenger
+}
 
-// NewRules returns rules that add tasks to tasks.
-func NewRules(tasks Tasks) *Rules { return &Rules{tasks} }
+// NewRules returns rules that add tasks to tasks, and keep direct messages in a box.
+func NewRules(tasks Tasks, box Messenger) *Rules { return &Rules{tasks, box} }
 
 // Admit does what the topic of an event asks for, before the bus takes the event: it
 // refuses what is reserved with a *ReservedError, keeps loom.v1's answers out of the
-// store, and adds the task that an event of the native API is, to the tasks of the
-// event's source. An event that nobody stores is no task. The event was checked.
+// store, adds the task that an event of the native API is, to the tasks of the
+// event's source, and sends the message that it is. An event that nobody stores is no
+// task. The event was checked.
 func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	switch topic := e.Topic; {
-	case topic == Status, topic == Folded:
+	case topic == Status, topic == Folded, isMessages(topic):
 		return &ReservedError{topic}
 	case opts.Legacy:
 		opts.Volatile = opts.Volatile || IsMailbox(topic)
-	case topic == nodeMessage, topic == "agent.spawn", topic == "agent.result":
+	case topic == "agent.spawn", topic == "agent.result":
 		return &ReservedError{topic}
+	case topic == nodeMessage:
+		return r.send(ctx, tenant, e, opts)
 	case isTask(topic) && !opts.Volatile:
 		return r.addTask(ctx, kv.AgentScope(tenant, e.Source), e, opts.RequestID)
 	}

@@ -45,6 +45,11 @@ func Mailbox(agent string) string { return agentPrefix + agent + mailboxSuffix }
 // there is stored: an answer that comes after its request has ended is of no use.
 func IsMailbox(topic string) bool { return strings.HasSuffix(topic, mailboxSuffix) }
 
+// isMessages tells whether a topic is that of an agent's direct messages.
+func isMessages(topic string) bool {
+	return strings.HasPrefix(topic, agentPrefix) && strings.HasSuffix(topic, messagesSuffix) && len(topic) > len(agentPrefix+messagesSuffix)
+}
+
 // isTask tells whether an event on a topic is a task of that action.
 func isTask(topic string) bool {
 	return topic == execute || strings.HasPrefix(topic, nodePrefix) && topic != nodeMessage

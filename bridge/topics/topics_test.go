@@ -41,7 +41,9 @@ func TestAdmit(t *testing.T) {
 		{"execute", legacy, passes},
 		{"node.x", legacy, passes},
 		{"agent.spawn", legacy, passes},
-		{"node.message", events.EmitOptions{}, reserved},
+		{"agent.a.messages", events.EmitOptions{}, reserved},
+		{"agent.a.messages", legacy, reserved},
+		{"node.message", legacy, passes},
 		{"agent.spawn", events.EmitOptions{}, reserved},
 		{"agent.result", volatile, reserved},
 		{"agent.status", events.EmitOptions{}, reserved},
@@ -54,7 +56,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		added := tasks{}
 		e := events.Event{Topic: tt.topic, Source: "a", Payload: []byte(`{"task_id":"t"}`)}
-		err := topics.NewRules(added).Admit(t.Context(), "acme", &e, &tt.opts)
+		err := topics.NewRules(added, nil).Admit(t.Context(), "acme", &e, &tt.opts)
 		var detail *topics.ReservedError
 		got := passes
 		switch {
@@ -75,7 +77,7 @@ func TestAdmit(t *testing.T) {
 func TestMailboxesAreVolatile(t *testing.T) {
 	for topic, want := range map[string]bool{topics.Mailbox("a"): true, ".replies": true, "replies": false, "agent.a": false} {
 		opts := events.EmitOptions{Legacy: true}
-		if err := topics.NewRules(nil).Admit(t.Context(), "acme", &events.Event{Topic: topic}, &opts); err != nil || opts.Volatile != want {
+		if err := topics.NewRules(nil, nil).Admit(t.Context(), "acme", &events.Event{Topic: topic}, &opts); err != nil || opts.Volatile != want {
 			t.Errorf("%s: volatile %v, %v", topic, opts.Volatile, err)
 		}
 	}
@@ -85,7 +87,7 @@ func TestMailboxesAreVolatile(t *testing.T) {
 // request was used.
 func TestTaskOfARequest(t *testing.T) {
 	added := tasks{}
-	rules := topics.NewRules(added)
+	rules := topics.NewRules(added, nil)
 	for i, want := range []error{nil, kv.ErrRequestReused} {
 		e := events.Event{Topic: "execute", Source: "a", SessionID: "s", Payload: []byte(`{"depth":2,"result":"done","tags":["x"]}`)}
 		if err := rules.Admit(t.Context(), "acme", &e, &events.EmitOptions{RequestID: "r"}); !errors.Is(err, want) {

@@ -155,6 +155,11 @@ func (c *checker) sources(s *Sources) {
 	c.number("sources.events", s.Events, MaxEvents)
 	c.number("sources.min_events", s.MinEvents, MaxEvents)
 	c.number("sources.errors", s.Errors, MaxErrors)
+	c.number("sources.direct_messages", s.DirectMessages, MaxDirect)
+	c.number("sources.direct_min", s.DirectMin, MaxDirectMin)
+	if !(s.DirectShare >= 0 && s.DirectShare <= 1) {
+		c.add("sources.direct_share", "must be from 0 to 1")
+	}
 }
 
 func (c *checker) examples(list []Example) {

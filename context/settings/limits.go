@@ -44,6 +44,10 @@ const (
 	// number.
 	MaxEventActions = 32
 	MaxEvents       = 100
+	// MaxDirect bounds the direct messages that are shown, MaxDirectMin those that are
+	// shown in any case.
+	MaxDirect    = 1000
+	MaxDirectMin = 50
 	// MaxErrors bounds the failed calls that are shown.
 	MaxErrors = 10
 	// MaxInjections bounds the caller's sections, and the others what one holds.

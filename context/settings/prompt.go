@@ -97,6 +97,11 @@ type Sources struct {
 	MinEvents    int      `json:"min_events,omitempty"`
 	// Errors are how many failed calls are shown at most.
 	Errors int `json:"errors,omitempty"`
+	// DirectMessages are how many of them are shown at most, DirectShare which part of the
+	// cap of tasks they have, and DirectMin how many are shown in any case.
+	DirectMessages int     `json:"direct_messages,omitempty"`
+	DirectShare    float64 `json:"direct_share,omitempty"`
+	DirectMin      int     `json:"direct_min,omitempty"`
 }
 
 // Example shows what is asked, and what is to be answered.
@@ -197,6 +202,9 @@ func (s Sources) over(base Sources) Sources {
 		Events:           cmp.Or(s.Events, base.Events),
 		MinEvents:        cmp.Or(s.MinEvents, base.MinEvents),
 		Errors:           cmp.Or(s.Errors, base.Errors),
+		DirectMessages:   cmp.Or(s.DirectMessages, base.DirectMessages),
+		DirectShare:      cmp.Or(s.DirectShare, base.DirectShare),
+		DirectMin:        cmp.Or(s.DirectMin, base.DirectMin),
 	}
 }
 

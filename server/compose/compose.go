@@ -11,10 +11,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
@@ -83,6 +86,10 @@ type Options struct {
 	Shell native.ShellOptions
 	// Jobs says how many programs run in the background.
 	Jobs jobs.Options
+	// Web are the tools that ask others on networks. Default: there are none.
+	Web *web.Options
+	// Egress says how tools reach networks.
+	Egress egress.Options
 	// Hand says how tools run here.
 	Hand hand.Options
 	// Approval says which calls need the approval of a person, and how long they wait.
@@ -113,6 +120,7 @@ type Options struct {
 // Domain is everything behind the face. Its parts are safe for concurrent use
 // until Close.
 type Domain struct {
+	Egress    *egress.Gate
 	Memory    *memory.Store
 	Plans     *plans.Store
 	Log       *session.Log
@@ -127,6 +135,7 @@ type Domain struct {
 	Audit     *audit.Log
 	Approvals *approval.Broker
 	Events    *events.Bus
+	Messages  *messages.Box
 	Agents    *agents.Directory
 
 	past    *past.Store // what prompts were made of
@@ -173,6 +182,7 @@ func withDefaults(opts *Options) Options {
 	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Audit.Now, o.Audit.Logger, o.Approval.Now = o.Now, o.Logger, o.Now
+	o.Egress.Now, o.Egress.Logger = o.Now, o.Logger
 	o.Disk.Logger = o.Logger
 	return o
 }
@@ -192,14 +202,23 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
 	d.openJobs(&o)
+	d.Audit = audit.New(engine, writer, &o.Audit)
+	d.onClose(d.Audit.Close)
+	o.Egress.Audit = d.Audit.Write
+	d.Egress = egress.New(&o.Egress)
+	d.onClose(d.Egress.Close)
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
+	}
+	if o.Web != nil {
+		o.Web.Gate = d.Egress
+		if err := web.Register(d.Registry, *o.Web); err != nil {
+			return err
+		}
 	}
 	if err := d.Registry.CheckLevels(); err != nil {
 		return fmt.Errorf("the level of a tool: %w", err)
 	}
-	d.Audit = audit.New(engine, writer, &o.Audit)
-	d.onClose(d.Audit.Close)
 	d.Approvals = approval.New(engine, writer, &o.Approval)
 	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{
@@ -260,6 +279,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	})
 	d.past = past.New(engine, writer, d.Log)
 	d.onClose(d.past.Close)
+	d.Messages = messages.New(engine, writer, &messages.Options{Quota: o.Shares.Disk, Now: o.Now})
 	d.Tiers = tiers.New(d.Log, d.Memory, writer, &o.Tiers)
 	d.openBlobs(engine, writer, o)
 }
@@ -304,7 +324,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 // openSources opens where prompts find what stands beside their history.
 func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.Source, error) {
 	s := recall.Options{
-		Store: d.Memory, Tiers: d.Tiers, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
+		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
 		Parent: func(scope kv.Scope) string {
 			agent, _ := d.Agents.Get(scope.Tenant, scope.Owner)
 			return agent.Parent
@@ -340,7 +360,7 @@ func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
 
 // openAgents opens the bus and the directory of agents.
 func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
-	o.Events.Admit = topics.NewRules(d.Tiers).Admit
+	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
 	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
@@ -390,6 +410,7 @@ func (d *Domain) Services() server.Services {
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }
 

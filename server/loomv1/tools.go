@@ -147,7 +147,7 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 	if _, ok := c.Tools.Find(tenant, call.GetName()); ok {
 		return c.runOwn(ctx, tenant, call)
 	}
-	return notFound(explained(call.GetName()))
+	return notFound(call.GetName())
 }
 
 // checkJSON returns an error for text that is no JSON; empty text is valid.

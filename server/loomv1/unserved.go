@@ -11,24 +11,6 @@ const codeUnserved = "UNIMPLEMENTED"
 // maxTold bounds the agents that were told. Further agents are not told.
 const maxTold = 4096
 
-// unservedTools are tools that loom-py knows and this server does not have, by the
-// feature that has them.
-var unservedTools = map[string]string{
-	"web:search":   "web tools",
-	"web:fetch":    "web tools",
-	"weather:get":  "web tools",
-	"llm:generate": "models",
-}
-
-// explained is the text about a missing tool: its name and, if loom-py offers such a tool
-// to models, why it is missing.
-func explained(tool string) string {
-	if kind, known := unservedTools[tool]; known {
-		return tool + " (loom-bridge-server does not serve " + kind + " yet)"
-	}
-	return tool
-}
-
 // unserved tells each agent once which requested features this server does not have.
 // Users of `loom run` don't see the server's log, but they see what agents log.
 type unserved struct {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -44,6 +45,8 @@ func Counts() admission.Table {
 		"loombridge.v1.EmitRequest.payload":            maxJSONValues,
 		"loombridge.v1.EmitRequest.headers":            store.MaxHeaders,
 		"loombridge.v1.EmitRequest.tags":               store.MaxTags,
+		"loombridge.v1.SendMessageRequest.metadata":    messages.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.DeleteMessagesRequest.task_ids": messages.MaxLimit,
 
 		"loombridge.v1.MemoryQueryRequest.embedding":       record.MaxEmbedding,
 		"loombridge.v1.MemoryQueryRequest.owners":          maxOwners,

@@ -109,7 +109,7 @@ func (s *Sweeper) pause() time.Duration { return s.opts.For / sweeps }
 func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 	before := s.opts.Now().Add(-s.opts.For)
 	deleted := 0
-	for _, ks := range []kv.Keyspace{kv.Records, kv.Log, kv.Blobs} {
+	for _, ks := range []kv.Keyspace{kv.Records, kv.Log, kv.Blobs, kv.System} {
 		for scope, err := range kv.Scopes(ctx, s.engine, ks) {
 			if err != nil {
 				return deleted, err

@@ -65,7 +65,7 @@ func TestAnsweredAreForgotten(t *testing.T) {
 		keeper := answers.NewSweeper(a.DB, a.writer, nil)
 		defer keeper.Close()
 		var refs []kv.Ref
-		for _, ks := range []kv.Keyspace{kv.Records, kv.Log, kv.Blobs} {
+		for _, ks := range []kv.Keyspace{kv.Records, kv.Log, kv.Blobs, kv.System} {
 			for _, agent := range []string{"a", "b"} {
 				refs = append(refs, kv.Ref{Keyspace: ks, Scope: kv.AgentScope("t", agent)})
 			}

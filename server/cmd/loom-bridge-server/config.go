@@ -72,6 +72,7 @@ type Config struct {
 	AuditRetention time.Duration
 	Sharing        Sharing
 	Sandbox        Sandbox
+	Web            Web
 	Limits         server.Limits
 }
 
@@ -138,7 +139,7 @@ func (e *ConfigError) Error() string {
 // or with what they name. What one setting may be by itself was checked when it
 // was read.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.checkLoom, c.checkTLS, c.checkHistory, c.checkPrompts, c.checkEmbedder} {
+	for _, check := range []func() error{c.checkLoom, c.checkTLS, c.checkHistory, c.checkPrompts, c.checkEmbedder, c.checkWeb} {
 		if err := check(); err != nil {
 			return err
 		}

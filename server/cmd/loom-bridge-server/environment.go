@@ -98,7 +98,7 @@ func (e *environment) take(path string, values map[string]string, inside, first 
 	for name, value := range values {
 		own := strings.HasPrefix(name, envPrefix) || name == rustLog
 		switch {
-		case own && (inside || !slices.Contains(fromDotenv, name)):
+		case own && (inside || !slices.Contains(fromDotenv, name)), inside && leads(name):
 			refused = append(refused, name)
 		case own || first:
 			e.vars[name] = value
@@ -134,7 +134,6 @@ func parseDotenv(path string) (map[string]string, error) {
 var unserved = []struct{ name, what string }{
 	{"LOOM_MCP_SERVERS", "MCP servers are not started"},
 	{"LOOM_DASHBOARD", "there is no dashboard"},
-	{"BRAVE_API_KEY", "there is no web:search"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "no telemetry is exported"},
 }
 

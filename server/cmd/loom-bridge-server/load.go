@@ -76,6 +76,9 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 		if level := strings.ToLower(getenv(rustLog)); s.name == keyLogLevel && checkLevel(level) == nil {
 			value, given = level, true
 		}
+		if text := fromLoom(s.name, getenv); text != "" {
+			value, given = text, true
+		}
 		if text := getenv(envName(s.name)); text != "" {
 			value, given = text, true
 		}

@@ -120,6 +120,12 @@ func gaugeOf(name, help string, labels ...string) figure {
 	return figure{prometheus.NewDesc("loom_bridge_"+name, help, labels, nil), prometheus.GaugeValue}
 }
 
+// counting is the same as a counter.
+func (f figure) counting() figure {
+	f.kind = prometheus.CounterValue
+	return f
+}
+
 func counterOf(name, help string) figure {
 	return figure{prometheus.NewDesc("loom_bridge_"+name, help, nil, nil), prometheus.CounterValue}
 }
@@ -145,6 +151,9 @@ var (
 	figureJobs       = gaugeOf("background_jobs", "Programs that run in the background of sessions.")
 	figureReaders    = gaugeOf("subscriptions", "Open subscriptions to events.")
 	figureBacklog    = gaugeOf("subscription_backlog_events", "Events that wait for their readers, each counted for each.")
+	figureReached    = gaugeOf("egress_connections_total", "Connections of tools to hosts, by what came of them: allowed, denied, failed or limited.", "outcome").counting()
+	figurePassed     = gaugeOf("egress_bytes_total", "Bytes between tools and hosts, sent or received.", "direction").counting()
+	figureOpen       = gaugeOf("egress_connections", "Connections of tools to hosts that are open.")
 	figureMaxBacklog = gaugeOf("subscription_backlog_max_events", "Events that wait for the reader that is furthest behind.")
 )
 
@@ -187,6 +196,14 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	send(figureReaders, float64(readers.Subscriptions))
 	send(figureBacklog, float64(readers.Backlog))
 	send(figureMaxBacklog, float64(readers.MaxBacklog))
+	out := f.parts.Egress.Stats()
+	send(figureReached, float64(out.Allowed), "allowed")
+	send(figureReached, float64(out.Denied), "denied")
+	send(figureReached, float64(out.Failed), "failed")
+	send(figureReached, float64(out.Limited), "limited")
+	send(figurePassed, float64(out.Sent), "sent")
+	send(figurePassed, float64(out.Received), "received")
+	send(figureOpen, float64(out.Open))
 }
 
 // start counts what is stored, at once and from time to time, until the returned

@@ -29,6 +29,8 @@ type Prompts struct {
 
 	ExcludeSections, MemoryLayers, EventActions           []string
 	UserMemories, Knowledge, Events, MinEvents, MaxErrors int
+	DirectMessages, DirectMin                             int
+	DirectShare                                           float64
 	KnowledgeTimeout                                      time.Duration
 
 	SectionProfile string
@@ -77,12 +79,15 @@ func (c *Config) promptSettings() []setting {
 		{"events-shown", shown(&p.Events, "events", settings.MaxEvents), 0, "most of them; 0: 20"},
 		{"min-events", shown(&p.MinEvents, "events", settings.MaxEvents), 0, "fewest of them for any to stand there; 0: 2"},
 		{"errors-shown", shown(&p.MaxErrors, "calls", settings.MaxErrors), 0, "most of the last 10 failed calls; 0: 5"},
+		{"direct-messages", shown(&p.DirectMessages, "messages", settings.MaxDirect), 0, "most direct messages; 0: 50"},
+		{"direct-share", upTo(&p.DirectShare, "share", 1), 0.0, "part of the cap of tasks that they have; 0: 0.3"},
+		{"direct-min", shown(&p.DirectMin, "messages", settings.MaxDirectMin), 0, "how many stand there in any case; 0: 1"},
 		{"section-profile", optional(choice(&p.SectionProfile, string(settings.ThreePhaseCaps), string(settings.React8k))), nil, "table of the caps of sections; none: the preset's own, or three_phase"},
 		{"section-tokens", named(&p.SectionTokens, "section=tokens", checkCap), nil, "caps of sections, see below; 0: none"},
 		{"injection-total-tokens", tokens(&p.TotalTokens), 0, "cap of all that is no message of the history; 0: 12000"},
 		{"output-reserve", tokens(&p.OutputTokens), 0, "of a prompt's budget, left to the answer; 0: the preset's own, or none"},
 		{"variation", yes(&p.Variation), true, "vary the form of runtime sections"},
-		{"variation-level", level(&p.VariationLevel), vary.DefaultLevel, "how often something varies"},
+		{"variation-level", upTo(&p.VariationLevel, "level", settings.MaxVariation), vary.DefaultLevel, "how often something varies"},
 		{"variation-adaptive", yes(&p.VariationAdaptive), nil, "vary more in long prompts and after repeated calls"},
 		{"stable-ttl", span(&p.StableTTL, 0, settings.MaxTTL), 0 * time.Second, "how long stable sections stay as they are; 0: 1h"},
 		{"session-ttl", span(&p.SessionTTL, 0, settings.MaxTTL), 0 * time.Second, "how long sections of the session do; 0: 5m"},
@@ -124,13 +129,13 @@ func sectionsNote() string {
 	return b.String()
 }
 
-// level is from 0 to the highest level of variation.
-func level(to *float64) scalar[float64] {
-	s := decimal(to, "level", settings.MaxVariation)
+// upTo is a number from 0 to the highest.
+func upTo(to *float64, unit string, highest float64) scalar[float64] {
+	s := decimal(to, unit, highest)
 	s.parse = func(text string) (float64, error) {
 		value, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(value >= 0 && value <= settings.MaxVariation) {
-			return 0, fmt.Errorf("is not a number from 0 to %v", settings.MaxVariation)
+		if err != nil || !(value >= 0 && value <= highest) {
+			return 0, fmt.Errorf("is not a number from 0 to %v", highest)
 		}
 		return value, nil
 	}
@@ -204,6 +209,7 @@ func (p *Prompts) prompt() settings.Prompt {
 		Sources: settings.Sources{
 			Exclude: p.ExcludeSections, Layers: p.MemoryLayers, UserMemories: p.UserMemories, Knowledge: p.Knowledge,
 			KnowledgeTimeout: p.KnowledgeTimeout, EventActions: p.EventActions, Events: p.Events, MinEvents: p.MinEvents, Errors: p.MaxErrors,
+			DirectMessages: p.DirectMessages, DirectShare: p.DirectShare, DirectMin: p.DirectMin,
 		},
 		Limits:       settings.Limits{Total: p.TotalTokens, Profile: settings.Profile(p.SectionProfile), Sections: p.SectionTokens},
 		Cache:        settings.Cache{StableTTL: p.StableTTL, SessionTTL: p.SessionTTL},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"time"
@@ -145,9 +146,13 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
+	asks, err := config.Web.options()
+	if err != nil {
+		return err
+	}
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, Shell: shell, Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
+		StoreDir: config.DataDir, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
@@ -263,5 +268,47 @@ func tenants(config Config, credentials *auth.Credentials) func() []string {
 			all = append(all, config.LoomTenant)
 		}
 		return all
+	}
+}
+
+// closers are what was opened, in order. They are closed in reverse, all of
+// them, whatever fails.
+type closers []func() error
+
+func (c *closers) add(closer func() error) { *c = append(*c, closer) }
+
+func (c *closers) close() error {
+	var errs []error
+	for _, closer := range slices.Backward(*c) {
+		errs = append(errs, closer())
+	}
+	*c = nil
+	return errors.Join(errs...)
+}
+
+// closeWithin closes them, but waits no longer than that. It tells whether all was
+// closed in time; what was not goes on by itself.
+func (c *closers) closeWithin(wait time.Duration) (closed bool, err error) {
+	all := *c
+	*c = nil
+	done := make(chan error, 1)
+	go func() { done <- all.close() }()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return true, err
+	case <-timer.C:
+		return false, nil
+	}
+}
+
+// ignoreClosed closes what somebody else may have closed already.
+func ignoreClosed(closer func() error) func() error {
+	return func() error {
+		if err := closer(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
 	}
 }

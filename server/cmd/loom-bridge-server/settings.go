@@ -87,6 +87,7 @@ func (c *Config) groups() []group {
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
 		{"sandbox", "How programs that tools run are confined", false, c.sandboxSettings()},
+		{"web", "What tools reach on networks", false, c.Web.settings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
 		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},

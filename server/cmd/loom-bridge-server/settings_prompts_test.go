@@ -43,6 +43,16 @@ func offers(tool string) func(s *stand) func() string {
 	}
 }
 
+// told sends sixty messages of six tokens.
+func told(s *stand) {
+	for range 60 {
+		_, err := loombridgev1.NewEventServiceClient(s.conn).SendMessage(s.ctx, &loombridgev1.SendMessageRequest{
+			AgentId: "other", TargetAgentId: s.agent, SessionId: "s", Content: "come home",
+		})
+		must(s.tb, err)
+	}
+}
+
 // remembers saves records on the same subject.
 func remembers(n int, to *loombridgev1.MemorySaveRequest) func(s *stand) {
 	return func(s *stand) {
@@ -207,6 +217,18 @@ func sourceEffects() []effect {
 		},
 		{setting: "events-shown", args: []string{"--events-shown", "1"}, both: []string{"--min-events", "1"}, see: after(thinks, shows(events, nil, parts("THOUGHT"))), with: "1", without: "2"},
 		{setting: "min-events", args: []string{"--min-events", "1"}, see: after(thinks, shows(least, nil, parts("THOUGHT"))), with: "1", without: "0"},
+		{
+			setting: "direct-messages", args: []string{"--direct-messages", "7"}, both: []string{"--section-tokens", "tasks=0"},
+			see: after(told, shows(nil, nil, parts("[Direct message]"))), with: "7", without: "50",
+		},
+		{
+			setting: "direct-share", args: []string{"--direct-share", "1"}, both: []string{"--section-tokens", "tasks=60"},
+			see: after(told, shows(nil, nil, parts("[Direct message]"))), with: "10", without: "3",
+		},
+		{
+			setting: "direct-min", args: []string{"--direct-min", "5"}, both: []string{"--section-tokens", "tasks=60"},
+			see: after(told, shows(nil, nil, parts("[Direct message]"))), with: "5", without: "3",
+		},
 		{
 			setting: "errors-shown", args: []string{"--errors-shown", "7"},
 			see: after(func(s *stand) {

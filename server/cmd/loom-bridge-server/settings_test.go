@@ -21,7 +21,8 @@ type effect struct {
 	// setting is the name in the table.
 	setting string
 	// args are the flags that set it; $DIR in them is a directory of the effect's
-	// own, $API the embedder's address.
+	// own, $API the embedder's address, $WEB and $HOST those of a site of everything, $SECURE and $CERT the
+	// same in TLS.
 	args []string
 	// both are flags of the server with it and of the one without.
 	both []string
@@ -52,12 +53,13 @@ type stand struct {
 	// refusal is why the server did not start; empty when it did.
 	refusal string
 	model   *fakeModel
+	site    *fakeSite
 }
 
 // effects are those of all settings.
 func effects() []effect {
 	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(),
-		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), sandboxEffects(), scrubEffects(), limitEffects())
+		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), sandboxEffects(), webEffects(), scrubEffects(), limitEffects())
 }
 
 // Every setting of the table has an effect that a client sees.
@@ -101,7 +103,7 @@ func TestSettings(t *testing.T) {
 // observe starts a server and looks until it sees the one thing, or once after a
 // while when that is empty.
 func (e effect) observe(t *testing.T, args []string, want string) string {
-	s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t)}
+	s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t)}
 	for name, text := range e.files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
@@ -136,7 +138,7 @@ func (s *stand) start(args []string) {
 	s.tb.Helper()
 	filled := []string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(s.dir, "store"), "--workspace", s.dir}
 	for _, arg := range args {
-		filled = append(filled, strings.NewReplacer("$DIR", s.dir, "$API", s.model.URL).Replace(arg))
+		filled = append(filled, strings.NewReplacer("$DIR", s.dir, "$API", s.model.URL, "$WEB", s.site.URL, "$HOST", s.site.host(), "$SECURE", s.site.secure.Listener.Addr().String(), "$CERT", s.site.cert).Replace(arg))
 	}
 	p, err := tryRun(s.tb, noEnvironment, filled...)
 	if err != nil {

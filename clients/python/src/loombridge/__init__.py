@@ -87,6 +87,7 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
+from loombridge._messages import DirectMessage, Messages, SentMessage
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
     Message,
@@ -215,6 +216,7 @@ __all__ = [
     "DeadlineExceededError",
     "DecaySettings",
     "DecayUnit",
+    "DirectMessage",
     "EmbedderUnavailableError",
     "EmbeddingMismatchError",
     "EmbeddingSpace",
@@ -250,6 +252,7 @@ __all__ = [
     "Memory",
     "MemoryStats",
     "Message",
+    "Messages",
     "NoEmbedderError",
     "NobodyListensError",
     "NothingToUndoError",
@@ -300,6 +303,7 @@ __all__ = [
     "Seconds",
     "SectionDifference",
     "SectionOutcome",
+    "SentMessage",
     "ServerUnreachableError",
     "SessionInfo",
     "SessionSettings",

@@ -11,6 +11,7 @@ from loombridge import (
     _context,
     _events,
     _memory,
+    _messages,
     _provided,
     _query,
     _records,
@@ -70,6 +71,8 @@ class Client(_agent.Agent, _spelling.Helpful):
     """What tools there are."""
     events: _events.Events
     """Listening to events."""
+    messages: _messages.Messages
+    """The direct messages for this agent."""
     session_id: str
     """The session it works in; empty: the server's default session."""
 
@@ -81,6 +84,7 @@ class Client(_agent.Agent, _spelling.Helpful):
         self.context = _context.Context(transport, agent_id, session_id)
         self.tools = _tools.Tools(transport, agent_id)
         self.events = _events.Events(transport, agent_id)
+        self.messages = _messages.Messages(transport, agent_id, session_id)
 
     async def memory_save(
         self,
@@ -437,6 +441,59 @@ class Client(_agent.Agent, _spelling.Helpful):
             _rpc.EMIT, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _events.emitted(answer)
+
+    async def send(
+        self,
+        target: str,
+        content: str,
+        *,
+        priority: float | None = None,
+        ttl: _values.Seconds | None = None,
+        session_id: str | None = None,
+        parent_task_id: str | None = None,
+        role: str | None = None,
+        node: str | None = None,
+        metadata: Mapping[str, _values.JsonValue] | None = None,
+        task_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _messages.SentMessage:
+        """Say something to one agent, attached or not: `await ctx.send("desk", "Done.")`.
+
+        The message is durable when the call returns. It stands before the tasks in the
+        target's prompts, and the target hears of it on `agent.<target>.messages`.
+
+        Args:
+            target: whom it is for.
+            content: what it says, at most 8,192 bytes; be brief.
+            priority: from 0 to 1, higher ones come first; default 0.5.
+            ttl: seconds that it lives; default: for ever.
+            session_id: the session that it belongs to; default: the client's.
+            parent_task_id: the task that it belongs to.
+            role: the role that it has in prompts: `system`, `user` or `assistant`;
+                default: the assistant's, beginning with `[Direct message]`.
+            node: a second name under which the target finds it.
+            metadata: fields of one's own, at most 4,096 bytes of JSON.
+            task_id: names it: the same id with the same message is one message, however
+                often it is sent. Default: made here.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            RecordExistsError: the target has another message under that `task_id`.
+            QuotaExceededError: the target has as many messages as it may have.
+        """
+        return await self.messages.send(
+            target,
+            content,
+            priority=priority,
+            ttl=ttl,
+            session_id=session_id,
+            parent_task_id=parent_task_id,
+            role=role,
+            node=node,
+            metadata=metadata,
+            task_id=task_id,
+            timeout=timeout,
+        )
 
     async def status(self, *, timeout: _values.Seconds | None = None) -> Status:
         """Return what the server is and how it stores."""

@@ -20,6 +20,7 @@ from loombridge.v1 import (
     context_pb2,
     events_pb2,
     memory_pb2,
+    messages_pb2,
     prompt_pb2,
     tools_pb2,
 )
@@ -116,6 +117,9 @@ APPROVE_CALL = _method(tools_pb2.ApproveCallRequest, tools_pb2.ApproveCallRespon
 LIST_APPROVALS = _method(tools_pb2.ListApprovalsRequest, tools_pb2.ListApprovalsResponse)
 REVOKE_APPROVAL = _method(tools_pb2.RevokeApprovalRequest, tools_pb2.RevokeApprovalResponse)
 LIST_AUDIT = _method(tools_pb2.ListAuditRequest, tools_pb2.ListAuditResponse)
+SEND_MESSAGE = _method(messages_pb2.SendMessageRequest, messages_pb2.SendMessageResponse)
+LIST_MESSAGES = _method(messages_pb2.ListMessagesRequest, messages_pb2.ListMessagesResponse)
+DELETE_MESSAGES = _method(messages_pb2.DeleteMessagesRequest, messages_pb2.DeleteMessagesResponse)
 SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
 GET_STATUS = _method(admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse)
 

@@ -76,6 +76,12 @@ class SourceSettings:
     """How many there must be for any to stand there; at first 2."""
     errors: int | None = None
     """How many failed calls at most, of the last 10, up to 10; at first 5."""
+    direct_messages: int | None = None
+    """How many direct messages at most, up to 1,000; at first 50."""
+    direct_share: float | None = None
+    """Which part of the tasks' cap they have, up to 1; at first 0.3."""
+    direct_min: int | None = None
+    """How many of them stand there whatever they take, up to 50; at first 1."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -336,6 +342,9 @@ def _sources(name: str, value: object) -> pb.SourceSettings:
         events=_integer(f"{name}.events", s.events),
         min_events=_integer(f"{name}.min_events", s.min_events),
         errors=_integer(f"{name}.errors", s.errors),
+        direct_messages=_integer(f"{name}.direct_messages", s.direct_messages),
+        direct_share=_share(f"{name}.direct_share", s.direct_share),
+        direct_min=_integer(f"{name}.direct_min", s.direct_min),
     )
 
 
@@ -403,6 +412,20 @@ def _integer(name: str, value: object) -> int:
     if value is None:
         return 0
     number = _values.integer(name, value)
+    if number == 0:
+        raise ValueError(f"{name} must not be 0: None leaves it as it is")
+    return number
+
+
+def _share(name: str, value: object) -> float:
+    """Return a share; None is 0, which the wire takes as not given.
+
+    Raises:
+        ValueError: it is 0, which would silently be the default.
+    """
+    if value is None:
+        return 0.0
+    number = _values.number(name, value)
     if number == 0:
         raise ValueError(f"{name} must not be 0: None leaves it as it is")
     return number
@@ -486,6 +509,9 @@ def _seen_sources(m: pb.SourceSettings) -> SourceSettings:
         events=m.events or None,
         min_events=m.min_events or None,
         errors=m.errors or None,
+        direct_messages=m.direct_messages or None,
+        direct_share=m.direct_share or None,
+        direct_min=m.direct_min or None,
     )
 
 

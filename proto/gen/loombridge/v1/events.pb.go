@@ -330,10 +330,14 @@ type EmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who emits. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// topic is where to: 1 to 256 bytes of dot-separated words. `agent.spawn`,
-	// `agent.result` and `node.message` are RESERVED_TOPIC, and so are `agent.status`
-	// and `context.folded`, which only the server emits on. `agent.<id>.…` is the inbox
-	// of that agent: anybody may emit there. A durable event on
+	// topic is where to: 1 to 256 bytes of dot-separated words. `agent.spawn` and
+	// `agent.result` are RESERVED_TOPIC, and so are `agent.status`, `context.folded` and
+	// `agent.<id>.messages`, which only the server emits on. `agent.<id>.…` is the inbox
+	// of that agent: anybody may emit there. An event on `node.message` is a direct
+	// message, as SendMessage sends one: its payload is a Task with target_agent and the
+	// parameters content, context_role, priority, ttl_seconds, target_node_id and
+	// metadata; it reaches its target on `agent.<target>.messages`, and nobody else. A
+	// durable event on
 	// `execute` or another `node.*` topic is a task of the agent's as well: the
 	// topic is its action, the payload an object with the other fields of Task and
 	// session_id; whatever else the object holds is a parameter of the task.
@@ -920,7 +924,7 @@ var File_loombridge_v1_events_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"\xee\x03\n" +
+	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1cloombridge/v1/messages.proto\"\xee\x03\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1a\n" +
@@ -1000,9 +1004,12 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\x1eQUALITY_OF_SERVICE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bQUALITY_OF_SERVICE_REALTIME\x10\x01\x12\x1e\n" +
 	"\x1aQUALITY_OF_SERVICE_BATCHED\x10\x02\x12!\n" +
-	"\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x032e\n" +
+	"\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x032\xf8\x02\n" +
 	"\fEventService\x12U\n" +
-	"\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\x03\x90\x02\x010\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\x03\x90\x02\x010\x01\x12T\n" +
+	"\vSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\x12\\\n" +
+	"\fListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\x03\x90\x02\x01\x12]\n" +
+	"\x0eDeleteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_events_proto_rawDescOnce sync.Once
@@ -1019,21 +1026,27 @@ func file_loombridge_v1_events_proto_rawDescGZIP() []byte {
 var file_loombridge_v1_events_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_loombridge_v1_events_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_loombridge_v1_events_proto_goTypes = []any{
-	(Delivery)(0),                 // 0: loombridge.v1.Delivery
-	(QualityOfService)(0),         // 1: loombridge.v1.QualityOfService
-	(*Event)(nil),                 // 2: loombridge.v1.Event
-	(*EmitRequest)(nil),           // 3: loombridge.v1.EmitRequest
-	(*EmitResponse)(nil),          // 4: loombridge.v1.EmitResponse
-	(*TopicPosition)(nil),         // 5: loombridge.v1.TopicPosition
-	(*SubscribeRequest)(nil),      // 6: loombridge.v1.SubscribeRequest
-	(*SubscribeResponse)(nil),     // 7: loombridge.v1.SubscribeResponse
-	(*SubscriptionReady)(nil),     // 8: loombridge.v1.SubscriptionReady
-	nil,                           // 9: loombridge.v1.Event.HeadersEntry
-	nil,                           // 10: loombridge.v1.EmitRequest.HeadersEntry
-	nil,                           // 11: loombridge.v1.TopicPosition.HeadersEntry
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*structpb.Value)(nil),        // 13: google.protobuf.Value
-	(JsonForm)(0),                 // 14: loombridge.v1.JsonForm
+	(Delivery)(0),                  // 0: loombridge.v1.Delivery
+	(QualityOfService)(0),          // 1: loombridge.v1.QualityOfService
+	(*Event)(nil),                  // 2: loombridge.v1.Event
+	(*EmitRequest)(nil),            // 3: loombridge.v1.EmitRequest
+	(*EmitResponse)(nil),           // 4: loombridge.v1.EmitResponse
+	(*TopicPosition)(nil),          // 5: loombridge.v1.TopicPosition
+	(*SubscribeRequest)(nil),       // 6: loombridge.v1.SubscribeRequest
+	(*SubscribeResponse)(nil),      // 7: loombridge.v1.SubscribeResponse
+	(*SubscriptionReady)(nil),      // 8: loombridge.v1.SubscriptionReady
+	nil,                            // 9: loombridge.v1.Event.HeadersEntry
+	nil,                            // 10: loombridge.v1.EmitRequest.HeadersEntry
+	nil,                            // 11: loombridge.v1.TopicPosition.HeadersEntry
+	(*timestamppb.Timestamp)(nil),  // 12: google.protobuf.Timestamp
+	(*structpb.Value)(nil),         // 13: google.protobuf.Value
+	(JsonForm)(0),                  // 14: loombridge.v1.JsonForm
+	(*SendMessageRequest)(nil),     // 15: loombridge.v1.SendMessageRequest
+	(*ListMessagesRequest)(nil),    // 16: loombridge.v1.ListMessagesRequest
+	(*DeleteMessagesRequest)(nil),  // 17: loombridge.v1.DeleteMessagesRequest
+	(*SendMessageResponse)(nil),    // 18: loombridge.v1.SendMessageResponse
+	(*ListMessagesResponse)(nil),   // 19: loombridge.v1.ListMessagesResponse
+	(*DeleteMessagesResponse)(nil), // 20: loombridge.v1.DeleteMessagesResponse
 }
 var file_loombridge_v1_events_proto_depIdxs = []int32{
 	12, // 0: loombridge.v1.Event.create_time:type_name -> google.protobuf.Timestamp
@@ -1053,9 +1066,15 @@ var file_loombridge_v1_events_proto_depIdxs = []int32{
 	5,  // 14: loombridge.v1.SubscriptionReady.positions:type_name -> loombridge.v1.TopicPosition
 	12, // 15: loombridge.v1.SubscriptionReady.server_time:type_name -> google.protobuf.Timestamp
 	6,  // 16: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
-	7,  // 17: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
-	17, // [17:18] is the sub-list for method output_type
-	16, // [16:17] is the sub-list for method input_type
+	15, // 17: loombridge.v1.EventService.SendMessage:input_type -> loombridge.v1.SendMessageRequest
+	16, // 18: loombridge.v1.EventService.ListMessages:input_type -> loombridge.v1.ListMessagesRequest
+	17, // 19: loombridge.v1.EventService.DeleteMessages:input_type -> loombridge.v1.DeleteMessagesRequest
+	7,  // 20: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
+	18, // 21: loombridge.v1.EventService.SendMessage:output_type -> loombridge.v1.SendMessageResponse
+	19, // 22: loombridge.v1.EventService.ListMessages:output_type -> loombridge.v1.ListMessagesResponse
+	20, // 23: loombridge.v1.EventService.DeleteMessages:output_type -> loombridge.v1.DeleteMessagesResponse
+	20, // [20:24] is the sub-list for method output_type
+	16, // [16:20] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name
 	16, // [16:16] is the sub-list for extension extendee
 	0,  // [0:16] is the sub-list for field type_name
@@ -1067,6 +1086,7 @@ func file_loombridge_v1_events_proto_init() {
 		return
 	}
 	file_loombridge_v1_memory_proto_init()
+	file_loombridge_v1_messages_proto_init()
 	file_loombridge_v1_events_proto_msgTypes[0].OneofWrappers = []any{
 		(*Event_Payload)(nil),
 		(*Event_PayloadJson)(nil),

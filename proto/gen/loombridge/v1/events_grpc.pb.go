@@ -19,15 +19,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	EventService_Subscribe_FullMethodName = "/loombridge.v1.EventService/Subscribe"
+	EventService_Subscribe_FullMethodName      = "/loombridge.v1.EventService/Subscribe"
+	EventService_SendMessage_FullMethodName    = "/loombridge.v1.EventService/SendMessage"
+	EventService_ListMessages_FullMethodName   = "/loombridge.v1.EventService/ListMessages"
+	EventService_DeleteMessages_FullMethodName = "/loombridge.v1.EventService/DeleteMessages"
 )
 
 // EventServiceClient is the client API for EventService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// EventService carries events to those who listen. Publishing is
-// BridgeService.Emit.
+// EventService carries events to those who listen, and direct messages from agent to
+// agent. Publishing is BridgeService.Emit.
 type EventServiceClient interface {
 	// Subscribe streams the events of topics, in order per topic, until the
 	// caller leaves. The first message is `ready`; everything emitted after it
@@ -38,6 +41,16 @@ type EventServiceClient interface {
 	// something waits is cut off with SLOW_CONSUMER, and so is one that has 8,192
 	// topics of its patterns unread; it resumes behind what it has seen.
 	Subscribe(ctx context.Context, in *SubscribeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SubscribeResponse], error)
+	// SendMessage says something to one agent, attached or not. The message is durable
+	// when the call returns, stands first among the tasks of the target's prompts, and
+	// is told to it by a durable event on `agent.<target>.messages`, whose payload is a
+	// Task with the action `node.message`. A target has at most 2,000 messages, and 500
+	// of one sender (QUOTA_EXCEEDED).
+	SendMessage(ctx context.Context, in *SendMessageRequest, opts ...grpc.CallOption) (*SendMessageResponse, error)
+	// ListMessages returns the live direct messages of an agent or node.
+	ListMessages(ctx context.Context, in *ListMessagesRequest, opts ...grpc.CallOption) (*ListMessagesResponse, error)
+	// DeleteMessages removes direct messages that their target is done with.
+	DeleteMessages(ctx context.Context, in *DeleteMessagesRequest, opts ...grpc.CallOption) (*DeleteMessagesResponse, error)
 }
 
 type eventServiceClient struct {
@@ -67,12 +80,42 @@ func (c *eventServiceClient) Subscribe(ctx context.Context, in *SubscribeRequest
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EventService_SubscribeClient = grpc.ServerStreamingClient[SubscribeResponse]
 
+func (c *eventServiceClient) SendMessage(ctx context.Context, in *SendMessageRequest, opts ...grpc.CallOption) (*SendMessageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SendMessageResponse)
+	err := c.cc.Invoke(ctx, EventService_SendMessage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventServiceClient) ListMessages(ctx context.Context, in *ListMessagesRequest, opts ...grpc.CallOption) (*ListMessagesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListMessagesResponse)
+	err := c.cc.Invoke(ctx, EventService_ListMessages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventServiceClient) DeleteMessages(ctx context.Context, in *DeleteMessagesRequest, opts ...grpc.CallOption) (*DeleteMessagesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteMessagesResponse)
+	err := c.cc.Invoke(ctx, EventService_DeleteMessages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // EventServiceServer is the server API for EventService service.
 // All implementations must embed UnimplementedEventServiceServer
 // for forward compatibility.
 //
-// EventService carries events to those who listen. Publishing is
-// BridgeService.Emit.
+// EventService carries events to those who listen, and direct messages from agent to
+// agent. Publishing is BridgeService.Emit.
 type EventServiceServer interface {
 	// Subscribe streams the events of topics, in order per topic, until the
 	// caller leaves. The first message is `ready`; everything emitted after it
@@ -83,6 +126,16 @@ type EventServiceServer interface {
 	// something waits is cut off with SLOW_CONSUMER, and so is one that has 8,192
 	// topics of its patterns unread; it resumes behind what it has seen.
 	Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[SubscribeResponse]) error
+	// SendMessage says something to one agent, attached or not. The message is durable
+	// when the call returns, stands first among the tasks of the target's prompts, and
+	// is told to it by a durable event on `agent.<target>.messages`, whose payload is a
+	// Task with the action `node.message`. A target has at most 2,000 messages, and 500
+	// of one sender (QUOTA_EXCEEDED).
+	SendMessage(context.Context, *SendMessageRequest) (*SendMessageResponse, error)
+	// ListMessages returns the live direct messages of an agent or node.
+	ListMessages(context.Context, *ListMessagesRequest) (*ListMessagesResponse, error)
+	// DeleteMessages removes direct messages that their target is done with.
+	DeleteMessages(context.Context, *DeleteMessagesRequest) (*DeleteMessagesResponse, error)
 	mustEmbedUnimplementedEventServiceServer()
 }
 
@@ -95,6 +148,15 @@ type UnimplementedEventServiceServer struct{}
 
 func (UnimplementedEventServiceServer) Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[SubscribeResponse]) error {
 	return status.Error(codes.Unimplemented, "method Subscribe not implemented")
+}
+func (UnimplementedEventServiceServer) SendMessage(context.Context, *SendMessageRequest) (*SendMessageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SendMessage not implemented")
+}
+func (UnimplementedEventServiceServer) ListMessages(context.Context, *ListMessagesRequest) (*ListMessagesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListMessages not implemented")
+}
+func (UnimplementedEventServiceServer) DeleteMessages(context.Context, *DeleteMessagesRequest) (*DeleteMessagesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteMessages not implemented")
 }
 func (UnimplementedEventServiceServer) mustEmbedUnimplementedEventServiceServer() {}
 func (UnimplementedEventServiceServer) testEmbeddedByValue()                      {}
@@ -128,13 +190,80 @@ func _EventService_Subscribe_Handler(srv interface{}, stream grpc.ServerStream) 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EventService_SubscribeServer = grpc.ServerStreamingServer[SubscribeResponse]
 
+func _EventService_SendMessage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SendMessageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventServiceServer).SendMessage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventService_SendMessage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventServiceServer).SendMessage(ctx, req.(*SendMessageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventService_ListMessages_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListMessagesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventServiceServer).ListMessages(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventService_ListMessages_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventServiceServer).ListMessages(ctx, req.(*ListMessagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventService_DeleteMessages_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteMessagesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventServiceServer).DeleteMessages(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventService_DeleteMessages_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventServiceServer).DeleteMessages(ctx, req.(*DeleteMessagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // EventService_ServiceDesc is the grpc.ServiceDesc for EventService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var EventService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "loombridge.v1.EventService",
 	HandlerType: (*EventServiceServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "SendMessage",
+			Handler:    _EventService_SendMessage_Handler,
+		},
+		{
+			MethodName: "ListMessages",
+			Handler:    _EventService_ListMessages_Handler,
+		},
+		{
+			MethodName: "DeleteMessages",
+			Handler:    _EventService_DeleteMessages_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Subscribe",

@@ -713,7 +713,16 @@ type SourceSettings struct {
 	// min_events is how many there must be for any to stand there. Default 2.
 	MinEvents int32 `protobuf:"varint,8,opt,name=min_events,json=minEvents,proto3" json:"min_events,omitempty"`
 	// errors is how many failed calls at most, of the last 10, up to 10. Default 5.
-	Errors        int32 `protobuf:"varint,9,opt,name=errors,proto3" json:"errors,omitempty"`
+	Errors int32 `protobuf:"varint,9,opt,name=errors,proto3" json:"errors,omitempty"`
+	// direct_messages is how many direct messages at most, up to 1,000. Default 50. They
+	// stand before the tasks, in the section `tasks`.
+	DirectMessages int32 `protobuf:"varint,10,opt,name=direct_messages,json=directMessages,proto3" json:"direct_messages,omitempty"`
+	// direct_share is which part of the section's cap they have, above 0 and up to 1.
+	// Default 0.3.
+	DirectShare float64 `protobuf:"fixed64,11,opt,name=direct_share,json=directShare,proto3" json:"direct_share,omitempty"`
+	// direct_min is how many of them stand there whatever they take of the cap, up to 50.
+	// Default 1.
+	DirectMin     int32 `protobuf:"varint,12,opt,name=direct_min,json=directMin,proto3" json:"direct_min,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -807,6 +816,27 @@ func (x *SourceSettings) GetMinEvents() int32 {
 func (x *SourceSettings) GetErrors() int32 {
 	if x != nil {
 		return x.Errors
+	}
+	return 0
+}
+
+func (x *SourceSettings) GetDirectMessages() int32 {
+	if x != nil {
+		return x.DirectMessages
+	}
+	return 0
+}
+
+func (x *SourceSettings) GetDirectShare() float64 {
+	if x != nil {
+		return x.DirectShare
+	}
+	return 0
+}
+
+func (x *SourceSettings) GetDirectMin() int32 {
+	if x != nil {
+		return x.DirectMin
 	}
 	return 0
 }
@@ -2060,7 +2090,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\rToolSelection\x12\x12\n" +
 	"\x04none\x18\x01 \x01(\bR\x04none\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x14\n" +
-	"\x05names\x18\x03 \x03(\tR\x05names\"\xce\x02\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\"\xb9\x03\n" +
 	"\x0eSourceSettings\x12\x18\n" +
 	"\aexclude\x18\x01 \x03(\tR\aexclude\x12#\n" +
 	"\rmemory_layers\x18\x02 \x03(\tR\fmemoryLayers\x12#\n" +
@@ -2071,7 +2101,12 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x06events\x18\a \x01(\x05R\x06events\x12\x1d\n" +
 	"\n" +
 	"min_events\x18\b \x01(\x05R\tminEvents\x12\x16\n" +
-	"\x06errors\x18\t \x01(\x05R\x06errors\"7\n" +
+	"\x06errors\x18\t \x01(\x05R\x06errors\x12'\n" +
+	"\x0fdirect_messages\x18\n" +
+	" \x01(\x05R\x0edirectMessages\x12!\n" +
+	"\fdirect_share\x18\v \x01(\x01R\vdirectShare\x12\x1d\n" +
+	"\n" +
+	"direct_min\x18\f \x01(\x05R\tdirectMin\"7\n" +
 	"\aExample\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\tR\x06output\"\x7f\n" +

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from loombridge.v1 import events_pb2 as loombridge_dot_v1_dot_events__pb2
+from loombridge.v1 import messages_pb2 as loombridge_dot_v1_dot_messages__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
@@ -26,8 +27,8 @@ if _version_not_supported:
 
 
 class EventServiceStub(object):
-    """EventService carries events to those who listen. Publishing is
-    BridgeService.Emit.
+    """EventService carries events to those who listen, and direct messages from agent to
+    agent. Publishing is BridgeService.Emit.
     """
 
     def __init__(self, channel):
@@ -41,11 +42,26 @@ class EventServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_events__pb2.SubscribeRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_events__pb2.SubscribeResponse.FromString,
                 _registered_method=True)
+        self.SendMessage = channel.unary_unary(
+                '/loombridge.v1.EventService/SendMessage',
+                request_serializer=loombridge_dot_v1_dot_messages__pb2.SendMessageRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_messages__pb2.SendMessageResponse.FromString,
+                _registered_method=True)
+        self.ListMessages = channel.unary_unary(
+                '/loombridge.v1.EventService/ListMessages',
+                request_serializer=loombridge_dot_v1_dot_messages__pb2.ListMessagesRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_messages__pb2.ListMessagesResponse.FromString,
+                _registered_method=True)
+        self.DeleteMessages = channel.unary_unary(
+                '/loombridge.v1.EventService/DeleteMessages',
+                request_serializer=loombridge_dot_v1_dot_messages__pb2.DeleteMessagesRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_messages__pb2.DeleteMessagesResponse.FromString,
+                _registered_method=True)
 
 
 class EventServiceServicer(object):
-    """EventService carries events to those who listen. Publishing is
-    BridgeService.Emit.
+    """EventService carries events to those who listen, and direct messages from agent to
+    agent. Publishing is BridgeService.Emit.
     """
 
     def Subscribe(self, request, context):
@@ -62,6 +78,31 @@ class EventServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SendMessage(self, request, context):
+        """SendMessage says something to one agent, attached or not. The message is durable
+        when the call returns, stands first among the tasks of the target's prompts, and
+        is told to it by a durable event on `agent.<target>.messages`, whose payload is a
+        Task with the action `node.message`. A target has at most 2,000 messages, and 500
+        of one sender (QUOTA_EXCEEDED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMessages(self, request, context):
+        """ListMessages returns the live direct messages of an agent or node.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteMessages(self, request, context):
+        """DeleteMessages removes direct messages that their target is done with.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EventServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -69,6 +110,21 @@ def add_EventServiceServicer_to_server(servicer, server):
                     servicer.Subscribe,
                     request_deserializer=loombridge_dot_v1_dot_events__pb2.SubscribeRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_events__pb2.SubscribeResponse.SerializeToString,
+            ),
+            'SendMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.SendMessage,
+                    request_deserializer=loombridge_dot_v1_dot_messages__pb2.SendMessageRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_messages__pb2.SendMessageResponse.SerializeToString,
+            ),
+            'ListMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMessages,
+                    request_deserializer=loombridge_dot_v1_dot_messages__pb2.ListMessagesRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_messages__pb2.ListMessagesResponse.SerializeToString,
+            ),
+            'DeleteMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteMessages,
+                    request_deserializer=loombridge_dot_v1_dot_messages__pb2.DeleteMessagesRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_messages__pb2.DeleteMessagesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -79,8 +135,8 @@ def add_EventServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EventService(object):
-    """EventService carries events to those who listen. Publishing is
-    BridgeService.Emit.
+    """EventService carries events to those who listen, and direct messages from agent to
+    agent. Publishing is BridgeService.Emit.
     """
 
     @staticmethod
@@ -100,6 +156,87 @@ class EventService(object):
             '/loombridge.v1.EventService/Subscribe',
             loombridge_dot_v1_dot_events__pb2.SubscribeRequest.SerializeToString,
             loombridge_dot_v1_dot_events__pb2.SubscribeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SendMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.EventService/SendMessage',
+            loombridge_dot_v1_dot_messages__pb2.SendMessageRequest.SerializeToString,
+            loombridge_dot_v1_dot_messages__pb2.SendMessageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.EventService/ListMessages',
+            loombridge_dot_v1_dot_messages__pb2.ListMessagesRequest.SerializeToString,
+            loombridge_dot_v1_dot_messages__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.EventService/DeleteMessages',
+            loombridge_dot_v1_dot_messages__pb2.DeleteMessagesRequest.SerializeToString,
+            loombridge_dot_v1_dot_messages__pb2.DeleteMessagesResponse.FromString,
             options,
             channel_credentials,
             insecure,

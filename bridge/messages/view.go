@@ -1,0 +1,106 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+)
+
+const (
+	// DefaultLimit is how many messages a list has that says nothing.
+	DefaultLimit = 50
+	// MaxLimit bounds them.
+	MaxLimit = 1000
+)
+
+// Query says which of a target's messages are listed. The zero value is the first
+// DefaultLimit of all.
+type Query struct {
+	// SessionID leaves messages of this session only; empty leaves all, those of no
+	// session among them.
+	SessionID string
+	// ParentTaskID leaves those that belong to a task; empty leaves all.
+	ParentTaskID string
+	// Limit is how many are returned, 0 for DefaultLimit.
+	Limit int
+}
+
+// View reads the messages of one moment. Safe for concurrent use.
+type View struct {
+	from kv.Reader
+	now  func() time.Time
+}
+
+// List returns the live messages of an agent or node, in their order. It reads past those
+// that the query leaves out, so at most all that a box may have.
+func (v View) List(ctx context.Context, tenant, target string, q Query) ([]Message, error) {
+	if q.Limit < 0 || q.Limit > MaxLimit {
+		return nil, invalid.Field(ErrInvalid, "limit", "is %d, and must be from 0 to %d", q.Limit, MaxLimit)
+	}
+	if q.Limit == 0 {
+		q.Limit = DefaultLimit
+	}
+	scope := kv.AgentScope(tenant, target)
+	counted, err := v.from.Get(ctx, kv.System, scope.Key(tagCounts))
+	if err != nil {
+		return nil, fmt.Errorf("messages: list: %w", err)
+	}
+	if counted[0] == nil {
+		return nil, nil
+	}
+	now := v.now()
+	var all []Message
+	for pair, err := range v.from.Scan(ctx, kv.System, kv.Prefix(scope.Key(tagMessage))) {
+		var m Message
+		if err == nil {
+			m, err = decode(pair.Value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("messages: list: %w", err)
+		}
+		if m.Expired(now) || q.SessionID != "" && m.SessionID != q.SessionID || q.ParentTaskID != "" && m.ParentTaskID != q.ParentTaskID {
+			continue
+		}
+		if all = append(all, m); len(all) == q.Limit {
+			break
+		}
+	}
+	return all, nil
+}
+
+var errNoKey = errors.New("a key is malformed")
+
+// Check reads the messages of a scope back: whether each can be read, stands where it
+// should, and is counted. found is told what is wrong; the error is only why the check
+// could not go on.
+func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
+	if scope.Kind != kv.OwnerAgent {
+		return nil
+	}
+	have := make(counts)
+	err := kv.Walk(ctx, from, kv.System, kv.Prefix(scope.Key(tagMessage)), found, func(p kv.Pair) error {
+		m, err := decode(p.Value)
+		if err != nil {
+			return err
+		}
+		have[m.Source]++
+		if string(p.Key) != string(scope.Key(tagMessage, m.rank(), []byte(m.TaskID))) {
+			return damaged("message "+m.TaskID, errNoKey)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return kv.Walk(ctx, from, kv.System, kv.Prefix(scope.Key(tagCounts)), found, func(p kv.Pair) error {
+		c, err := decodeCounts(p.Value)
+		if err == nil && c.total() != have.total() {
+			err = fmt.Errorf("%w: messages: %d are counted, and %d there", kv.ErrDamaged, c.total(), have.total())
+		}
+		return err
+	})
+}

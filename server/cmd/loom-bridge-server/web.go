@@ -1,0 +1,221 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
+	"github.com/loom-bridge/loom-bridge/bridge/native/web"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+// Web is what tools reach on networks.
+type Web struct {
+	// Hosts are those of web:fetch and browser:navigate.
+	Hosts []string
+	// CA is a file of further certificates; empty for none.
+	CA string
+	// MaxConnections bounds the connections of the server.
+	MaxConnections int64
+	Limits         egress.Limits
+	MaxPageBytes   int64
+	Timeout        time.Duration
+
+	Search web.Search
+	// SearchProxy is a URL; empty for none.
+	SearchProxy string
+	Weather     web.Weather
+	Model       web.Model
+}
+
+// maxTemperature is the largest that models take.
+const maxTemperature = 2
+
+func (w *Web) settings() []setting {
+	s, m := &w.Search, &w.Model
+	return []setting{
+		{
+			"web-hosts", checkedList(&w.Hosts, "host,...", checkHosts), "*",
+			"hosts of pages: a.com, *.a.com, a.com=127.0.0.1:8080; *: all public ones",
+		},
+		{"web-max-bytes", size(&w.MaxPageBytes, 1, maxLimit), web.DefaultMaxPageBytes, "most that is read of one page"},
+		{"web-timeout", positive(&w.Timeout), web.DefaultTimeout, "longest time of one fetch"},
+		{"search-engine", choice(&s.Engine, web.EngineBrave, web.EngineSearXNG, web.EngineTemplate), web.EngineBrave, "what web:search asks"},
+		{"search-url", optional(checked(&s.URL, "url", checkURL)), nil, "its address; of a template with {query} and {limit}; none: Brave's"},
+		{"search-key", anyText(&s.Key, "key"), nil, "its API key; better given in the environment"},
+		{"search-header", anyText(&s.Header, "name"), nil, "header for the key; none: X-Subscription-Token for Brave, else Authorization"},
+		{"search-proxy", optional(checked(&w.SearchProxy, "url", checkURL)), nil, "proxy on the way to it; none: HTTPS_PROXY and the like"},
+		{"weather-geocode-url", checked(&w.Weather.GeocodeURL, "url", checkURL), web.GeocodeURL, "where weather:get finds places"},
+		{"weather-url", checked(&w.Weather.ForecastURL, "url", checkURL), web.ForecastURL, "where it finds their weather"},
+		{"llm-url", checked(&m.BaseURL, "url", checkURL), web.DefaultModelURL, "server of llm:generate, OpenAI-compatible"},
+		{"llm-model", required(&m.Name, "name"), web.DefaultModel, "model to use there"},
+		{"llm-key", anyText(&m.Key, "key"), nil, "its API key; better given in the environment"},
+		{"llm-temperature", temperature(&m.Temperature), web.DefaultModelTemperature, "temperature of sampling"},
+		{"llm-timeout", positive(&m.Timeout), web.DefaultModelTimeout, "longest time of one request"},
+		{"egress-ca", anyText(&w.CA, "file"), nil, "PEM file of further authorities that hosts are trusted by"},
+		{"egress-connections", number(&w.MaxConnections, "connections", 1, maxLimit), egress.DefaultMaxConnections, "connections of all tools to hosts; tenants and agents share them"},
+		{"egress-call-requests", number(&w.Limits.Requests, "requests", 1, maxLimit), egress.DefaultMaxRequests, "connections and requests of one call altogether"},
+		{"egress-call-bytes", size(&w.Limits.Bytes, 1, unlimited), egress.DefaultMaxBytes, "what one call sends and receives"},
+		{"egress-timeout", positive(&w.Limits.Time), egress.DefaultMaxTime, "longest time of one connection to a host"},
+	}
+}
+
+// temperature is a number from 0 to maxTemperature.
+func temperature(to *float64) scalar[float64] {
+	return scalar[float64]{
+		to: to, name: "number",
+		parse: func(text string) (float64, error) {
+			value, err := strconv.ParseFloat(text, 64)
+			if err != nil || !(value >= 0 && value <= maxTemperature) {
+				return 0, errors.New("is not a number from 0 to 2")
+			}
+			if value == 0 {
+				value = -1 // the package below takes 0 for its default
+			}
+			return value, nil
+		},
+		print: func(value float64) string { return strconv.FormatFloat(max(value, 0), 'g', -1, 64) },
+	}
+}
+
+// checkedList is a list that check takes.
+func checkedList(to *[]string, unit string, check func(values []string) error) scalar[[]string] {
+	s := list(to, unit)
+	parse := s.parse
+	s.parse = func(text string) ([]string, error) {
+		values, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		return values, check(values)
+	}
+	return s
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("is no URL of http or https")
+	}
+	return nil
+}
+
+func checkHosts(hosts []string) error { return hostPolicy(hosts).Check() }
+
+// noHost is how an empty list of hosts is written.
+const noHost = "none"
+
+// hostPolicy is what a list of hosts allows. Each is a host, with a port or without, and
+// behind a = the address to connect to.
+func hostPolicy(hosts []string) egress.Policy {
+	p := egress.Policy{Name: "web-hosts"}
+	for _, item := range hosts {
+		if item == "*" {
+			p.Open = true
+			continue
+		}
+		if item == noHost {
+			continue
+		}
+		host, address, _ := strings.Cut(item, "=")
+		r := egress.Rule{Host: host, Address: address}
+		if at := strings.LastIndexByte(host, ':'); at > 0 && !strings.HasSuffix(host, "]") && strings.Count(host, ":") == 1 {
+			if port, err := strconv.Atoi(host[at+1:]); err == nil {
+				r.Host, r.Ports = host[:at], []int{port}
+			}
+		}
+		p.Rules = append(p.Rules, r)
+	}
+	return p
+}
+
+// options are the tools that ask on networks, as configured.
+func (w Web) options() (web.Options, error) {
+	hosts := hostPolicy(w.Hosts)
+	o := web.Options{
+		Policy:       func(tools.Input) (egress.Policy, error) { return hosts, nil },
+		MaxPageBytes: w.MaxPageBytes, Timeout: w.Timeout, Search: w.Search, Weather: w.Weather, Model: w.Model,
+	}
+	if w.SearchProxy != "" {
+		via, err := url.Parse(w.SearchProxy)
+		if err != nil {
+			return o, &ConfigError{"search-proxy", w.SearchProxy, "is no URL"}
+		}
+		o.Search.Via = via
+	}
+	return o, nil
+}
+
+// checkWeb checks what settings of the web name.
+func (c Config) checkWeb() error {
+	s := c.Web.Search
+	switch {
+	case s.Engine == web.EngineTemplate && !strings.Contains(s.URL, "{query}"):
+		return &ConfigError{"search-url", s.URL, "has no {query}, which a template needs"}
+	case s.Engine == web.EngineSearXNG && s.URL == "":
+		return &ConfigError{"search-url", s.URL, "is needed with --search-engine searxng"}
+	}
+	if _, err := c.Web.roots(); err != nil {
+		return &ConfigError{"egress-ca", c.Web.CA, err.Error()}
+	}
+	return nil
+}
+
+// roots are the further certificates.
+func (w Web) roots() ([]byte, error) {
+	if w.CA == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(w.CA)
+	if err == nil && !strings.Contains(string(pem), "BEGIN CERTIFICATE") {
+		err = errors.New("has no certificate in PEM")
+	}
+	return pem, err
+}
+
+// egress is how tools reach networks, as configured.
+func (w Web) egress(oneTenant bool) egress.Options {
+	roots, _ := w.roots() // Validate has read them
+	return egress.Options{
+		Limits: w.Limits, ExtraRoots: roots,
+		Pool: share.New(share.Options{Name: "connections of tools to hosts", Setting: "--egress-connections", Total: w.MaxConnections, OneTenant: oneTenant}),
+	}
+}
+
+// loomNames are the variables of loom.v1's core by the setting that has their value.
+var loomNames = map[string][]string{
+	"search-key":      {"BRAVE_API_KEY"},
+	"search-proxy":    {"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"},
+	"llm-url":         {"VLLM_BASE_URL"},
+	"llm-model":       {"VLLM_MODEL"},
+	"llm-key":         {"VLLM_API_KEY"},
+	"llm-temperature": {"VLLM_TEMPERATURE"},
+	"llm-timeout":     {"REQUEST_TIMEOUT_MS"},
+}
+
+// fromLoom is the value of a setting that a variable of loom.v1's core has; empty for none.
+func fromLoom(setting string, getenv func(string) string) string {
+	for _, name := range loomNames[setting] {
+		value := getenv(name)
+		switch _, err := strconv.Atoi(value); {
+		case value == "", setting == "search-proxy" && checkURL(value) != nil: // it is for other programs, too
+			continue
+		case setting == "llm-timeout" && err == nil:
+			value += "ms"
+		}
+		return value
+	}
+	return ""
+}
+
+// leads tells whether a variable says where requests go. Agents must not choose that by a
+// file that they can write: keys go there.
+func leads(name string) bool {
+	return slices.Contains(loomNames["search-proxy"], name) || slices.Contains(loomNames["llm-url"], name)
+}

@@ -1,0 +1,237 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// MustMessage sends a direct message from a to b.
+func MustMessage(tb testing.TB, s *servertest.Server, r *loombridgev1.SendMessageRequest) *loombridgev1.SendMessageResponse {
+	tb.Helper()
+	r.AgentId, r.TargetAgentId = "a", "b"
+	sent, err := s.Events.SendMessage(tb.Context(), r)
+	must(tb, err)
+	return sent
+}
+
+func mustMessages(tb testing.TB, s *servertest.Server, r *loombridgev1.ListMessagesRequest) []*loombridgev1.DirectMessage {
+	tb.Helper()
+	got, err := s.Events.ListMessages(tb.Context(), r)
+	must(tb, err)
+	return got.GetMessages()
+}
+
+// A message comes as it was sent, in order of priority and age, to its
+// target and node; sent again it is the same one, and expired or deleted it is gone.
+//
+// C09, C11, C12, C13, C14, C16, C17, C18, P28
+func TestDirectMessages(t *testing.T) {
+	s := servertest.Start(t, nil)
+	low := 0.1
+	sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{
+		Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
+		Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1",
+	})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "look at the log", TaskId: "t2"})
+	s.Clock.Advance(time.Second)
+	again := MustMessage(t, s, &loombridgev1.SendMessageRequest{
+		Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
+		Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1",
+	})
+	if !again.GetCreateTime().AsTime().Equal(sent.GetCreateTime().AsTime()) || sent.GetWarning() != "" {
+		t.Errorf("sent again: %v, at first %v", again, sent)
+	}
+	_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "c", TargetAgentId: "b", Content: "other", TaskId: "t1"})
+	MustFail(t, err, codes.AlreadyExists, "RECORD_EXISTS")
+
+	all := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"})
+	if len(all) != 2 || all[0].GetTaskId() != "t2" || all[0].GetPriority() != 0.5 || all[0].GetSourceAgentId() != "a" {
+		t.Fatalf("messages: %v", all)
+	}
+	got := all[1]
+	if got.GetContent() != "the deploy is done" || got.GetTargetNodeId() != "node-7" || got.GetParentTaskId() != "p" || got.GetSessionId() != "s1" ||
+		got.GetContextRole() != "user" || got.GetTtl().AsDuration() != time.Minute || got.GetMetadata().AsMap()["n"] != 1.0 || got.GetPriority() != low {
+		t.Errorf("message: %v", got)
+	}
+	for _, q := range []*loombridgev1.ListMessagesRequest{{AgentId: "node-7"}, {AgentId: "b", SessionId: "s1"}, {AgentId: "b", ParentTaskId: "p"}} {
+		if some := mustMessages(t, s, q); len(some) != 1 || some[0].GetTaskId() != "t1" {
+			t.Errorf("%v: %v", q, some)
+		}
+	}
+	s.Clock.Advance(time.Minute)
+	if left := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"}); len(left) != 1 || left[0].GetTaskId() != "t2" {
+		t.Errorf("after its time to live: %v", left)
+	}
+	deleted, err := s.Events.DeleteMessages(t.Context(), &loombridgev1.DeleteMessagesRequest{AgentId: "b", TaskIds: []string{"t2", "none"}})
+	if must(t, err); deleted.GetDeleted() != 1 || len(mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"})) != 0 {
+		t.Errorf("deleted %v", deleted)
+	}
+}
+
+// Bad requests are refused by their field; a long message is taken with a warning.
+//
+// C10, C12, C15, C18, C20
+func TestBadDirectMessages(t *testing.T) {
+	s := servertest.Start(t, nil)
+	above, none := 1.5, math.NaN()
+	for field, r := range map[string]*loombridgev1.SendMessageRequest{
+		"target_agent_id": {Content: "x"},
+		"content":         {TargetAgentId: "b", Content: " "},
+		"priority":        {TargetAgentId: "b", Content: "x", Priority: &above},
+		"ttl":             {TargetAgentId: "b", Content: "x", Ttl: durationpb.New(-time.Second)},
+		"context_role":    {TargetAgentId: "b", Content: "x", ContextRole: "tool"},
+		"metadata":        {TargetAgentId: "b", Content: "x", Metadata: MustStruct(t, map[string]any{"x": strings.Repeat("y", 4096)})},
+		"task_id":         {TargetAgentId: "b", Content: "x", TaskId: strings.Repeat("y", 129)},
+	} {
+		r.AgentId = "a"
+		_, err := s.Events.SendMessage(t.Context(), r)
+		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: "x", Priority: &none})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	for _, limit := range []int32{-1, 1001} {
+		_, err := s.Events.ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: "b", Limit: limit})
+		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	}
+	_, err = s.Events.DeleteMessages(t.Context(), &loombridgev1.DeleteMessagesRequest{AgentId: "b"})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	if sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: strings.Repeat("ä", 1001)}); !strings.Contains(sent.GetWarning(), "1000") {
+		t.Errorf("warning %q", sent.GetWarning())
+	}
+	if all := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"}); len(all) != 1 {
+		t.Errorf("kept: %v", all)
+	}
+}
+
+// An attached target hears of a message once, nobody else does, whichever verb
+// sent it; and nobody speaks in the server's place.
+//
+// C07, C09
+func TestDirectMessagesAreTold(t *testing.T) {
+	s := servertest.Start(t, nil)
+	stream, _ := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{
+		AgentId: "b", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		Topics: []*loombridgev1.TopicPosition{{Topic: "agent.b.messages"}, {Topic: "node.*"}},
+	})
+	for range 2 {
+		MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "first", TaskId: "t1", SessionId: "s"})
+		MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: "a", Topic: "node.message", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{
+			PayloadJson: `{"task_id":"t2","target_agent":"b","parameters":{"content":"second","priority":0.9,"ttl_seconds":60,"metadata":{"k":"v"}}}`,
+		}})
+	}
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "third", TaskId: "t3"})
+	for i, want := range []string{"first", "second", "third"} {
+		event := MustNext(t, stream).GetEvent()
+		var told struct {
+			TaskID      string `json:"task_id"`
+			Action      string
+			SourceAgent string `json:"source_agent"`
+			TargetAgent string `json:"target_agent"`
+			Parameters  struct{ Content string }
+		}
+		must(t, json.Unmarshal([]byte(event.GetPayloadJson()), &told))
+		if told.Parameters.Content != want || told.TaskID != fmt.Sprint("t", i+1) || told.Action != "node.message" || told.SourceAgent != "a" ||
+			told.TargetAgent != "b" || event.GetSource() != "a" || event.GetTopic() != "agent.b.messages" || event.GetType() != "node.message" {
+			t.Errorf("event %d: %v", i, event)
+		}
+	}
+	all := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"})
+	if len(all) != 3 || all[0].GetContent() != "second" || all[0].GetPriority() != 0.9 || all[0].GetTtl().AsDuration() != time.Minute {
+		t.Errorf("kept: %v", all)
+	}
+	for topic, payload := range map[string]string{
+		"agent.b.messages": `{}`,
+	} {
+		_, err := s.Bridge.Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "x", Topic: topic, PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: payload}})
+		MustFail(t, err, codes.InvalidArgument, "RESERVED_TOPIC")
+	}
+	for _, payload := range []string{
+		`{}`, `{"target_agent":"b"}`, `{"target_agent":"b","parameters":{"content":""}}`, `{"parameters":{"content":"x"}}`,
+		`{"target_agent":"b","source_agent":"c","parameters":{"content":"x"}}`, `{"target_agent":"b","parameters":{"content":"x","steps":[1]}}`,
+		`{"target_agent":"b","parameters":{"content":"x","priority":2}}`, `{"target_agent":"b","parameters":{"content":"x","ttl_seconds":0}}`,
+		`{"target_agent":"b","content":"x","result":"y"}`,
+	} {
+		_, err := s.Bridge.Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "a", Topic: "node.message", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: payload}})
+		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	}
+	if left := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"}); len(left) != 3 {
+		t.Errorf("kept of bad ones: %v", left)
+	}
+}
+
+// Direct messages of the session come first among the tasks of a prompt, as
+// far as their share of the cap goes, one of them at least.
+//
+// C19, C21, G11, K42
+func TestDirectMessagesInPrompts(t *testing.T) {
+	s := servertest.Start(t, nil)
+	high := 0.9
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "the key is under the mat", SessionId: "s1", TaskId: "m1"})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "call before noon", SessionId: "s1", TaskId: "m2", Priority: &high, ContextRole: "user"})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "of another session", SessionId: "s2", TaskId: "m3"})
+	MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: "b", Topic: "execute", SessionId: "s1", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{
+		PayloadJson: `{"task_id":"job","parameters":{"content":"sort the letters"}}`,
+	}})
+	prompt := func(session string, from *loombridgev1.SourceSettings, caps map[string]int32) string {
+		t.Helper()
+		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: "b", SessionId: session, Goal: "go home", Settings: &loombridgev1.PromptSettings{Sources: from, Limits: &loombridgev1.InjectionLimits{Sections: caps}},
+		})
+		must(t, err)
+		var all []string
+		for _, m := range got.GetMessages() {
+			all = append(all, m.GetRole().String()+" "+m.GetContent())
+		}
+		return strings.Join(all, "\n")
+	}
+	inOrder := func(text string, parts ...string) {
+		t.Helper()
+		rest := text
+		for _, part := range parts {
+			_, after, ok := strings.Cut(rest, part)
+			if !ok {
+				t.Errorf("%q is not where it should be in:\n%s", part, text)
+			}
+			rest = after
+		}
+	}
+	text := prompt("s1", nil, nil)
+	inOrder(text, "call before noon", "[Direct message] the key is under the mat", "sort the letters")
+	if strings.Contains(text, "another session") || strings.Contains(text, "[Direct message] call") {
+		t.Errorf("s1:\n%s", text)
+	}
+	if other := prompt("s2", nil, nil); !strings.Contains(other, "[Direct message] of another session") || strings.Contains(other, "mat") {
+		t.Errorf("s2:\n%s", other)
+	}
+	inOrder(prompt("", nil, nil), "call before noon", "the mat", "of another session")
+	if one := prompt("s1", &loombridgev1.SourceSettings{DirectMessages: 1}, nil); !strings.Contains(one, "noon") || strings.Contains(one, "mat") {
+		t.Errorf("one at most:\n%s", one)
+	}
+	// The cap holds both messages, or one of them and the task.
+	narrow := map[string]int32{"tasks": 14}
+	if one := prompt("s1", &loombridgev1.SourceSettings{DirectShare: 0.1}, narrow); !strings.Contains(one, "noon") || strings.Contains(one, "mat") || !strings.Contains(one, "letters") {
+		t.Errorf("a small share:\n%s", one)
+	}
+	if both := prompt("s1", &loombridgev1.SourceSettings{DirectShare: 1}, narrow); !strings.Contains(both, "noon") || !strings.Contains(both, "mat") || strings.Contains(both, "letters") {
+		t.Errorf("the whole share:\n%s", both)
+	}
+	if both := prompt("s1", &loombridgev1.SourceSettings{DirectShare: 0.1, DirectMin: 2}, narrow); !strings.Contains(both, "noon") || !strings.Contains(both, "mat") {
+		t.Errorf("two at least:\n%s", both)
+	}
+	if none := prompt("s1", &loombridgev1.SourceSettings{Exclude: []string{"tasks"}}, nil); strings.Contains(none, "noon") {
+		t.Errorf("without tasks:\n%s", none)
+	}
+}
