@@ -6,9 +6,9 @@ import (
 )
 
 // Sandbox tells how programs are confined, and how many run in the background.
-func Sandbox(c sandbox.Confinement, running int) *loombridgev1.SandboxStatus {
+func Sandbox(c sandbox.Confinement, profiles []string, running int) *loombridgev1.SandboxStatus {
 	return &loombridgev1.SandboxStatus{
 		Setting: string(c.Setting), Tier: c.Tier, Layers: c.Layers, LandlockAbi: Int32(c.LandlockABI), Gaps: c.Gaps, Problems: c.Problems,
-		RunningJobs: Int32(running),
+		Profiles: profiles, RunningJobs: Int32(running),
 	}
 }

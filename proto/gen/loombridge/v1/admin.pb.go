@@ -185,6 +185,9 @@ type SandboxStatus struct {
 	Gaps []string `protobuf:"bytes,5,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	// problems are why a better tier does not work here, for people, a sentence each.
 	Problems []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
+	// profiles are the names of the profiles that calls can have, sorted; see
+	// ToolService.GetProfile for what one gives.
+	Profiles []string `protobuf:"bytes,7,rep,name=profiles,proto3" json:"profiles,omitempty"`
 	// running_jobs is how many programs run in the background of sessions.
 	RunningJobs   int32 `protobuf:"varint,8,opt,name=running_jobs,json=runningJobs,proto3" json:"running_jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -259,6 +262,13 @@ func (x *SandboxStatus) GetGaps() []string {
 func (x *SandboxStatus) GetProblems() []string {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *SandboxStatus) GetProfiles() []string {
+	if x != nil {
+		return x.Profiles
 	}
 	return nil
 }
@@ -368,14 +378,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x05tools\x18\x06 \x01(\x05R\x05tools\x120\n" +
 	"\x05store\x18\n" +
 	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\x126\n" +
-	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xcb\x01\n" +
+	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xe7\x01\n" +
 	"\rSandboxStatus\x12\x18\n" +
 	"\asetting\x18\x01 \x01(\tR\asetting\x12\x12\n" +
 	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x16\n" +
 	"\x06layers\x18\x03 \x03(\tR\x06layers\x12!\n" +
 	"\flandlock_abi\x18\x04 \x01(\x05R\vlandlockAbi\x12\x12\n" +
 	"\x04gaps\x18\x05 \x03(\tR\x04gaps\x12\x1a\n" +
-	"\bproblems\x18\x06 \x03(\tR\bproblems\x12!\n" +
+	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x1a\n" +
+	"\bprofiles\x18\a \x03(\tR\bprofiles\x12!\n" +
 	"\frunning_jobs\x18\b \x01(\x05R\vrunningJobs\"\x96\x01\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
