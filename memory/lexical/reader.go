@@ -98,10 +98,11 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 			return nil, fmt.Errorf("%w: no document %d of %d", segment.ErrDamaged, o, r.head.Stats.Last)
 		}
 		n := o / segment.IDsPerBlock
-		if _, ok := blocks[n]; ok || o > r.head.Stats.Packed {
+		block, seen := blocks[n]
+		if o > r.head.Stats.Packed || seen && (block == nil || names(block, o)) {
 			continue
 		}
-		if known, ok := r.index.cache.Get(r.idsKey(n)); ok {
+		if known, ok := r.index.cache.Get(r.idsKey(n)); ok && names(known.([][]byte), o) {
 			blocks[n] = known.([][]byte)
 			continue
 		}
@@ -124,6 +125,13 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 		}
 	}
 	return blocks, nil
+}
+
+// names tells whether a block has the id of a document. One that a later state wrote, in
+// which the document is deleted, may have none.
+func names(block [][]byte, ordinal uint32) bool {
+	at := int(ordinal % segment.IDsPerBlock)
+	return at < len(block) && len(block[at]) > 0
 }
 
 func (r *Reader) idsKey(block uint32) idsKey {
