@@ -146,7 +146,8 @@ func errorTable() []errorRow {
 		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},
 
 		{approval.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_APPROVAL_NOT_FOUND, ""},
-		{approval.ErrNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},
+		{approval.ErrNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_APPROVAL_NOT_ALLOWED, ""},
+		{auth.ErrNotApprover, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_APPROVAL_NOT_ALLOWED, ""},
 		{tools.ErrToolNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, ""},
 		{tools.ErrInvalidArguments, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_ARGUMENTS, ""},
 

@@ -253,13 +253,13 @@ func (s *Server) registerNative() {
 		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, limits: s.limits})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{
 		events: d.Events, messages: d.Messages, sender: d.Sender, limits: s.limits, now: s.now, log: s.observer.Log,
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
-		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox,
+		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, profiles: d.Profiles.Names(),
 	})
 }
 
@@ -372,6 +372,8 @@ type Services struct {
 	Audit Audit
 	// Approvals has the calls that wait for a person.
 	Approvals Approvals
+	// Profiles says what calls may do.
+	Profiles Profiles
 	// Tasks finds tasks in the tiers of memory.
 	Tasks Tasks
 	// Tools lists what can be run.

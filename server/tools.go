@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -39,6 +42,7 @@ type toolService struct {
 	tools     Tools
 	audit     Audit
 	approvals Approvals
+	profiles  Profiles
 	limits    Limits
 }
 
@@ -127,7 +131,10 @@ func deciderOf(ctx context.Context, agent string) (approval.Decider, error) {
 		return approval.Decider{}, err
 	}
 	id, _ := auth.Of(ctx)
-	return approval.Decider{Tenant: scope.Tenant, Agent: agent, Owns: id.Owns, All: id.OwnsAll()}, nil
+	if !id.IsApprover() {
+		return approval.Decider{}, auth.ErrNotApprover
+	}
+	return approval.Decider{Tenant: scope.Tenant, Agent: agent, Approves: id.Approves, All: id.ApprovesAll()}, nil
 }
 
 // WatchApprovals streams the calls that wait, until the caller leaves or the server stops.
@@ -199,4 +206,24 @@ func (s *toolService) RevokeApproval(ctx context.Context, r *loombridgev1.Revoke
 		return nil, err
 	}
 	return &loombridgev1.RevokeApprovalResponse{}, s.approvals.Revoke(ctx, by, r.GetId())
+}
+
+// Profiles is what the handlers need of what calls may do.
+type Profiles interface {
+	Names() []string
+	Profile(scope kv.Scope, tool string) (policy.Profile, []policy.Refusal, error)
+	Approval(scope kv.Scope, tool string) policy.Approval
+}
+
+// GetProfile tells what calls of an agent's tool may do.
+func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfileRequest) (*loombridgev1.GetProfileResponse, error) {
+	scope, err := agentScope(ctx, r, validate.GetProfileRequest)
+	if err != nil {
+		return nil, err
+	}
+	profile, refused, err := s.profiles.Profile(scope, r.GetTool())
+	if err != nil && !errors.Is(err, policy.ErrFile) {
+		return nil, err
+	}
+	return convert.Profile(profile, s.profiles.Approval(scope, r.GetTool()), refused, err), nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -30,23 +31,14 @@ var (
 	ErrNotAllowed = errors.New("approval: not allowed")
 )
 
-// Capability is what is asked for.
-type Capability struct {
-	// Kind is tool.
-	Kind string
-	// Name is that of the tool.
-	Name string
-}
-
-// KindTool is the capability to use a tool.
-const KindTool = "tool"
-
 // Request is a call that waits.
 type Request struct {
 	// ID names it; Ask sets it, and Expires.
 	ID                             string
 	Tenant, Agent, Session, CallID string
-	Capability                     Capability
+	// Tool is the one that was called.
+	Tool       string
+	Capability policy.Capability
 	// Args are the reduced arguments, without secrets.
 	Args          json.RawMessage
 	Time, Expires time.Time
@@ -71,8 +63,6 @@ func (a Answer) Allows() bool { return a == Once || a == ForSession || a == ForA
 
 // Options adjusts a Broker. Nil and zero fields mean the defaults.
 type Options struct {
-	// Rules are the bindings. Default: none.
-	Rules Rules
 	// Wait is how long a call waits for a person. Default DefaultWait.
 	Wait time.Duration
 	// Now is the clock of records. Default time.Now.
@@ -83,7 +73,6 @@ type Options struct {
 type Broker struct {
 	engine kv.Reader
 	writer *kv.Writer
-	rules  Rules
 	wait   time.Duration
 	now    func() time.Time
 
@@ -106,16 +95,13 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Broker {
 		pending: map[string]*waiting{}, count: map[string]int{}, watchers: map[*Watcher]bool{},
 	}
 	if opts != nil {
-		b.rules, b.wait = opts.Rules, cmp.Or(opts.Wait, b.wait)
+		b.wait = cmp.Or(opts.Wait, b.wait)
 		if opts.Now != nil {
 			b.now = opts.Now
 		}
 	}
 	return b
 }
-
-// Rule is the binding of a call.
-func (b *Broker) Rule(tenant, agent, tool string) Rule { return b.rules.For(tenant, agent, tool) }
 
 // Ask returns the answer to a request: from a grant, or from a person, for whom it waits at
 // most for limit. An error means that nobody could be asked: that of ctx, of the store, or a
@@ -194,12 +180,17 @@ func (b *Broker) tell() {
 // Decider is who decides.
 type Decider struct {
 	Tenant string
-	// Agent is the one that it speaks as; it is kept with grants.
+	// Agent is the one that it speaks as; it is kept with grants. Its own calls are never
+	// its to decide.
 	Agent string
-	// Owns tells whether it may act for an agent; All, whether for every one.
-	Owns func(agent string) bool
-	All  bool
+	// Approves tells whether it may decide about the calls of an agent; All, whether about
+	// those of every one.
+	Approves func(agent string) bool
+	All      bool
 }
+
+// decides tells whether the decider may decide about a call.
+func (d Decider) decides(r Request) bool { return r.Tenant == d.Tenant && d.Approves(r.Agent) }
 
 // Decide answers a call that waits. A grant is on disk when Decide returns, and answers all
 // calls that wait for the same.
@@ -208,10 +199,12 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answe
 	w := b.pending[id]
 	b.mu.Unlock()
 	switch {
-	case w == nil || w.Tenant != by.Tenant || !by.Owns(w.Agent):
+	case w == nil || !by.decides(w.Request):
 		return Request{}, fmt.Errorf("%w: no call waits as %q", ErrNotFound, id)
+	case w.Agent == by.Agent:
+		return Request{}, fmt.Errorf("%w: %q can't approve its own call", ErrNotAllowed, by.Agent)
 	case answer == ForAll && !by.All:
-		return Request{}, fmt.Errorf("%w: an approval for all agents needs a credential for all agents", ErrNotAllowed)
+		return Request{}, fmt.Errorf("%w: an approval for all agents needs a credential that approves for all agents", ErrNotAllowed)
 	}
 	if answer.Allows() && answer != Once {
 		if err := b.remember(ctx, by, w.Request, answer); err != nil {
@@ -237,7 +230,7 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answe
 
 // covers tells whether a grant for one call answers another.
 func covers(scope Answer, given, other Request) bool {
-	return given.Tenant == other.Tenant && given.Capability == other.Capability &&
+	return given.Tenant == other.Tenant && slices.Contains(covering(other.Capability), given.Capability) &&
 		(scope == ForAll || given.Agent == other.Agent && (scope == ForAgent || given.Session == other.Session))
 }
 
@@ -259,7 +252,7 @@ func (b *Broker) Watch(by Decider) *Watcher {
 	return w
 }
 
-func (w *Watcher) sees(r Request) bool { return r.Tenant == w.by.Tenant && w.by.Owns(r.Agent) }
+func (w *Watcher) sees(r Request) bool { return w.by.decides(r) && r.Agent != w.by.Agent }
 
 // Close ends the watching. Closing twice is harmless.
 func (w *Watcher) Close() {

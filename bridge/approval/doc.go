@@ -1,18 +1,18 @@
-// Package approval says who may run what, and asks a person where the rules say so.
+// Package approval asks people for what calls may not do by themselves.
 //
 // The nouns:
 //
-//   - [Rules] are the operator's bindings: the first [Rule] whose tenant, agent and tool
-//     match a call says what the call needs.
-//   - A [Capability] is what is asked for and remembered, such as the use of a tool: never
-//     the arguments of one call.
+//   - A [Request] asks for a capability, such as the use of a tool, a host or a place: never
+//     for the arguments of one call. [Asks] says which calls ask before they begin; others
+//     ask while they run, when they need something beyond their profile.
 //   - A [Broker] holds the calls that wait, and the [Grant]s that people gave. A grant
 //     covers a session, an agent or all agents of a tenant, and is kept until it is revoked.
 //
-// Promises: a call that waits holds no slot and has not begun. No answer in time is a denial,
+// Promises: a call that waits for the use of its tool holds no slot and has not begun. No answer in time is a denial,
 // and so is a tenant whose approvals nobody watches. A grant is on disk before the call goes
 // on.
 //
-// Caveats: calls that wait end with the server. Whoever may act for an agent may approve its
-// calls; a grant for all agents needs a caller that may act for all.
+// Caveats: calls that wait end with the server. A [Decider] never decides about the calls of
+// the agent that it speaks as. A grant for a place counts for all that lies in it, and one to
+// write it also to read it.
 package approval

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
@@ -15,7 +17,7 @@ import (
 type Grant struct {
 	// ID names it: it follows from what it covers.
 	ID         string
-	Capability Capability
+	Capability policy.Capability
 	// Scope is ForSession, ForAgent or ForAll. Agent and Session are whose it is, as far as
 	// the scope says.
 	Scope          Answer
@@ -69,14 +71,39 @@ func (g *Grant) identity() []byte {
 	return wire.AppendText(dst, fieldSession, g.Session)
 }
 
+// covering are the capabilities that have one in them: itself, for a place all that it lies
+// in, and to read a place also to write it.
+func covering(c policy.Capability) []policy.Capability {
+	kinds := []string{c.Kind}
+	switch c.Kind {
+	case policy.KindRead:
+		kinds = append(kinds, policy.KindWrite)
+	case policy.KindWrite:
+	default:
+		return []policy.Capability{c}
+	}
+	var all []policy.Capability
+	for place := c.Name; ; place = filepath.Dir(place) {
+		for _, kind := range kinds {
+			all = append(all, policy.Capability{Kind: kind, Name: place})
+		}
+		if place == filepath.Dir(place) {
+			return all
+		}
+	}
+}
+
 func key(tenant, id string) []byte { return scopeOf(tenant).Key(tagGrant, []byte(id)) }
 
 // granted is the scope of a grant that covers a request; empty for none.
 func (b *Broker) granted(ctx context.Context, r Request) (Answer, error) {
-	scopes := []Answer{ForSession, ForAgent, ForAll}
-	keys := make([][]byte, len(scopes))
-	for i, scope := range scopes {
-		keys[i] = key(r.Tenant, grant(r, scope).ID)
+	var scopes []Answer
+	var keys [][]byte
+	for _, scope := range []Answer{ForSession, ForAgent, ForAll} {
+		wider := r
+		for _, wider.Capability = range covering(r.Capability) {
+			scopes, keys = append(scopes, scope), append(keys, key(r.Tenant, grant(wider, scope).ID))
+		}
 	}
 	values, err := b.engine.Get(ctx, kv.System, keys...)
 	if err != nil {
@@ -134,7 +161,7 @@ func (b *Broker) Grants(ctx context.Context, by Decider) ([]Grant, error) {
 }
 
 // may tells whether the decider may see and revoke a grant.
-func (d Decider) may(g Grant) bool { return d.All || g.Scope != ForAll && d.Owns(g.Agent) }
+func (d Decider) may(g Grant) bool { return d.All || g.Scope != ForAll && d.Approves(g.Agent) }
 
 // Revoke takes a grant back: the next call is asked for again.
 func (b *Broker) Revoke(ctx context.Context, by Decider, id string) error {

@@ -13,7 +13,7 @@ func Document(r Record) map[string]any {
 	}
 	for name, text := range map[string]string{
 		"session": r.Session, "call_id": r.CallID, "turn_id": r.TurnID, "request_id": r.RequestID, "tool": r.Tool,
-		"called_as": r.CalledAs, "profile": r.Profile, "approval": r.Approval, "code": r.Code, "tier": r.Tier,
+		"called_as": r.CalledAs, "profile": r.Profile, "approval": r.Approval, "code": r.Code, "tier": r.Tier, "capability": r.Capability,
 	} {
 		if text != "" {
 			d[name] = text

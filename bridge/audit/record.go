@@ -61,7 +61,10 @@ type Record struct {
 	// Profile is what the call could do, Approval how it came to be approved; empty where
 	// nobody was asked.
 	Profile, Approval string
-	Outcome           Outcome
+	// Capability is what the approval was about, such as `host api.github.com:443`, where
+	// that is not the use of the tool; of several the last, or the one that was denied.
+	Capability string
+	Outcome    Outcome
 	// Code says why a call did not succeed: a code of package tools, or a word for why it
 	// was refused.
 	Code string
@@ -96,6 +99,7 @@ const (
 	fieldBytesIn
 	fieldBytesOut
 	fieldTier
+	fieldCapability
 )
 
 func encodeRecord(r Record) []byte {
@@ -118,7 +122,7 @@ type textField struct {
 	to     *string
 }
 
-func (r *Record) texts() [11]textField {
+func (r *Record) texts() [12]textField {
 	return [...]textField{
 		{fieldAgent, &r.Agent},
 		{fieldSession, &r.Session},
@@ -131,6 +135,7 @@ func (r *Record) texts() [11]textField {
 		{fieldApproval, &r.Approval},
 		{fieldCode, &r.Code},
 		{fieldTier, &r.Tier},
+		{fieldCapability, &r.Capability},
 	}
 }
 

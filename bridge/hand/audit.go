@@ -61,7 +61,8 @@ func (h *Hand) auditedCall(c *call, args json.RawMessage) audit.Record {
 	if r.Tool = c.name(); c.Name != r.Tool {
 		r.CalledAs = c.Name
 	}
-	r.Args, r.Approval = audit.Safe(args), string(c.approval)
+	r.Args, r.Profile = audit.Safe(args), c.profile.Name
+	r.Approval, r.Capability = c.asked.get()
 	return r
 }
 

@@ -110,6 +110,9 @@ func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	if failure := h.confine(c, root); failure != nil {
+		return h.record(ctx, c, outcome{failure: failure}), nil
+	}
 	if err := h.announce(ctx, c); err != nil {
 		return Answer{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -60,7 +61,7 @@ type Workspaces interface {
 	Root(scope kv.Scope) (*os.Root, error)
 }
 
-// Deps are what a hand works with. All but Approvals, Audit, Compressor, Pressure and Style are required;
+// Deps are what a hand works with. All but Policies, Approvals, Audit, Compressor, Pressure and Style are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Tools      *tools.Catalogue
@@ -70,8 +71,10 @@ type Deps struct {
 	Engine     kv.Reader // the one that Writer writes to
 	Writer     *kv.Writer
 	Workspaces Workspaces
-	// Approvals says which calls need a person's approval, and asks. Default: tools that
-	// require approval are denied.
+	// Policies says what calls may do, and which need a person's approval. Default: the
+	// profile work, and approval for the tools that require it.
+	Policies *policy.Resolver
+	// Approvals asks people. Default: what needs approval is denied.
 	Approvals *approval.Broker
 	// Audit gets a record of every call. Default: nobody does.
 	Audit *audit.Log
@@ -146,6 +149,9 @@ func New(d Deps, opts *Options) *Hand {
 		uploads: share.New(share.Options{
 			Name: "results that are streamed in", OneTenant: o.OneTenant, Total: maxUploads, Waiting: maxWaitingUploads,
 		}),
+	}
+	if h.Policies == nil {
+		h.Policies = policy.NewResolver(policy.NewSet(nil), nil)
 	}
 	if h.Compressor == nil {
 		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)

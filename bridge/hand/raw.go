@@ -60,6 +60,9 @@ func (h *Hand) performRaw(ctx context.Context, c *call) (RawAnswer, error) {
 	if err != nil {
 		return RawAnswer{}, err
 	}
+	if failure := h.confine(c, root); failure != nil {
+		return RawAnswer{Failure: failure}, nil
+	}
 	if c.MaxOutput <= 0 {
 		c.MaxOutput = MaxOutputBytes
 	}

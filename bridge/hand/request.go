@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/bridge/approval"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -87,13 +87,16 @@ type Answer struct {
 type call struct {
 	Request
 	tool *tools.Tool
-	// approval is what came of asking a person; empty when nobody was asked.
-	approval approval.Answer
-	slot     *share.Place
-	args     map[string]any
-	came     time.Time // when the call came in
-	digest   [32]byte
-	timeout  time.Duration
+	// asked is what came of asking people.
+	asked asked
+	// profile is what it may do; the zero Profile until that was found, and for tools of
+	// agents.
+	profile policy.Profile
+	slot    *share.Place
+	args    map[string]any
+	came    time.Time // when the call came in
+	digest  [32]byte
+	timeout time.Duration
 	// intent is the id of the intent in the log, empty without one.
 	intent string
 	// reported says that the caller ran the tool.

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -89,6 +90,8 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		SessionID: c.SessionID,
 		Root:      root,
 		Args:      c.args,
+		Profile:   c.profile,
+		Ask:       func(ctx context.Context, what policy.Capability) error { return h.ask(ctx, c, what) },
 	})
 	if err != nil {
 		out = failed(c, err)

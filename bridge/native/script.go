@@ -121,7 +121,7 @@ func (s *shell) scriptCall(ctx context.Context, c tools.Input) (*scriptCall, err
 	}
 	use, said := c.Args["cache"].(bool)
 	call.cached = s.cache != nil && (use || !said)
-	policy, err := json.Marshal(s.policy(c.Scope, toolScript))
+	policy, err := json.Marshal(c.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -262,8 +262,11 @@ func (c *scriptCall) run(ctx context.Context) (tools.Output, error) {
 	if err != nil {
 		return tools.Output{}, err
 	}
+	job, err := c.shell.job(c.in, argv, ".")
+	if err != nil {
+		return tools.Output{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	job := c.shell.job(c.in, toolScript, argv, ".")
 	job.Env = append(job.Env, script.Env()...)
 	out := &scriptOutput{full: make(chan struct{})}
 	split := script.NewSplitter(c.request.Mark, out)

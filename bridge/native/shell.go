@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // Limits of a command, besides those of its policy.
@@ -38,8 +38,6 @@ type ShellOptions struct {
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
 	ScriptCacheBytes int
-	// Policy is what a call may do. Default: that of the sandbox.
-	Policy func(scope kv.Scope, tool string) sandbox.Policy
 }
 
 // Commands are the programs that may be run unless a setting says otherwise: the 58 of
@@ -57,18 +55,14 @@ type shell struct {
 	files  *files
 	runner sandbox.Runner
 	allow  []string
-	policy func(scope kv.Scope, tool string) sandbox.Policy
 	lent   lendings
 	cache  *script.Cache // of the answers of scripts
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, allow: o.Allow, policy: o.Policy, cache: script.NewCache(o.ScriptCacheBytes)}
+	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes)}
 	if len(s.allow) == 0 {
 		s.allow = Commands()
-	}
-	if s.policy == nil {
-		s.policy = func(kv.Scope, string) sandbox.Policy { return sandbox.Policy{} }
 	}
 	return s
 }
@@ -132,14 +126,14 @@ func (s *shell) system(ctx context.Context, c tools.Input) (tools.Output, error)
 		if err != nil {
 			return tools.Output{}, notAllowed(name)
 		}
-		return s.run(ctx, c, toolShell, cmd)
+		return s.run(ctx, c, cmd)
 	}
 	argv := []string{name}
 	for _, item := range list {
 		word, _ := item.(string) // what is no string is an empty one
 		argv = append(argv, word)
 	}
-	return s.run(ctx, c, toolShell, command{argv: argv, names: argv[1:]})
+	return s.run(ctx, c, command{argv: argv, names: argv[1:]})
 }
 
 // line runs a line of the shell.
@@ -148,7 +142,7 @@ func (s *shell) line(ctx context.Context, c tools.Input) (tools.Output, error) {
 	if err != nil {
 		return tools.Output{}, err
 	}
-	return s.run(ctx, c, toolShellRun, cmd)
+	return s.run(ctx, c, cmd)
 }
 
 func notAllowed(name string) *tools.Error {
@@ -156,7 +150,7 @@ func notAllowed(name string) *tools.Error {
 }
 
 // run starts a command and gives its output as it comes.
-func (s *shell) run(ctx context.Context, c tools.Input, name string, cmd command) (tools.Output, error) {
+func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Output, error) {
 	for _, word := range cmd.argv {
 		if strings.IndexByte(word, 0) >= 0 {
 			return tools.Output{}, refuse("args", "must not hold NUL")
@@ -175,7 +169,12 @@ func (s *shell) run(ctx context.Context, c tools.Input, name string, cmd command
 		return tools.Output{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	job := s.job(c, name, cmd.argv, cwd)
+	job, err := s.job(c, cmd.argv, cwd)
+	if err != nil {
+		cancel()
+		giveBack()
+		return tools.Output{}, err
+	}
 	p := newPrinted()
 	go func() {
 		defer cancel()
@@ -191,12 +190,34 @@ func (s *shell) run(ctx context.Context, c tools.Input, name string, cmd command
 }
 
 // job is a run of a program for a call of a tool.
-func (s *shell) job(c tools.Input, tool string, argv []string, cwd string) sandbox.Job {
-	job := sandbox.Job{Scope: c.Scope, Argv: argv, Cwd: cwd, Root: c.Root, Policy: s.policy(c.Scope, tool)}
+func (s *shell) job(c tools.Input, argv []string, cwd string) (sandbox.Job, error) {
+	job := sandbox.Job{Scope: c.Scope, Argv: argv, Env: c.Profile.Env(), Cwd: cwd, Root: c.Root, Policy: c.Profile.Sandbox()}
+	hide, err := s.hidden(c)
+	job.Policy.Hide = hide
+	return job, err
+}
+
+// hidden are the places in the workspace that a command does not see: the store, and what
+// its profile hides.
+func (s *shell) hidden(c tools.Input) ([]string, error) {
+	var places []string
 	if s.files.storePath != "" {
-		job.Policy.Hide = append(slices.Clone(job.Policy.Hide), s.files.storePath)
+		places = append(places, s.files.storePath)
 	}
-	return job
+	if c.Profile.HideBestEffort && s.runner.Describe(context.Background()).Tier == sandbox.TierLandlock {
+		return places, nil
+	}
+	workspace, err := filepath.Abs(c.Root.Name())
+	if err == nil {
+		workspace, err = filepath.EvalSymlinks(workspace)
+	}
+	if err != nil {
+		return nil, wrapped(tools.Failed, "the workspace is gone", err)
+	}
+	for _, path := range c.Profile.Hide {
+		places = append(places, filepath.Join(workspace, path))
+	}
+	return places, nil
 }
 
 // folder is where a command runs, relative to the workspace.
@@ -219,17 +240,22 @@ func (s *shell) folder(ctx context.Context, c tools.Input) (string, error) {
 	return p.rel, nil
 }
 
-// timeoutOf is the time that a call asks for; its own deadline holds besides.
+// timeoutOf is the time that a call asks for, at most that of its profile; its own deadline
+// holds besides.
 func timeoutOf(c tools.Input) (time.Duration, error) {
+	most := MaxShellTimeout
+	if c.Profile.Wall > 0 {
+		most = min(most, c.Profile.Wall)
+	}
 	number, ok := c.Args["timeout"].(json.Number)
 	if !ok {
-		return MaxShellTimeout, nil
+		return most, nil
 	}
 	seconds, err := number.Float64()
 	if err != nil || seconds > MaxShellTimeout.Seconds() {
 		return 0, refuse("timeout", fmt.Sprintf("must be at most %d seconds", int(MaxShellTimeout.Seconds())))
 	}
-	return time.Duration(seconds * float64(time.Second)), nil
+	return min(most, time.Duration(seconds*float64(time.Second))), nil
 }
 
 // runFailure says for the model why a command did not run.

@@ -24,8 +24,9 @@ type Profile struct {
 	// run where the sandbox can't hide them: file tools hide them all the same.
 	Hide           []string
 	HideBestEffort bool
-	// Hosts are those that can be reached in the modes net and open, the first that matches
-	// a request. In mode open they only add secrets and narrow paths and methods.
+	// Hosts are the rules of mode net: a request may pass that one of them allows whole, and
+	// the first that does gives its secret. In mode open everything public may pass, and the
+	// rules give secrets alone.
 	Hosts []Host
 	// Environment are further variables of programs.
 	Environment map[string]string

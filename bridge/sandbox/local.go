@@ -17,6 +17,8 @@ type Options struct {
 	// Without are layers to leave out, for tests of what each is there for. With any, a
 	// tier is taken without a probe.
 	Without []string
+	// AllowOff runs jobs whose policy has ModeOff. Default: they are refused.
+	AllowOff bool
 	// TempDir holds the temporary files of tier L. Default: that of the system.
 	TempDir string
 	// Logger hears of tools that could not be cleaned up after. Default silent.

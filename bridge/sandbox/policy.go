@@ -43,7 +43,7 @@ const (
 	ModeNet Mode = "net"
 	// ModeOpen: work, and every public host, by the job's Network.
 	ModeOpen Mode = "open"
-	// ModeOff: unconfined; the operator alone can choose it, by the setting off.
+	// ModeOff: unconfined, with limits alone; a runner must have been told to allow it.
 	ModeOff Mode = "off"
 )
 
@@ -53,7 +53,7 @@ type Policy struct {
 	Mode Mode
 	// Read and Write are absolute places outside of the workspace that it gives too.
 	Read, Write []string
-	// Hide are absolute places, each a folder, that stay empty.
+	// Hide are absolute places in the workspace, each a folder or a file, that seem empty.
 	Hide []string
 	// Protect are paths in the workspace that stay as they are. Default Protected.
 	Protect []string
@@ -126,11 +126,13 @@ func orElse[T int | int64 | time.Duration](value, fallback T) T {
 func (m Mode) networked() bool { return m == ModeNet || m == ModeOpen }
 
 // check returns an ErrPolicy for what no tier can keep.
-func (p Policy) check() error {
+func (p Policy) check(allowOff bool) error {
 	switch p.Mode {
 	case ModeRead, ModeWork, ModeNet, ModeOpen:
 	case ModeOff:
-		return fmt.Errorf("%w: mode off is the operator's, by --sandbox off", ErrPolicy)
+		if !allowOff {
+			return fmt.Errorf("%w: mode off is the operator's alone", ErrPolicy)
+		}
 	default:
 		return fmt.Errorf("%w: there is no mode %q", ErrPolicy, p.Mode)
 	}

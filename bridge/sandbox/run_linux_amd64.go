@@ -36,10 +36,13 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, err
 	}
 	defer l.running.Done()
 	policy := job.Policy.withDefaults()
-	if err := policy.check(); err != nil {
+	if err := policy.check(l.opts.AllowOff); err != nil {
 		return Outcome{}, err
 	}
 	c := l.Describe(ctx)
+	if policy.Mode == ModeOff {
+		c = unconfined(l.opts.Setting)
+	}
 	if !c.Confined() && c.Tier != tierNone {
 		return Outcome{}, &UnavailableError{strings.Join(c.Problems, "; ")}
 	}
@@ -151,7 +154,7 @@ func (l *Local) hidden(spec inner.Spec) error {
 	for _, place := range spec.Hide {
 		rel, err := filepath.Rel(spec.Workspace.Path, place)
 		if err == nil && filepath.IsLocal(rel) {
-			return fmt.Errorf("%w: %s lies in the workspace, and tier %s can't hide it; keep it elsewhere (--data-dir)", ErrPolicy, place, TierLandlock)
+			return fmt.Errorf("%w: %s lies in the workspace, and tier %s can't hide it: keep it elsewhere (--data-dir for the store), or let its profile say hide_best_effort", ErrPolicy, place, TierLandlock)
 		}
 	}
 	return nil

@@ -61,6 +61,9 @@ type credential struct {
 	// Edits are agents, in the same form, whose records in people's memories the caller
 	// may change and delete, beside those of its own agents. Default: none.
 	Edits []string `toml:"edits"`
+	// Approves are agents, in the same form, whose calls the caller may approve, as a person
+	// does. Default: none; give it to people, not to agents.
+	Approves []string `toml:"approves"`
 	// Provides are the tools that these agents may provide for others, in the same
 	// form. Default: all.
 	Provides []string `toml:"provides"`
@@ -231,7 +234,7 @@ func (one credential) identity() (Identity, error) {
 	if len(one.Agents) == 0 {
 		return Identity{}, errors.New("agents: at least one is needed")
 	}
-	for field, patterns := range map[string][]string{"agents": one.Agents, "edits": one.Edits, "provides": one.Provides} {
+	for field, patterns := range map[string][]string{"agents": one.Agents, "edits": one.Edits, "approves": one.Approves, "provides": one.Provides} {
 		for _, pattern := range patterns {
 			if head := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.Contains(head, "*") {
 				return Identity{}, fmt.Errorf("%s: %q is neither a name nor a beginning and one *", field, pattern)
@@ -239,7 +242,7 @@ func (one credential) identity() (Identity, error) {
 		}
 	}
 	return Identity{
-		tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), provides: slices.Clone(one.Provides),
+		tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), approves: slices.Clone(one.Approves), provides: slices.Clone(one.Provides),
 	}, nil
 }
 

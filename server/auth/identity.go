@@ -20,6 +20,8 @@ var (
 	ErrUnauthenticated = errors.New("server: unauthenticated")
 	// ErrAgentNotOwned: the credential may not act for this agent.
 	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
+	// ErrNotApprover: the credential may not approve calls.
+	ErrNotApprover = errors.New("server: the credential approves no calls (approves in the credentials file)")
 	// ErrToolNotAllowed: the credential does not let its agents provide the tool.
 	ErrToolNotAllowed = errors.New("server: tool not allowed by the credential")
 )
@@ -32,6 +34,8 @@ type Identity struct {
 	// edits are the agents beside its own whose records in people's memories the caller
 	// may change.
 	edits []string
+	// approves are the agents whose calls the caller may approve.
+	approves []string
 	// provides are the tools that the caller's agents may provide; nil: all.
 	provides []string
 }
@@ -45,6 +49,21 @@ func (i Identity) Owns(agent string) bool { return matchesAny(i.patterns, agent)
 // OwnsAll tells whether the caller may act for every agent of its tenant.
 func (i Identity) OwnsAll() bool { return slices.Contains(i.patterns, "*") }
 
+// IsApprover tells whether the caller may approve any calls at all.
+func (i Identity) IsApprover() bool { return len(i.approves) > 0 }
+
+// Approves tells whether the caller may approve calls of agent.
+func (i Identity) Approves(agent string) bool { return matchesAny(i.approves, agent) }
+
+// ApprovesAll tells whether the caller may approve calls of every agent of its tenant.
+func (i Identity) ApprovesAll() bool { return slices.Contains(i.approves, "*") }
+
+// Anyone may act for every agent of a tenant, and approve its calls: who calls while
+// authentication is off.
+func Anyone(tenant string) Identity {
+	return Identity{tenant: tenant, patterns: []string{"*"}, approves: []string{"*"}}
+}
+
 // Named returns the first agent that the caller may act for and that its credential
 // names in full; false for one that has only patterns.
 func (i Identity) Named() (agent string, ok bool) {
@@ -55,9 +74,6 @@ func (i Identity) Named() (agent string, ok bool) {
 	}
 	return "", false
 }
-
-// Anyone may act for every agent of a tenant: who calls while authentication is off.
-func Anyone(tenant string) Identity { return Identity{tenant: tenant, patterns: []string{"*"}} }
 
 // matchesAny tells whether a name is one of the patterns: exact names, or a beginning
 // and *.

@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
@@ -89,7 +90,9 @@ type Options struct {
 	Egress egress.Options
 	// Hand says how tools run here.
 	Hand hand.Options
-	// Approval says which calls need the approval of a person, and how long they wait.
+	// Policies are the operator's profiles and bindings. Default: none.
+	Policies *policy.Set
+	// Approval says how long calls wait for the approval of a person.
 	Approval approval.Options
 	// Audit says how long the records of calls are kept.
 	Audit audit.Options
@@ -130,10 +133,12 @@ type Domain struct {
 	Hand      *hand.Hand
 	Audit     *audit.Log
 	Approvals *approval.Broker
+	Policies  *policy.Resolver
 	Events    *events.Bus
 	Messages  *messages.Box
 	Agents    *agents.Directory
 
+	places  hand.Workspaces
 	past    *past.Store // what prompts were made of
 	now     func() time.Time
 	lines   step.Templates // of steps in the files of the history
@@ -144,7 +149,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{now: o.Now, lines: o.Assemble.Templates.Over(step.DesignTemplates())}
+	d := &Domain{now: o.Now, places: workspaces, lines: o.Assemble.Templates.Over(step.DesignTemplates())}
 	if err := d.open(engine, workspaces, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -155,6 +160,9 @@ func withDefaults(opts *Options) Options {
 	var o Options
 	if opts != nil {
 		o = *opts
+	}
+	if o.Policies == nil {
+		o.Policies = policy.NewSet(nil)
 	}
 	if o.Shares == nil {
 		o.Shares = &server.Shares{}
@@ -215,10 +223,11 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		return fmt.Errorf("the level of a tool: %w", err)
 	}
 	d.Approvals = approval.New(engine, writer, &o.Approval)
+	d.Policies = policy.NewResolver(o.Policies, &policy.ResolverOptions{Parent: d.parent, Logger: o.Logger})
 	o.Hand.OnTask = d.Tiers.Added
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
@@ -308,10 +317,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.Source, error) {
 	s := recall.Options{
 		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
-		Parent: func(scope kv.Scope) string {
-			agent, _ := d.Agents.Get(scope.Tenant, scope.Owner)
-			return agent.Parent
-		},
+		Parent: func(scope kv.Scope) string { return d.parent(scope.Tenant, scope.Owner) },
 	}
 	if o.KnowledgeEndpoint != "" {
 		base, err := recall.NewEndpoint(o.KnowledgeEndpoint)
@@ -326,6 +332,12 @@ func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.So
 	}
 	d.onClose(sources.Close)
 	return sources.All(), nil
+}
+
+// parent is the agent above another one; empty for none.
+func (d *Domain) parent(tenant, agent string) string {
+	found, _ := d.Agents.Get(tenant, agent)
+	return found.Parent
 }
 
 // served are the tools that prompts may offer.
@@ -389,7 +401,7 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,

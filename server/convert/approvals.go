@@ -2,6 +2,7 @@ package convert
 
 import (
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -21,11 +22,11 @@ func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Answer { return de
 func PendingApproval(r approval.Request) *loombridgev1.PendingApproval {
 	return &loombridgev1.PendingApproval{
 		Id: r.ID, AgentId: r.Agent, SessionId: r.Session, CallId: utf8Text(r.CallID), Capability: capability(r.Capability),
-		ArgumentsJson: utf8Text(string(r.Args)), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires),
+		ArgumentsJson: utf8Text(string(r.Args)), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires), Tool: r.Tool,
 	}
 }
 
-func capability(c approval.Capability) *loombridgev1.Capability {
+func capability(c policy.Capability) *loombridgev1.Capability {
 	return &loombridgev1.Capability{Kind: c.Kind, Name: c.Name}
 }
 

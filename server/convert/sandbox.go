@@ -6,8 +6,9 @@ import (
 )
 
 // Sandbox tells how programs are confined.
-func Sandbox(c sandbox.Confinement) *loombridgev1.SandboxStatus {
+func Sandbox(c sandbox.Confinement, profiles []string) *loombridgev1.SandboxStatus {
 	return &loombridgev1.SandboxStatus{
 		Setting: string(c.Setting), Tier: c.Tier, Layers: c.Layers, LandlockAbi: Int32(c.LandlockABI), Gaps: c.Gaps, Problems: c.Problems,
+		Profiles: profiles,
 	}
 }

@@ -141,6 +141,6 @@ func AuditRecord(r audit.Record) *loombridgev1.AuditRecord {
 		Tool: utf8Text(r.Tool), CalledAs: utf8Text(r.CalledAs), ArgumentsJson: utf8Text(string(r.Args)),
 		Profile: utf8Text(r.Profile), Approval: utf8Text(r.Approval), Outcome: loombridgev1.AuditOutcome(r.Outcome),
 		Code: utf8Text(r.Code), StepNumber: int64(r.Step), CreateTime: Timestamp(r.Time), Duration: durationpb.New(r.Duration),
-		BytesIn: r.BytesIn, BytesOut: r.BytesOut, Tier: utf8Text(r.Tier),
+		BytesIn: r.BytesIn, BytesOut: r.BytesOut, Tier: utf8Text(r.Tier), Capability: utf8Text(r.Capability),
 	}
 }

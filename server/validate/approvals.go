@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -35,5 +36,13 @@ func RevokeApprovalRequest(r *loombridgev1.RevokeApprovalRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.requiredName("id", r.GetId(), MaxIDBytes)
+	return c.err()
+}
+
+// GetProfileRequest checks what ToolService.GetProfile is asked.
+func GetProfileRequest(r *loombridgev1.GetProfileRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.requiredName("tool", r.GetTool(), tools.MaxNameBytes)
 	return c.err()
 }

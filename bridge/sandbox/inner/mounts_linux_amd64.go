@@ -382,6 +382,9 @@ func hide(root int, path string) error {
 	parents := strings.Split(path, "/")
 	for i := range parents[:len(parents)-1] {
 		parent, err := within(root, strings.Join(parents[:i+1], "/"))
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -392,10 +395,20 @@ func hide(root int, path string) error {
 		}
 	}
 	file, err := within(root, path)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // there is nothing of that name to hide
+	}
 	if err != nil {
 		return err
 	}
 	defer unix.Close(file)
+	var stat unix.Stat_t
+	if err := unix.Fstat(file, &stat); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return hideFile(file)
+	}
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return err
@@ -415,6 +428,25 @@ func hide(root int, path string) error {
 	return unix.MoveMount(mount, "", file, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
+// emptyFile lies over files that are hidden.
+const emptyFile = "/.empty"
+
+// hideFile lays an empty file over another one.
+func hideFile(file int) error {
+	if err := point(emptyFile, false); err != nil {
+		return err
+	}
+	tree, err := clone(unix.AT_FDCWD, emptyFile)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	if err := attribute(tree, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC); err != nil {
+		return err
+	}
+	return unix.MoveMount(tree, "", file, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
 // mountProc shows the processes of the sandbox. Containers that mask parts of /proc
 // allow no new one; the old one then shows, read-only, what its own namespace has.
 func (s *supervisor) mountProc() error {
@@ -425,10 +457,23 @@ func (s *supervisor) mountProc() error {
 	if err != nil {
 		return fmt.Errorf("/proc: %w", err)
 	}
-	if n := s.spec.Limits.Processes; n > 0 {
-		// Since Linux 6.14 this counts for the namespace alone; before, it is refused
-		// here.
-		_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.Itoa(max(n+2, smallestPIDMax))), 0)
+	if n := s.spec.Limits.Processes; n > 0 && s.spec.with(LayerPID) && ownPIDMax() {
+		_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.Itoa(max(n+2, smallestPIDMax))), 0) // the watch counts, too
 	}
 	return setAttributes("/proc", unix.MOUNT_ATTR_RDONLY, 0)
+}
+
+// ownPIDMax tells whether each pid namespace has a pid_max. Before Linux 6.14 there is one
+// for the machine, and a root server's first stage could write it; nothing but the version
+// tells without writing.
+func ownPIDMax() bool {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return false
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 6 || major == 6 && minor >= 14
 }

@@ -1,6 +1,7 @@
 """Calls that wait for a person."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ async def test_approvals(binary: Path, tmp_path: Path) -> None:
             await asyncio.wait({waits, call}, return_when=asyncio.FIRST_COMPLETED)
         pending = waits.result()
         assert (pending.agent_id, pending.kind, pending.name) == ("a", "tool", "fs:list_dir")
+        assert pending.tool == "fs:list_dir"
         assert pending.expire_time > pending.create_time
         await boss.tools.approve(pending.id, "agent")
         assert (await call).success
@@ -43,11 +45,39 @@ async def test_approvals(binary: Path, tmp_path: Path) -> None:
         (remembered,) = await boss.tools.remembered_approvals()
         assert (remembered.decision, remembered.agent_id) == ("agent", "a")
         assert remembered.approver_id == "boss"
-        await boss.tools.revoke(remembered.id)
+        await boss.tools.revoke(remembered)
         call = asyncio.ensure_future(agent.tool("fs:list_dir"))
         pending = await anext(watching)
-        await boss.tools.approve(pending.id, "deny")
+        with pytest.raises(loombridge.ApprovalNotAllowedError):
+            await agent.tools.approve(pending)
+        await boss.tools.deny(pending)
         denied = (await call).error
         assert denied is not None
         assert denied.code == "permission_denied"
         await watching.aclose()
+
+
+async def test_profile(binary: Path, tmp_path: Path) -> None:
+    """An agent sees what its calls may do, and what of its workspace's file is refused."""
+    settings = tmp_path / "loom.toml"
+    settings.write_text(
+        '[profile.web]\nlimits = { wall = "5m", memory = "1GiB" }\n'
+        '[[profile.web.allow]]\nhost = "*.npmjs.org"\nmethods = ["get"]\n'
+        '[[bind]]\nagent = "a"\nprofile = "web"\n'
+    )
+    workspace = tmp_path / "work"
+    (workspace / ".loom").mkdir(parents=True)
+    (workspace / ".loom" / "sandbox.toml").write_text('mode = "open"\nprotect = ["keep"]\n')
+    args = ["--config", str(settings), "--workspace", str(workspace)]
+    async with (
+        testing.server(binary, args=args) as srv,
+        loombridge.connect(srv.address, agent_id="a") as agent,
+    ):
+        seen = await agent.tools.profile("system:shell")
+        assert (seen.name, seen.mode, seen.approval) == ("web", "net", "on-leave")
+        assert (seen.limits.memory, seen.limits.wall) == (1 << 30, timedelta(minutes=5))
+        assert [(h.host, h.methods) for h in seen.hosts] == [("*.npmjs.org", ("GET",))]
+        assert "keep" in seen.protect
+        (refused,) = seen.refused
+        assert (refused.key, refused.line) == ("mode", 1)
+        assert not seen.problem

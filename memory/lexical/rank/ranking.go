@@ -40,6 +40,8 @@ type ranking struct {
 	ranked  []candidate // the hits
 	// older are the documents that others put out of date, oldest first.
 	older map[documentSlot][]uint32
+	// failed is what went wrong while the words of a document were read.
+	failed error
 }
 
 // rankedPart is a part with what a query needs of it.

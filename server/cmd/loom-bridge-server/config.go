@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -64,8 +64,8 @@ type Config struct {
 	RequestRetention time.Duration
 
 	Scrub Scrub
-	// Bindings say who needs approval for what; they stand in the settings file alone.
-	Bindings approval.Rules
+	// Policies are the profiles and bindings; they stand in the settings file alone.
+	Policies *policy.Set
 	// ApprovalTimeout is how long a call waits for a person.
 	ApprovalTimeout time.Duration
 	// AuditRetention is how long the records of calls are kept; negative: for ever.
@@ -110,6 +110,8 @@ type Sandbox struct {
 	Read []string
 	// Allow are the names of programs that may be run.
 	Allow []string
+	// AllowOff lets profiles leave the sandbox.
+	AllowOff bool
 	// ScriptCacheBytes bounds the answers of scripts that are kept.
 	ScriptCacheBytes int
 }

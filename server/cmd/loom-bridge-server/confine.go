@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // openSandbox finds out how programs are confined here, and gives the tools that run
@@ -20,15 +20,14 @@ import (
 func openSandbox(ctx context.Context, config Config, logger *slog.Logger, opened *closers) (sandbox.Confinement, native.ShellOptions, error) {
 	runner := newRunner(config, logger)
 	opened.add(runner.Close)
-	for _, place := range config.Sandbox.Read {
-		if !filepath.IsAbs(place) {
-			return sandbox.Confinement{}, native.ShellOptions{}, &ConfigError{"sandbox-read", place, "is not absolute"}
-		}
-	}
 	c := runner.Describe(ctx)
-	shell := native.ShellOptions{
-		Runner: runner, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes,
-		Policy: func(kv.Scope, string) sandbox.Policy { return sandbox.Policy{Read: config.Sandbox.Read} },
+	shell := native.ShellOptions{Runner: runner, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes}
+	if c.Tier == sandbox.TierLandlock {
+		for _, name := range config.Policies.Names() {
+			if p, _ := config.Policies.Profile(name); len(p.Hide) > 0 && !p.HideBestEffort {
+				return c, shell, fmt.Errorf("settings file %s: profile.%s.hide: tier landlock, the only one that works here, hides nothing in a workspace from programs; remove it, or say hide_best_effort = true: file tools hide it all the same", config.File, name)
+			}
+		}
 	}
 	switch {
 	case c.Tier != "":
@@ -47,9 +46,46 @@ func openSandbox(ctx context.Context, config Config, logger *slog.Logger, opened
 	return c, shell, nil
 }
 
+// readPolicies reads the profiles and bindings of the settings file. No profile gives what is
+// the server's own, and in the workspace none changes it.
+func (c Config) readPolicies(path string, written []byte, getenv func(string) string) (*policy.Set, error) {
+	o := policy.Options{Read: c.Sandbox.Read, AllowOff: c.Sandbox.AllowOff, Home: getenv("HOME"), Getenv: getenv}
+	for _, own := range []string{c.DataDir, path, c.Credentials, c.TLSKey} {
+		if own == "" {
+			continue
+		}
+		place, err := filepath.Abs(own)
+		if err != nil {
+			return nil, err
+		}
+		o.Forbidden = append(o.Forbidden, place)
+		workspace, err := filepath.Abs(c.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		if rel, err := filepath.Rel(workspace, place); err == nil && filepath.IsLocal(rel) && own != c.DataDir {
+			o.Protect = append(o.Protect, rel)
+		}
+	}
+	set, err := policy.Parse(path, written, &o)
+	if err != nil {
+		return nil, fmt.Errorf("settings file: %w", err)
+	}
+	for _, place := range c.Sandbox.Read {
+		problem := set.Refuses(policy.Capability{Kind: policy.KindRead, Name: place})
+		if !filepath.IsAbs(place) {
+			problem = "is not absolute"
+		}
+		if problem != "" {
+			return nil, &ConfigError{"sandbox-read", place, problem}
+		}
+	}
+	return set, nil
+}
+
 func newRunner(config Config, logger *slog.Logger) *sandbox.Local {
 	return sandbox.NewLocal(&sandbox.Options{
-		Setting: sandbox.Setting(config.Sandbox.Setting), Tier: config.Sandbox.Tier, Logger: logger,
+		Setting: sandbox.Setting(config.Sandbox.Setting), Tier: config.Sandbox.Tier, AllowOff: config.Sandbox.AllowOff, Logger: logger,
 	})
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 
-	"github.com/loom-bridge/loom-bridge/bridge/approval"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
@@ -66,11 +65,10 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if flag := flags.Lookup(keyConfig); flag != nil && flag.Changed {
 		path = flag.Value.String()
 	}
-	fromFile, bindings, err := readSettings(path)
+	fromFile, written, err := readSettings(path)
 	if err != nil {
 		return Config{}, err
 	}
-	c.Bindings = bindings
 	for _, s := range c.settings() {
 		value, given := fromFile[s.name]
 		if level := strings.ToLower(getenv(rustLog)); s.name == keyLogLevel && checkLevel(level) == nil {
@@ -92,31 +90,30 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 			return Config{}, &ConfigError{s.name, value, err.Error()}
 		}
 	}
-	return c, c.Validate()
+	if err := c.Validate(); err != nil {
+		return Config{}, err
+	}
+	c.Policies, err = c.readPolicies(path, written, getenv)
+	return c, err
 }
 
-// bindKey is the list of tables in the file that says who needs approval for what.
-const bindKey = "bind"
-
-// readSettings returns the settings of a TOML file as text, and its bindings; none for no
-// path.
-func readSettings(path string) (map[string]string, approval.Rules, error) {
+// readSettings returns the settings of a TOML file as text, and the file itself, which has
+// the tables of package policy besides; none for no path.
+func readSettings(path string) (map[string]string, []byte, error) {
 	if path == "" {
 		return nil, nil, nil
 	}
-	table, err := os.ReadFile(path)
+	written, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("settings file: %w", err)
 	}
 	var tree map[string]any
-	if err := toml.Unmarshal(table, &tree); err != nil {
+	if err := toml.Unmarshal(written, &tree); err != nil {
 		return nil, nil, fmt.Errorf("settings file %s: %w", path, err)
 	}
-	bindings, err := readBindings(tree[bindKey])
-	if err != nil {
-		return nil, nil, fmt.Errorf("settings file %s: %w", path, err)
+	for _, key := range policy.Keys() {
+		delete(tree, key)
 	}
-	delete(tree, bindKey)
 	values := map[string]string{}
 	flatten(tree, "", values)
 	known := settingNames()
@@ -126,27 +123,7 @@ func readSettings(path string) (map[string]string, approval.Rules, error) {
 			return nil, nil, fmt.Errorf("settings file %s: unknown key %q, nearest is %q", path, name, text.Nearest(name, known))
 		}
 	}
-	return values, bindings, nil
-}
-
-// readBindings reads the [[bind]] tables of the file.
-func readBindings(tables any) (approval.Rules, error) {
-	if tables == nil {
-		return nil, nil
-	}
-	again, err := toml.Marshal(map[string]any{bindKey: tables})
-	if err != nil {
-		return nil, fmt.Errorf("[[bind]]: %w", err)
-	}
-	var read struct {
-		Bind approval.Rules `toml:"bind"`
-	}
-	d := toml.NewDecoder(bytes.NewReader(again))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&read); err != nil {
-		return nil, fmt.Errorf("[[bind]] has tenant, agent, tool and approval, each a text: %w", err)
-	}
-	return read.Bind, read.Bind.Check()
+	return values, written, nil
 }
 
 // flatten writes the values of tables as text, named with dots.

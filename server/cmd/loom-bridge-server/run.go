@@ -155,7 +155,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
-		Audit: audit.Options{Retention: config.AuditRetention}, Approval: approval.Options{Rules: config.Bindings, Wait: config.ApprovalTimeout},
+		Audit: audit.Options{Retention: config.AuditRetention}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
 		Hand: hand.Options{DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools},
 		Events: events.Options{
 			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,

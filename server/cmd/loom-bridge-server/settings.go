@@ -294,6 +294,7 @@ func (c *Config) sandboxSettings() []setting {
 			"the only tier to use; `doctor` tells which work here",
 		},
 		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
+		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},
 		{"script-cache-bytes", size(&s.ScriptCacheBytes, 0, maxLimit), script.DefaultCacheBytes, "answers of python:run_script that are kept for equal runs; 0: none"},
 		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that system:shell and shell:run may run; none: the 60 of loom.v1, jq, tee"},
 	}

@@ -35,6 +35,14 @@ func sandboxEffects() []effect {
 			with: "seen: true", without: "seen: false",
 		},
 		{
+			setting: "sandbox-allow-off", args: []string{"--sandbox-allow-off"}, both: []string{"--workspace", "$DIR/work", "--config", "$DIR/loom.toml"},
+			files: map[string]string{"work/f": "", "loom.toml": "[profile.work]\nmode = \"off\"\n"},
+			see: func(s *stand) func() string {
+				return once(fmt.Sprint("seen: ", strings.Contains(s.tool("system:shell", `{"command":"ls","args":["/etc/apt"]}`), "sources.list.d")))
+			},
+			with: "seen: true", without: notStarted,
+		},
+		{
 			setting: "script-cache-bytes", args: []string{"--script-cache-bytes", "0"}, both: []string{"--workspace", "$DIR/work"},
 			files: map[string]string{"work/s.py": "def f(): return 1\n"},
 			see: func(s *stand) func() string {

@@ -38,6 +38,7 @@ from loombridge._conversation import (
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
     AgentNotOwnedError,
+    ApprovalNotAllowedError,
     ApprovalNotFoundError,
     BlobCollectedError,
     BlobDamagedError,
@@ -88,6 +89,7 @@ from loombridge._errors import (
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
 from loombridge._messages import DirectMessage, Messages, SentMessage
+from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
     Message,
@@ -177,6 +179,7 @@ __version__ = _version("loombridge")
 __all__ = [
     "Agent",
     "AgentNotOwnedError",
+    "ApprovalNotAllowedError",
     "ApprovalNotFoundError",
     "Audio",
     "AuditRecord",
@@ -236,6 +239,7 @@ __all__ = [
     "Hit",
     "HitExplanation",
     "Hits",
+    "HostRule",
     "Image",
     "Injection",
     "InjectionLimits",
@@ -268,6 +272,7 @@ __all__ = [
     "PlanStatus",
     "PositionUnknownError",
     "Preset",
+    "ProgramLimits",
     "Prompt",
     "PromptDifference",
     "PromptFormat",
@@ -291,6 +296,7 @@ __all__ = [
     "RecordedStep",
     "ReembedProgress",
     "Reembedding",
+    "RefusedKey",
     "RememberedApproval",
     "RequestFailedError",
     "RequestIdReusedError",
@@ -338,6 +344,7 @@ __all__ = [
     "ToolNameTakenError",
     "ToolNotAllowedError",
     "ToolNotFoundError",
+    "ToolProfile",
     "ToolRendering",
     "ToolResult",
     "ToolResults",

@@ -21,10 +21,14 @@ class PendingApproval(_brief.Brief):
     """The session of the call."""
     call_id: str
     """The model's own id of the call; may be empty."""
+    tool: str
+    """The tool that was called."""
     kind: str
-    """What it needs: `tool` is to use a tool."""
+    """What it needs: `tool`, to use the tool; `host`, to reach a host; `read` or `write`,
+    to read or change a place outside of the workspace."""
     name: str
-    """The name of the tool."""
+    """The name of the tool, a host with its port, or an absolute path, which stands for
+    everything below it."""
     arguments: Mapping[str, Any]
     """The reduced arguments, without what looks like a secret."""
     create_time: datetime
@@ -40,9 +44,9 @@ class RememberedApproval(_brief.Brief):
     id: str
     """Names it for `revoke`."""
     kind: str
-    """What was allowed: `tool` is to use a tool."""
+    """What was allowed: `tool`, `host`, `read` or `write`."""
     name: str
-    """The name of the tool."""
+    """The name of the tool, the host or the place."""
     decision: str
     """For whom: `session`, `agent` or `always`."""
     agent_id: str
@@ -62,6 +66,7 @@ def pending(m: pb.PendingApproval) -> PendingApproval:
         agent_id=m.agent_id,
         session_id=m.session_id,
         call_id=m.call_id,
+        tool=m.tool,
         kind=m.capability.kind,
         name=m.capability.name,
         arguments=_values.from_json(m.arguments_json) or {},

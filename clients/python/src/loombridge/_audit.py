@@ -29,6 +29,9 @@ class AuditRecord(_brief.Brief):
     """How it came to be allowed, or not; empty where nobody was asked."""
     profile: str
     """The name of what the call was allowed; empty for none."""
+    capability: str
+    """What the approval was about where that is not the use of the tool, such as
+    `host api.github.com:443`."""
     create_time: datetime
     """When the call came in."""
     duration: timedelta
@@ -66,6 +69,7 @@ def record(m: pb.AuditRecord) -> AuditRecord:
         code=m.code,
         approval=m.approval,
         profile=m.profile,
+        capability=m.capability,
         create_time=_values.moment(m.create_time),
         duration=m.duration.ToTimedelta(),
         bytes_in=m.bytes_in,

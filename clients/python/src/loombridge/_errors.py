@@ -259,6 +259,10 @@ class StepNotFoundError(LoomBridgeError):
     """No step of that id."""
 
 
+class ApprovalNotAllowedError(LoomBridgeError):
+    """The credential approves no calls, or not of that agent, or the call is the own one."""
+
+
 class ApprovalNotFoundError(LoomBridgeError):
     """No call waits for approval, or no approval is remembered, under that id."""
 
@@ -388,6 +392,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "STORE_FAILED": StoreFailedError,
     "STORE_DAMAGED": StoreDamagedError,
     "STEP_NOT_FOUND": StepNotFoundError,
+    "APPROVAL_NOT_ALLOWED": ApprovalNotAllowedError,
     "APPROVAL_NOT_FOUND": ApprovalNotFoundError,
     "BLOB_NOT_FOUND": BlobNotFoundError,
     "BLOB_DAMAGED": BlobDamagedError,

@@ -116,6 +116,7 @@ WATCH_APPROVALS = _method(tools_pb2.WatchApprovalsRequest, tools_pb2.WatchApprov
 APPROVE_CALL = _method(tools_pb2.ApproveCallRequest, tools_pb2.ApproveCallResponse)
 LIST_APPROVALS = _method(tools_pb2.ListApprovalsRequest, tools_pb2.ListApprovalsResponse)
 REVOKE_APPROVAL = _method(tools_pb2.RevokeApprovalRequest, tools_pb2.RevokeApprovalResponse)
+GET_PROFILE = _method(tools_pb2.GetProfileRequest, tools_pb2.GetProfileResponse)
 LIST_AUDIT = _method(tools_pb2.ListAuditRequest, tools_pb2.ListAuditResponse)
 SEND_MESSAGE = _method(messages_pb2.SendMessageRequest, messages_pb2.SendMessageResponse)
 LIST_MESSAGES = _method(messages_pb2.ListMessagesRequest, messages_pb2.ListMessagesResponse)

@@ -20,6 +20,7 @@ from loombridge import (
     _audit,
     _brief,
     _errors,
+    _profiles,
     _rpc,
     _spelling,
     _steps,
@@ -146,6 +147,12 @@ class ToolVerb(Coroutine[Any, Any, ToolResult]):
         self._running.close()
 
 
+def _id_of(approval: str | _approvals.PendingApproval | _approvals.RememberedApproval) -> str:
+    if isinstance(approval, (_approvals.PendingApproval, _approvals.RememberedApproval)):
+        return approval.id
+    return _values.text("approval", approval)
+
+
 @_spelling.helpful
 class Tools:
     """The tools of the server; reached as `ctx.tools`. Running one is `ctx.tool`."""
@@ -215,8 +222,12 @@ class Tools:
     async def approvals(self) -> AsyncGenerator[_approvals.PendingApproval, None]:
         """Yield the calls that wait for a person: those there are, then each that comes.
 
-        They are those of all agents that the client may act for. Answer each by
-        `approve`. While nobody watches, calls that need approval are denied at once.
+        They are those of all other agents that the client's credential approves. Answer
+        each by `approve` or `deny`. While nobody watches, calls that need approval are
+        denied at once.
+
+        Raises:
+            ApprovalNotAllowedError: the credential approves no calls.
         """
         request = pb.WatchApprovalsRequest(agent_id=self._agent_id)
         call = self._transport.stream(_rpc.WATCH_APPROVALS, request)
@@ -232,7 +243,7 @@ class Tools:
 
     async def approve(
         self,
-        approval_id: str,
+        approval: str | _approvals.PendingApproval,
         decision: str = "once",
         *,
         timeout: _values.Seconds | None = None,
@@ -240,23 +251,46 @@ class Tools:
         """Answer a call that waits.
 
         Args:
-            approval_id: the `id` of what `approvals` gave.
+            approval: what `approvals` gave, or its `id`.
             decision: `once`, `deny`, or an approval that is remembered: `session`,
                 `agent`, or `always`, which is for all agents.
             timeout: seconds for the call; default: the client's.
 
         Raises:
             ApprovalNotFoundError: no call waits under that id any more.
+            ApprovalNotAllowedError: it is not the client's to decide.
         """
         enum = pb.ApprovalDecision.DESCRIPTOR
         number = _values.enum_number("decision", enum, "APPROVAL_DECISION_", decision)
         request = pb.ApproveCallRequest(
             agent_id=self._agent_id,
-            id=_values.text("approval_id", approval_id),
+            id=_id_of(approval),
             decision=pb.ApprovalDecision.Name(number),
         )
         answer = await self._transport.call(_rpc.APPROVE_CALL, request, timeout=timeout)
         return _approvals.pending(answer.approval)
+
+    async def deny(
+        self,
+        approval: str | _approvals.PendingApproval,
+        *,
+        timeout: _values.Seconds | None = None,
+    ) -> _approvals.PendingApproval:
+        """Say no to a call that waits: `approve` with the decision `deny`."""
+        return await self.approve(approval, "deny", timeout=timeout)
+
+    async def profile(
+        self, tool: str, *, timeout: _values.Seconds | None = None
+    ) -> _profiles.ToolProfile:
+        """Return what the agent's calls of a tool may do.
+
+        Args:
+            tool: its registered name, such as `system:shell`.
+            timeout: seconds for the call; default: the client's.
+        """
+        request = pb.GetProfileRequest(agent_id=self._agent_id, tool=_values.text("tool", tool))
+        answer = await self._transport.call(_rpc.GET_PROFILE, request, timeout=timeout)
+        return _profiles.profile(answer)
 
     async def remembered_approvals(
         self, *, timeout: _values.Seconds | None = None
@@ -266,15 +300,18 @@ class Tools:
         answer = await self._transport.call(_rpc.LIST_APPROVALS, request, timeout=timeout)
         return tuple(map(_approvals.remembered, answer.approvals))
 
-    async def revoke(self, approval_id: str, *, timeout: _values.Seconds | None = None) -> None:
-        """Take a remembered answer back.
+    async def revoke(
+        self,
+        approval: str | _approvals.RememberedApproval,
+        *,
+        timeout: _values.Seconds | None = None,
+    ) -> None:
+        """Take a remembered answer back: what `remembered_approvals` gave, or its `id`.
 
         Raises:
             ApprovalNotFoundError: nothing is remembered under that id.
         """
-        request = pb.RevokeApprovalRequest(
-            agent_id=self._agent_id, id=_values.text("approval_id", approval_id)
-        )
+        request = pb.RevokeApprovalRequest(agent_id=self._agent_id, id=_id_of(approval))
         await self._transport.call(_rpc.REVOKE_APPROVAL, request, timeout=timeout)
 
     def audit(

@@ -184,7 +184,10 @@ type SandboxStatus struct {
 	// gaps are what the tier can't stop, for people, a sentence each.
 	Gaps []string `protobuf:"bytes,5,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	// problems are why a better tier does not work here, for people, a sentence each.
-	Problems      []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
+	// profiles are the names of the profiles that calls can have, sorted; see
+	// ToolService.GetProfile for what one gives.
+	Profiles      []string `protobuf:"bytes,7,rep,name=profiles,proto3" json:"profiles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +260,13 @@ func (x *SandboxStatus) GetGaps() []string {
 func (x *SandboxStatus) GetProblems() []string {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *SandboxStatus) GetProfiles() []string {
+	if x != nil {
+		return x.Profiles
 	}
 	return nil
 }
@@ -359,14 +369,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x05tools\x18\x06 \x01(\x05R\x05tools\x120\n" +
 	"\x05store\x18\n" +
 	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\x126\n" +
-	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xa8\x01\n" +
+	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xc4\x01\n" +
 	"\rSandboxStatus\x12\x18\n" +
 	"\asetting\x18\x01 \x01(\tR\asetting\x12\x12\n" +
 	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x16\n" +
 	"\x06layers\x18\x03 \x03(\tR\x06layers\x12!\n" +
 	"\flandlock_abi\x18\x04 \x01(\x05R\vlandlockAbi\x12\x12\n" +
 	"\x04gaps\x18\x05 \x03(\tR\x04gaps\x12\x1a\n" +
-	"\bproblems\x18\x06 \x03(\tR\bproblems\"\x96\x01\n" +
+	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x1a\n" +
+	"\bprofiles\x18\a \x03(\tR\bprofiles\"\x96\x01\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +

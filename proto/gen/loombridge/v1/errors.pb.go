@@ -166,6 +166,9 @@ const (
 	// ERROR_REASON_APPROVAL_NOT_FOUND: no call waits for approval, or no approval is
 	// remembered, under that id. Example: a call that somebody else has answered.
 	ErrorReason_ERROR_REASON_APPROVAL_NOT_FOUND ErrorReason = 45
+	// ERROR_REASON_APPROVAL_NOT_ALLOWED: the caller may not decide that. Example: a
+	// credential without `approves`, or an agent that answers for its own call.
+	ErrorReason_ERROR_REASON_APPROVAL_NOT_ALLOWED ErrorReason = 49
 )
 
 // Enum value maps for ErrorReason.
@@ -212,6 +215,7 @@ var (
 		43: "ERROR_REASON_NOBODY_LISTENS",
 		44: "ERROR_REASON_PROMPT_GONE",
 		45: "ERROR_REASON_APPROVAL_NOT_FOUND",
+		49: "ERROR_REASON_APPROVAL_NOT_ALLOWED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":          0,
@@ -255,6 +259,7 @@ var (
 		"ERROR_REASON_NOBODY_LISTENS":       43,
 		"ERROR_REASON_PROMPT_GONE":          44,
 		"ERROR_REASON_APPROVAL_NOT_FOUND":   45,
+		"ERROR_REASON_APPROVAL_NOT_ALLOWED": 49,
 	}
 )
 
@@ -289,8 +294,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xdb\n" +
-	"\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x82\v\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -333,7 +337,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1dERROR_REASON_TOOL_NOT_ALLOWED\x10*\x12\x1f\n" +
 	"\x1bERROR_REASON_NOBODY_LISTENS\x10+\x12\x1c\n" +
 	"\x18ERROR_REASON_PROMPT_GONE\x10,\x12#\n" +
-	"\x1fERROR_REASON_APPROVAL_NOT_FOUND\x10-BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1fERROR_REASON_APPROVAL_NOT_FOUND\x10-\x12%\n" +
+	"!ERROR_REASON_APPROVAL_NOT_ALLOWED\x101BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -38,8 +38,8 @@ const (
 	ApprovalDecision_APPROVAL_DECISION_SESSION ApprovalDecision = 3
 	// APPROVAL_DECISION_AGENT: and all of its agent that need the same.
 	ApprovalDecision_APPROVAL_DECISION_AGENT ApprovalDecision = 4
-	// APPROVAL_DECISION_ALWAYS: and those of all agents. The credential must be for
-	// all agents of the tenant.
+	// APPROVAL_DECISION_ALWAYS: and those of all agents. The credential must approve
+	// for all agents of the tenant.
 	ApprovalDecision_APPROVAL_DECISION_ALWAYS ApprovalDecision = 5
 )
 
@@ -248,9 +248,11 @@ func (ToolErrorCode) EnumDescriptor() ([]byte, []int) {
 // arguments of one call.
 type Capability struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// kind is `tool`: to use a tool.
+	// kind is `tool`: to use a tool; `host`: to reach a host; `read` or `write`: to
+	// read, or to change, a place outside of the workspace.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// name is that of the tool.
+	// name is that of the tool; a host with its port, such as `api.github.com:443`; or
+	// an absolute path, which stands for everything below it.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -318,7 +320,9 @@ type PendingApproval struct {
 	// create_time is when it began to wait.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// expire_time is when it is denied if nobody answers.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// tool is the name of the tool that was called.
+	Tool          string `protobuf:"bytes,9,opt,name=tool,proto3" json:"tool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -409,11 +413,18 @@ func (x *PendingApproval) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *PendingApproval) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
 // WatchApprovalsRequest asks for the calls that wait for a person.
 type WatchApprovalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is who watches. Required. It sees the calls of all agents that its
-	// credential may act for.
+	// agent_id is who watches. Required. It sees the calls of all other agents that its
+	// credential may approve (`approves` in the credentials file).
 	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -546,8 +557,8 @@ func (*WatchApprovalsResponse_ClosedId) isWatchApprovalsResponse_Change() {}
 // ApproveCallRequest answers a call that waits.
 type ApproveCallRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is who answers. Required. Its credential must be for the agent that
-	// called, too.
+	// agent_id is who answers. Required. Its credential must approve for the agent that
+	// called, which must be another one.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// id of the call that waits. Required, at most 128 bytes.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
@@ -938,6 +949,520 @@ func (*RevokeApprovalResponse) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{10}
 }
 
+// GetProfileRequest asks what calls may do.
+type GetProfileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose calls. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// tool is the registered name of the tool. Required, at most 128 bytes.
+	Tool          string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileRequest) Reset() {
+	*x = GetProfileRequest{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileRequest) ProtoMessage() {}
+
+func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
+func (*GetProfileRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *GetProfileRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *GetProfileRequest) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+// GetProfileResponse tells what calls may do.
+type GetProfileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// profile is what they may do now.
+	Profile *ToolProfile `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// refused are the keys of the workspace's file that give more than the operator.
+	// They change nothing.
+	Refused []*RefusedKey `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
+	// problem says why the workspace's file can't be used, for people; empty when it can.
+	// Until it is mended all calls of the server's own tools are denied.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileResponse) Reset() {
+	*x = GetProfileResponse{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileResponse) ProtoMessage() {}
+
+func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
+func (*GetProfileResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *GetProfileResponse) GetProfile() *ToolProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *GetProfileResponse) GetRefused() []*RefusedKey {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *GetProfileResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// RefusedKey is a key of a workspace's file that would give more.
+type RefusedKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key is the key.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// line is where it stands, from 1.
+	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// reason says what it would have given.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefusedKey) Reset() {
+	*x = RefusedKey{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefusedKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefusedKey) ProtoMessage() {}
+
+func (x *RefusedKey) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
+func (*RefusedKey) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RefusedKey) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RefusedKey) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *RefusedKey) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// ToolProfile is what calls may do.
+type ToolProfile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is that of the profile, as audit records have it.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// mode is `read`, `work`, `net`, `open` or `off`.
+	Mode string `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`
+	// approval says which calls need a person: `never`, `on-leave`, `tool`, `always` or
+	// `level:1` to `level:3`.
+	Approval string `protobuf:"bytes,3,opt,name=approval,proto3" json:"approval,omitempty"`
+	// read are absolute paths outside of the workspace that can be read.
+	Read []string `protobuf:"bytes,4,rep,name=read,proto3" json:"read,omitempty"`
+	// write are absolute paths outside of the workspace that can be changed.
+	Write []string `protobuf:"bytes,5,rep,name=write,proto3" json:"write,omitempty"`
+	// protect are paths of the workspace that can't be changed.
+	Protect []string `protobuf:"bytes,6,rep,name=protect,proto3" json:"protect,omitempty"`
+	// hide are paths of the workspace that can't be seen.
+	Hide []string `protobuf:"bytes,7,rep,name=hide,proto3" json:"hide,omitempty"`
+	// hosts are the rules of mode net; in mode open they give secrets alone.
+	Hosts []*HostRule `protobuf:"bytes,8,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// environment are the names of further variables of programs.
+	Environment []string `protobuf:"bytes,9,rep,name=environment,proto3" json:"environment,omitempty"`
+	// limits bound one program.
+	Limits        *ProgramLimits `protobuf:"bytes,10,opt,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolProfile) Reset() {
+	*x = ToolProfile{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolProfile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolProfile) ProtoMessage() {}
+
+func (x *ToolProfile) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
+func (*ToolProfile) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ToolProfile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ToolProfile) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *ToolProfile) GetApproval() string {
+	if x != nil {
+		return x.Approval
+	}
+	return ""
+}
+
+func (x *ToolProfile) GetRead() []string {
+	if x != nil {
+		return x.Read
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetWrite() []string {
+	if x != nil {
+		return x.Write
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetProtect() []string {
+	if x != nil {
+		return x.Protect
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetHide() []string {
+	if x != nil {
+		return x.Hide
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetHosts() []*HostRule {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetEnvironment() []string {
+	if x != nil {
+		return x.Environment
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetLimits() *ProgramLimits {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// HostRule is a rule about requests to hosts.
+type HostRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// host is a name, or `*.` and the end of names.
+	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// ports can be reached; empty: 80 and 443.
+	Ports []int32 `protobuf:"varint,2,rep,packed,name=ports,proto3" json:"ports,omitempty"`
+	// paths are the beginnings of paths that may be asked for; empty: all.
+	Paths []string `protobuf:"bytes,3,rep,name=paths,proto3" json:"paths,omitempty"`
+	// methods may be used; empty: all.
+	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
+	// secret_variable is the variable in which programs find what stands for a secret;
+	// empty for none.
+	SecretVariable string `protobuf:"bytes,5,opt,name=secret_variable,json=secretVariable,proto3" json:"secret_variable,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *HostRule) Reset() {
+	*x = HostRule{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostRule) ProtoMessage() {}
+
+func (x *HostRule) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostRule.ProtoReflect.Descriptor instead.
+func (*HostRule) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *HostRule) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *HostRule) GetPorts() []int32 {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *HostRule) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *HostRule) GetMethods() []string {
+	if x != nil {
+		return x.Methods
+	}
+	return nil
+}
+
+func (x *HostRule) GetSecretVariable() string {
+	if x != nil {
+		return x.SecretVariable
+	}
+	return ""
+}
+
+// ProgramLimits bound one program that a tool starts.
+type ProgramLimits struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// cpu is the time of one process.
+	Cpu *durationpb.Duration `protobuf:"bytes,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
+	// wall is how long it may run; unset: as long as its call.
+	Wall *durationpb.Duration `protobuf:"bytes,2,opt,name=wall,proto3" json:"wall,omitempty"`
+	// memory is in bytes.
+	Memory int64 `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"`
+	// processes is how many there may be.
+	Processes int32 `protobuf:"varint,4,opt,name=processes,proto3" json:"processes,omitempty"`
+	// file is the longest file that it may write, in bytes.
+	File int64 `protobuf:"varint,5,opt,name=file,proto3" json:"file,omitempty"`
+	// scratch is for temporary files, in bytes.
+	Scratch int64 `protobuf:"varint,6,opt,name=scratch,proto3" json:"scratch,omitempty"`
+	// disk_floor stays free on the workspace's disk, in bytes.
+	DiskFloor int64 `protobuf:"varint,7,opt,name=disk_floor,json=diskFloor,proto3" json:"disk_floor,omitempty"`
+	// open_files are those of one process.
+	OpenFiles int32 `protobuf:"varint,8,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
+	// output is that of stdout and stderr together, in bytes.
+	Output        int64 `protobuf:"varint,9,opt,name=output,proto3" json:"output,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProgramLimits) Reset() {
+	*x = ProgramLimits{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProgramLimits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProgramLimits) ProtoMessage() {}
+
+func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProgramLimits.ProtoReflect.Descriptor instead.
+func (*ProgramLimits) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ProgramLimits) GetCpu() *durationpb.Duration {
+	if x != nil {
+		return x.Cpu
+	}
+	return nil
+}
+
+func (x *ProgramLimits) GetWall() *durationpb.Duration {
+	if x != nil {
+		return x.Wall
+	}
+	return nil
+}
+
+func (x *ProgramLimits) GetMemory() int64 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetProcesses() int32 {
+	if x != nil {
+		return x.Processes
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetFile() int64 {
+	if x != nil {
+		return x.File
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetScratch() int64 {
+	if x != nil {
+		return x.Scratch
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetDiskFloor() int64 {
+	if x != nil {
+		return x.DiskFloor
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetOpenFiles() int32 {
+	if x != nil {
+		return x.OpenFiles
+	}
+	return 0
+}
+
+func (x *ProgramLimits) GetOutput() int64 {
+	if x != nil {
+		return x.Output
+	}
+	return 0
+}
+
 // ToolDescriptor describes one tool.
 type ToolDescriptor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -971,7 +1496,7 @@ type ToolDescriptor struct {
 
 func (x *ToolDescriptor) Reset() {
 	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1508,7 @@ func (x *ToolDescriptor) String() string {
 func (*ToolDescriptor) ProtoMessage() {}
 
 func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1521,7 @@ func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
 func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ToolDescriptor) GetName() string {
@@ -1112,7 +1637,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1649,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1662,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListToolsRequest) GetAgentId() string {
@@ -1188,7 +1713,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1725,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1738,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
@@ -1259,7 +1784,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1796,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1809,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -1364,7 +1889,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1901,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1914,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1431,7 +1956,8 @@ type AuditRecord struct {
 	// arguments_json are the arguments as JSON text, reduced as in the step, with what
 	// looks like a secret left out; at most 2 KiB.
 	ArgumentsJson string `protobuf:"bytes,10,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	// profile is the name of what the call was allowed; empty for none.
+	// profile is the name of what the call was allowed, or names with & between where
+	// only what both give was; empty where it was refused, or ran at an agent.
 	Profile string `protobuf:"bytes,11,opt,name=profile,proto3" json:"profile,omitempty"`
 	// approval is how the call came to be allowed, or not: `once`, `session`, `agent`,
 	// `always`, `denied`, `timeout`; empty where nobody was asked.
@@ -1453,14 +1979,17 @@ type AuditRecord struct {
 	BytesOut int64 `protobuf:"varint,19,opt,name=bytes_out,json=bytesOut,proto3" json:"bytes_out,omitempty"`
 	// tier is how the tool's process was confined: `namespaces`, `landlock` or `none`;
 	// empty where the tool started none.
-	Tier          string `protobuf:"bytes,20,opt,name=tier,proto3" json:"tier,omitempty"`
+	Tier string `protobuf:"bytes,20,opt,name=tier,proto3" json:"tier,omitempty"`
+	// capability is what the approval was about, such as `host api.github.com:443`,
+	// where that is not the use of the tool.
+	Capability    string `protobuf:"bytes,21,opt,name=capability,proto3" json:"capability,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +2001,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +2014,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AuditRecord) GetEpoch() int64 {
@@ -1628,6 +2157,13 @@ func (x *AuditRecord) GetTier() string {
 	return ""
 }
 
+func (x *AuditRecord) GetCapability() string {
+	if x != nil {
+		return x.Capability
+	}
+	return ""
+}
+
 // ToolRequest calls one tool.
 type ToolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1667,7 +2203,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +2215,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +2228,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -1844,7 +2380,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +2392,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +2405,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -2016,7 +2552,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xd0\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xe4\x02\n" +
 	"\x0fPendingApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bagent_id\x18\x02 \x01(\tR\aagentId\x12\x1d\n" +
@@ -2030,7 +2566,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"2\n" +
+	"expireTime\x12\x12\n" +
+	"\x04tool\x18\t \x01(\tR\x04tool\"2\n" +
 	"\x15WatchApprovalsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\"}\n" +
 	"\x16WatchApprovalsResponse\x12:\n" +
@@ -2063,7 +2600,49 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x15RevokeApprovalRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x18\n" +
-	"\x16RevokeApprovalResponse\"\xf4\x02\n" +
+	"\x16RevokeApprovalResponse\"B\n" +
+	"\x11GetProfileRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\"\x99\x01\n" +
+	"\x12GetProfileResponse\x124\n" +
+	"\aprofile\x18\x01 \x01(\v2\x1a.loombridge.v1.ToolProfileR\aprofile\x123\n" +
+	"\arefused\x18\x02 \x03(\v2\x19.loombridge.v1.RefusedKeyR\arefused\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"J\n" +
+	"\n" +
+	"RefusedKey\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xb0\x02\n" +
+	"\vToolProfile\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x1a\n" +
+	"\bapproval\x18\x03 \x01(\tR\bapproval\x12\x12\n" +
+	"\x04read\x18\x04 \x03(\tR\x04read\x12\x14\n" +
+	"\x05write\x18\x05 \x03(\tR\x05write\x12\x18\n" +
+	"\aprotect\x18\x06 \x03(\tR\aprotect\x12\x12\n" +
+	"\x04hide\x18\a \x03(\tR\x04hide\x12-\n" +
+	"\x05hosts\x18\b \x03(\v2\x17.loombridge.v1.HostRuleR\x05hosts\x12 \n" +
+	"\venvironment\x18\t \x03(\tR\venvironment\x124\n" +
+	"\x06limits\x18\n" +
+	" \x01(\v2\x1c.loombridge.v1.ProgramLimitsR\x06limits\"\x8d\x01\n" +
+	"\bHostRule\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
+	"\x05ports\x18\x02 \x03(\x05R\x05ports\x12\x14\n" +
+	"\x05paths\x18\x03 \x03(\tR\x05paths\x12\x18\n" +
+	"\amethods\x18\x04 \x03(\tR\amethods\x12'\n" +
+	"\x0fsecret_variable\x18\x05 \x01(\tR\x0esecretVariable\"\xa5\x02\n" +
+	"\rProgramLimits\x12+\n" +
+	"\x03cpu\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03cpu\x12-\n" +
+	"\x04wall\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wall\x12\x16\n" +
+	"\x06memory\x18\x03 \x01(\x03R\x06memory\x12\x1c\n" +
+	"\tprocesses\x18\x04 \x01(\x05R\tprocesses\x12\x12\n" +
+	"\x04file\x18\x05 \x01(\x03R\x04file\x12\x18\n" +
+	"\ascratch\x18\x06 \x01(\x03R\ascratch\x12\x1d\n" +
+	"\n" +
+	"disk_floor\x18\a \x01(\x03R\tdiskFloor\x12\x1d\n" +
+	"\n" +
+	"open_files\x18\b \x01(\x05R\topenFiles\x12\x16\n" +
+	"\x06output\x18\t \x01(\x03R\x06output\"\xf4\x02\n" +
 	"\x0eToolDescriptor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
@@ -2100,7 +2679,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\tcaller_id\x18\t \x01(\tR\bcallerId\"q\n" +
 	"\x11ListAuditResponse\x124\n" +
 	"\arecords\x18\x01 \x03(\v2\x1a.loombridge.v1.AuditRecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x80\x05\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa0\x05\n" +
 	"\vAuditRecord\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x19\n" +
@@ -2126,7 +2705,10 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\bduration\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x19\n" +
 	"\bbytes_in\x18\x12 \x01(\x03R\abytesIn\x12\x1b\n" +
 	"\tbytes_out\x18\x13 \x01(\x03R\bbytesOut\x12\x12\n" +
-	"\x04tier\x18\x14 \x01(\tR\x04tier\"\xa5\x03\n" +
+	"\x04tier\x18\x14 \x01(\tR\x04tier\x12\x1e\n" +
+	"\n" +
+	"capability\x18\x15 \x01(\tR\n" +
+	"capability\"\xa5\x03\n" +
 	"\vToolRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x127\n" +
@@ -2188,14 +2770,16 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
-	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xb3\x04\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\x8b\x05\n" +
 	"\vToolService\x12S\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01\x12S\n" +
 	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\x03\x90\x02\x01\x12d\n" +
 	"\x0eWatchApprovals\x12$.loombridge.v1.WatchApprovalsRequest\x1a%.loombridge.v1.WatchApprovalsResponse\"\x03\x90\x02\x010\x01\x12T\n" +
 	"\vApproveCall\x12!.loombridge.v1.ApproveCallRequest\x1a\".loombridge.v1.ApproveCallResponse\x12_\n" +
 	"\rListApprovals\x12#.loombridge.v1.ListApprovalsRequest\x1a$.loombridge.v1.ListApprovalsResponse\"\x03\x90\x02\x01\x12]\n" +
-	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponse\x12V\n" +
+	"\n" +
+	"GetProfile\x12 .loombridge.v1.GetProfileRequest\x1a!.loombridge.v1.GetProfileResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_tools_proto_rawDescOnce sync.Once
@@ -2210,7 +2794,7 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_loombridge_v1_tools_proto_goTypes = []any{
 	(ApprovalDecision)(0),          // 0: loombridge.v1.ApprovalDecision
 	(AuditOutcome)(0),              // 1: loombridge.v1.AuditOutcome
@@ -2226,69 +2810,83 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(*ListApprovalsResponse)(nil),  // 11: loombridge.v1.ListApprovalsResponse
 	(*RevokeApprovalRequest)(nil),  // 12: loombridge.v1.RevokeApprovalRequest
 	(*RevokeApprovalResponse)(nil), // 13: loombridge.v1.RevokeApprovalResponse
-	(*ToolDescriptor)(nil),         // 14: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),       // 15: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),      // 16: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),       // 17: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 18: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),            // 19: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),            // 20: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),           // 21: loombridge.v1.ToolResponse
-	(*timestamppb.Timestamp)(nil),  // 22: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 23: google.protobuf.Struct
-	(JsonForm)(0),                  // 24: loombridge.v1.JsonForm
-	(*durationpb.Duration)(nil),    // 25: google.protobuf.Duration
-	(*structpb.Value)(nil),         // 26: google.protobuf.Value
-	(*ResultBytes)(nil),            // 27: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),               // 28: loombridge.v1.BlobInfo
-	(*Step)(nil),                   // 29: loombridge.v1.Step
+	(*GetProfileRequest)(nil),      // 14: loombridge.v1.GetProfileRequest
+	(*GetProfileResponse)(nil),     // 15: loombridge.v1.GetProfileResponse
+	(*RefusedKey)(nil),             // 16: loombridge.v1.RefusedKey
+	(*ToolProfile)(nil),            // 17: loombridge.v1.ToolProfile
+	(*HostRule)(nil),               // 18: loombridge.v1.HostRule
+	(*ProgramLimits)(nil),          // 19: loombridge.v1.ProgramLimits
+	(*ToolDescriptor)(nil),         // 20: loombridge.v1.ToolDescriptor
+	(*ListToolsRequest)(nil),       // 21: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),      // 22: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),       // 23: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),      // 24: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),            // 25: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),            // 26: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),           // 27: loombridge.v1.ToolResponse
+	(*timestamppb.Timestamp)(nil),  // 28: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 29: google.protobuf.Duration
+	(*structpb.Struct)(nil),        // 30: google.protobuf.Struct
+	(JsonForm)(0),                  // 31: loombridge.v1.JsonForm
+	(*structpb.Value)(nil),         // 32: google.protobuf.Value
+	(*ResultBytes)(nil),            // 33: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),               // 34: loombridge.v1.BlobInfo
+	(*Step)(nil),                   // 35: loombridge.v1.Step
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	22, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	22, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	28, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	28, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
 	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
 	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
 	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
 	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
 	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	22, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	28, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
-	23, // 10: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	24, // 11: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	14, // 12: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	1,  // 13: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	22, // 14: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	22, // 15: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	19, // 16: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 17: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	22, // 18: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	25, // 19: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	23, // 20: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	25, // 21: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	24, // 22: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	26, // 23: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	27, // 24: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 25: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	28, // 26: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	29, // 27: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	15, // 28: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	17, // 29: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	5,  // 30: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	7,  // 31: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	10, // 32: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	12, // 33: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	16, // 34: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	18, // 35: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	6,  // 36: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	8,  // 37: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	11, // 38: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	13, // 39: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	34, // [34:40] is the sub-list for method output_type
-	28, // [28:34] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	17, // 10: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
+	16, // 11: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
+	18, // 12: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
+	19, // 13: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
+	29, // 14: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
+	29, // 15: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
+	30, // 16: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
+	31, // 17: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	20, // 18: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	1,  // 19: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	28, // 20: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	28, // 21: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	25, // 22: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 23: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	28, // 24: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	29, // 25: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	30, // 26: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	29, // 27: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	31, // 28: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
+	32, // 29: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	33, // 30: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 31: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	34, // 32: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	35, // 33: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	21, // 34: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	23, // 35: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	5,  // 36: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	7,  // 37: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	10, // 38: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	12, // 39: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	14, // 40: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
+	22, // 41: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	24, // 42: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	6,  // 43: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	8,  // 44: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	11, // 45: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	13, // 46: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	15, // 47: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
+	41, // [41:48] is the sub-list for method output_type
+	34, // [34:41] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -2302,15 +2900,15 @@ func file_loombridge_v1_tools_proto_init() {
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[11].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[17].OneofWrappers = []any{
 		(*ToolDescriptor_ParametersSchema)(nil),
 		(*ToolDescriptor_ParametersSchemaJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[17].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[23].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[24].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -2321,7 +2919,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   19,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	ToolService_ApproveCall_FullMethodName    = "/loombridge.v1.ToolService/ApproveCall"
 	ToolService_ListApprovals_FullMethodName  = "/loombridge.v1.ToolService/ListApprovals"
 	ToolService_RevokeApproval_FullMethodName = "/loombridge.v1.ToolService/RevokeApproval"
+	ToolService_GetProfile_FullMethodName     = "/loombridge.v1.ToolService/GetProfile"
 )
 
 // ToolServiceClient is the client API for ToolService service.
@@ -51,6 +52,10 @@ type ToolServiceClient interface {
 	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
 	RevokeApproval(ctx context.Context, in *RevokeApprovalRequest, opts ...grpc.CallOption) (*RevokeApprovalResponse, error)
+	// GetProfile tells what calls of an agent's tool may do: the profile of the
+	// operator, at most those of the agents above, narrowed by the workspace's own file,
+	// `.loom/sandbox.toml`.
+	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
 }
 
 type toolServiceClient struct {
@@ -130,6 +135,16 @@ func (c *toolServiceClient) RevokeApproval(ctx context.Context, in *RevokeApprov
 	return out, nil
 }
 
+func (c *toolServiceClient) GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetProfileResponse)
+	err := c.cc.Invoke(ctx, ToolService_GetProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolServiceServer is the server API for ToolService service.
 // All implementations must embed UnimplementedToolServiceServer
 // for forward compatibility.
@@ -154,6 +169,10 @@ type ToolServiceServer interface {
 	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
 	RevokeApproval(context.Context, *RevokeApprovalRequest) (*RevokeApprovalResponse, error)
+	// GetProfile tells what calls of an agent's tool may do: the profile of the
+	// operator, at most those of the agents above, narrowed by the workspace's own file,
+	// `.loom/sandbox.toml`.
+	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
 	mustEmbedUnimplementedToolServiceServer()
 }
 
@@ -181,6 +200,9 @@ func (UnimplementedToolServiceServer) ListApprovals(context.Context, *ListApprov
 }
 func (UnimplementedToolServiceServer) RevokeApproval(context.Context, *RevokeApprovalRequest) (*RevokeApprovalResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeApproval not implemented")
+}
+func (UnimplementedToolServiceServer) GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetProfile not implemented")
 }
 func (UnimplementedToolServiceServer) mustEmbedUnimplementedToolServiceServer() {}
 func (UnimplementedToolServiceServer) testEmbeddedByValue()                     {}
@@ -304,6 +326,24 @@ func _ToolService_RevokeApproval_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ToolService_GetProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).GetProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_GetProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).GetProfile(ctx, req.(*GetProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ToolService_ServiceDesc is the grpc.ServiceDesc for ToolService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -330,6 +370,10 @@ var ToolService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RevokeApproval",
 			Handler:    _ToolService_RevokeApproval_Handler,
+		},
+		{
+			MethodName: "GetProfile",
+			Handler:    _ToolService_GetProfile_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -34,20 +34,22 @@ class GetStatusResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ...) -> None: ...
 
 class SandboxStatus(_message.Message):
-    __slots__ = ("setting", "tier", "layers", "landlock_abi", "gaps", "problems")
+    __slots__ = ("setting", "tier", "layers", "landlock_abi", "gaps", "problems", "profiles")
     SETTING_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
     LANDLOCK_ABI_FIELD_NUMBER: _ClassVar[int]
     GAPS_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    PROFILES_FIELD_NUMBER: _ClassVar[int]
     setting: str
     tier: str
     layers: _containers.RepeatedScalarFieldContainer[str]
     landlock_abi: int
     gaps: _containers.RepeatedScalarFieldContainer[str]
     problems: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., landlock_abi: _Optional[int] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+    profiles: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., landlock_abi: _Optional[int] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ..., profiles: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StoreStatus(_message.Message):
     __slots__ = ("writable", "problem", "damage", "scrub_time")

@@ -78,7 +78,7 @@ class Capability(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class PendingApproval(_message.Message):
-    __slots__ = ("id", "agent_id", "session_id", "call_id", "capability", "arguments_json", "create_time", "expire_time")
+    __slots__ = ("id", "agent_id", "session_id", "call_id", "capability", "arguments_json", "create_time", "expire_time", "tool")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +87,7 @@ class PendingApproval(_message.Message):
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
     id: str
     agent_id: str
     session_id: str
@@ -95,7 +96,8 @@ class PendingApproval(_message.Message):
     arguments_json: str
     create_time: _timestamp_pb2.Timestamp
     expire_time: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., arguments_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    tool: str
+    def __init__(self, id: _Optional[str] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., arguments_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ...) -> None: ...
 
 class WatchApprovalsRequest(_message.Message):
     __slots__ = ("agent_id",)
@@ -168,6 +170,94 @@ class RevokeApprovalRequest(_message.Message):
 class RevokeApprovalResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class GetProfileRequest(_message.Message):
+    __slots__ = ("agent_id", "tool")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    tool: str
+    def __init__(self, agent_id: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
+
+class GetProfileResponse(_message.Message):
+    __slots__ = ("profile", "refused", "problem")
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    profile: ToolProfile
+    refused: _containers.RepeatedCompositeFieldContainer[RefusedKey]
+    problem: str
+    def __init__(self, profile: _Optional[_Union[ToolProfile, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class RefusedKey(_message.Message):
+    __slots__ = ("key", "line", "reason")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    line: int
+    reason: str
+    def __init__(self, key: _Optional[str] = ..., line: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ToolProfile(_message.Message):
+    __slots__ = ("name", "mode", "approval", "read", "write", "protect", "hide", "hosts", "environment", "limits")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
+    WRITE_FIELD_NUMBER: _ClassVar[int]
+    PROTECT_FIELD_NUMBER: _ClassVar[int]
+    HIDE_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    mode: str
+    approval: str
+    read: _containers.RepeatedScalarFieldContainer[str]
+    write: _containers.RepeatedScalarFieldContainer[str]
+    protect: _containers.RepeatedScalarFieldContainer[str]
+    hide: _containers.RepeatedScalarFieldContainer[str]
+    hosts: _containers.RepeatedCompositeFieldContainer[HostRule]
+    environment: _containers.RepeatedScalarFieldContainer[str]
+    limits: ProgramLimits
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[str] = ..., approval: _Optional[str] = ..., read: _Optional[_Iterable[str]] = ..., write: _Optional[_Iterable[str]] = ..., protect: _Optional[_Iterable[str]] = ..., hide: _Optional[_Iterable[str]] = ..., hosts: _Optional[_Iterable[_Union[HostRule, _Mapping]]] = ..., environment: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ProgramLimits, _Mapping]] = ...) -> None: ...
+
+class HostRule(_message.Message):
+    __slots__ = ("host", "ports", "paths", "methods", "secret_variable")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    PATHS_FIELD_NUMBER: _ClassVar[int]
+    METHODS_FIELD_NUMBER: _ClassVar[int]
+    SECRET_VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    ports: _containers.RepeatedScalarFieldContainer[int]
+    paths: _containers.RepeatedScalarFieldContainer[str]
+    methods: _containers.RepeatedScalarFieldContainer[str]
+    secret_variable: str
+    def __init__(self, host: _Optional[str] = ..., ports: _Optional[_Iterable[int]] = ..., paths: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., secret_variable: _Optional[str] = ...) -> None: ...
+
+class ProgramLimits(_message.Message):
+    __slots__ = ("cpu", "wall", "memory", "processes", "file", "scratch", "disk_floor", "open_files", "output")
+    CPU_FIELD_NUMBER: _ClassVar[int]
+    WALL_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    PROCESSES_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_FIELD_NUMBER: _ClassVar[int]
+    DISK_FLOOR_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    cpu: _duration_pb2.Duration
+    wall: _duration_pb2.Duration
+    memory: int
+    processes: int
+    file: int
+    scratch: int
+    disk_floor: int
+    open_files: int
+    output: int
+    def __init__(self, cpu: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wall: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., memory: _Optional[int] = ..., processes: _Optional[int] = ..., file: _Optional[int] = ..., scratch: _Optional[int] = ..., disk_floor: _Optional[int] = ..., open_files: _Optional[int] = ..., output: _Optional[int] = ...) -> None: ...
 
 class ToolDescriptor(_message.Message):
     __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id")
@@ -244,7 +334,7 @@ class ListAuditResponse(_message.Message):
     def __init__(self, records: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
-    __slots__ = ("epoch", "number", "agent_id", "session_id", "call_id", "turn_id", "request_id", "tool", "called_as", "arguments_json", "profile", "approval", "outcome", "code", "step_number", "create_time", "duration", "bytes_in", "bytes_out", "tier")
+    __slots__ = ("epoch", "number", "agent_id", "session_id", "call_id", "turn_id", "request_id", "tool", "called_as", "arguments_json", "profile", "approval", "outcome", "code", "step_number", "create_time", "duration", "bytes_in", "bytes_out", "tier", "capability")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -265,6 +355,7 @@ class AuditRecord(_message.Message):
     BYTES_IN_FIELD_NUMBER: _ClassVar[int]
     BYTES_OUT_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITY_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     number: int
     agent_id: str
@@ -285,7 +376,8 @@ class AuditRecord(_message.Message):
     bytes_in: int
     bytes_out: int
     tier: str
-    def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., called_as: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., step_number: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., bytes_in: _Optional[int] = ..., bytes_out: _Optional[int] = ..., tier: _Optional[str] = ...) -> None: ...
+    capability: str
+    def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., called_as: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., step_number: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., bytes_in: _Optional[int] = ..., bytes_out: _Optional[int] = ..., tier: _Optional[str] = ..., capability: _Optional[str] = ...) -> None: ...
 
 class ToolRequest(_message.Message):
     __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id", "json_form")

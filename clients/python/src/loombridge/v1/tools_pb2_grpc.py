@@ -65,6 +65,11 @@ class ToolServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.FromString,
                 _registered_method=True)
+        self.GetProfile = channel.unary_unary(
+                '/loombridge.v1.ToolService/GetProfile',
+                request_serializer=loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.FromString,
+                _registered_method=True)
 
 
 class ToolServiceServicer(object):
@@ -119,6 +124,15 @@ class ToolServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetProfile(self, request, context):
+        """GetProfile tells what calls of an agent's tool may do: the profile of the
+        operator, at most those of the agents above, narrowed by the workspace's own file,
+        `.loom/sandbox.toml`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -151,6 +165,11 @@ def add_ToolServiceServicer_to_server(servicer, server):
                     servicer.RevokeApproval,
                     request_deserializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.SerializeToString,
+            ),
+            'GetProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProfile,
+                    request_deserializer=loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -316,6 +335,33 @@ class ToolService(object):
             '/loombridge.v1.ToolService/RevokeApproval',
             loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.SerializeToString,
             loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/GetProfile',
+            loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.SerializeToString,
+            loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.FromString,
             options,
             channel_credentials,
             insecure,

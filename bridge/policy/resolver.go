@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// maxParents bounds the agents above one.
+	maxParents = 64
+	// maxWorkspaces bounds the workspaces whose files are kept as they were read.
+	maxWorkspaces = 10_000
+)
+
+// ErrFile: a workspace's file can't be used. Nothing may be done in it until it is mended.
+var ErrFile = errors.New("policy: the workspace's " + File + " can't be used")
+
+// ResolverOptions adjusts a Resolver. Nil and zero fields mean the defaults.
+type ResolverOptions struct {
+	// Parent is the agent above another one of its tenant; empty for none. Default: no
+	// agent has one.
+	Parent func(tenant, agent string) string
+	// Logger hears of keys that were refused. Default silent.
+	Logger *slog.Logger
+}
+
+// Resolver finds the profiles of calls. It is safe for concurrent use.
+type Resolver struct {
+	set    *Set
+	parent func(tenant, agent string) string
+	logger *slog.Logger
+
+	mu    sync.Mutex
+	files map[string]file // by the name of the workspace; guarded by mu
+}
+
+// file is that of a workspace, as it was read last.
+type file struct {
+	stamp stamp
+	table table
+	doc   document
+	err   error
+}
+
+// NewResolver returns a resolver for what an operator wrote.
+func NewResolver(set *Set, opts *ResolverOptions) *Resolver {
+	r := &Resolver{
+		set: set, parent: func(string, string) string { return "" }, logger: slog.New(slog.DiscardHandler), files: map[string]file{},
+	}
+	if opts != nil && opts.Parent != nil {
+		r.parent = opts.Parent
+	}
+	if opts != nil && opts.Logger != nil {
+		r.logger = opts.Logger
+	}
+	return r
+}
+
+// Set is what the operator wrote.
+func (r *Resolver) Set() *Set { return r.set }
+
+// Approval says which calls of an agent's tool need approval.
+func (r *Resolver) Approval(scope kv.Scope, tool string) Approval {
+	return r.set.Approval(scope.Tenant, scope.Owner, tool)
+}
+
+// Resolve returns what a call of an agent's tool may do in a workspace. The error is an
+// ErrFile.
+func (r *Resolver) Resolve(scope kv.Scope, tool string, root *os.Root) (Profile, error) {
+	p, _, err := r.Explain(scope, tool, root)
+	return p, err
+}
+
+// Explain is Resolve, and tells which keys of the workspace's file were refused.
+func (r *Resolver) Explain(scope kv.Scope, tool string, root *os.Root) (Profile, []Refusal, error) {
+	p := r.operators(scope, tool)
+	f, fresh := r.workspace(root)
+	if f.err != nil || f.stamp == (stamp{}) {
+		return p, nil, f.err
+	}
+	n := narrowing{document: f.doc, p: p}
+	if err := n.narrow(f.table); err != nil {
+		return Profile{Name: p.Name}, nil, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	if fresh {
+		for _, one := range n.refused {
+			r.logger.Warn("a key of a workspace's file gives more than the operator, and changes nothing",
+				"workspace", root.Name(), "line", one.Line, "key", one.Key, "reason", one.Reason, "profile", p.Name)
+		}
+	}
+	return n.p, n.refused, nil
+}
+
+// operators is the profile that the operator gives: at most that of every agent above.
+func (r *Resolver) operators(scope kv.Scope, tool string) Profile {
+	p := r.set.For(scope.Tenant, scope.Owner, tool)
+	above := []string{scope.Owner}
+	for len(above) <= maxParents {
+		parent := r.parent(scope.Tenant, above[len(above)-1])
+		if parent == "" || slices.Contains(above, parent) {
+			break
+		}
+		if theirs := r.set.For(scope.Tenant, parent, tool); theirs.Name != p.Name {
+			p = p.AtMost(theirs)
+		}
+		above = append(above, parent)
+	}
+	return p
+}
+
+// workspace is the file of a workspace as it is now, and whether it was read just now.
+func (r *Resolver) workspace(root *os.Root) (file, bool) {
+	if root == nil {
+		return file{}, false
+	}
+	seen, err := look(root)
+	if err != nil {
+		return file{err: fmt.Errorf("%w: it %w", ErrFile, err)}, true
+	}
+	if seen == (stamp{}) {
+		return file{}, false
+	}
+	r.mu.Lock()
+	known, ok := r.files[root.Name()]
+	r.mu.Unlock()
+	if ok && known.stamp == seen {
+		return known, false
+	}
+	f := readFile(root, seen)
+	if f.err != nil {
+		r.logger.Warn("a workspace's file can't be used: its tools are denied", "workspace", root.Name(), "error", f.err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.files) >= maxWorkspaces {
+		clear(r.files)
+	}
+	r.files[root.Name()] = f
+	return f, true
+}
+
+func readFile(root *os.Root, seen stamp) file {
+	written, err := read(root, seen)
+	if err != nil {
+		return file{err: fmt.Errorf("%w: it %w", ErrFile, err)} // not kept: it may be mended meanwhile
+	}
+	f := file{stamp: seen, doc: newDocument(File, written)}
+	if err := f.doc.decode(&f.table, func([]string) bool { return true }); err != nil {
+		f.err = fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	return f
+}
