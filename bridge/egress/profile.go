@@ -1,12 +1,33 @@
 package egress
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
+
+// ForCall is what a call of a tool may reach: what its profile says, where that has a network,
+// and otherwise what is given. A person may be asked about other hosts.
+func ForCall(in tools.Input, otherwise Policy) Policy {
+	p := otherwise
+	switch in.Profile.Mode {
+	case sandbox.ModeNet, sandbox.ModeOpen, sandbox.ModeOff:
+		p = FromProfile(in.Profile)
+	}
+	p.Ask = func(ctx context.Context, host string) error {
+		return in.Need(ctx, policy.Capability{Kind: policy.KindHost, Name: host})
+	}
+	return p
+}
+
+// CallerOf is whose a call of a tool is.
+func CallerOf(in tools.Input) Caller {
+	return Caller{Tenant: in.Scope.Tenant, Agent: in.Scope.Owner, Session: in.SessionID, CallID: in.CallID, Tool: in.Tool}
+}
 
 // FromProfile is what a profile lets calls reach: the hosts of mode net, every public host
 // in mode open, and otherwise nothing.
@@ -20,7 +41,7 @@ func FromProfile(p policy.Profile) Policy {
 		return out
 	}
 	for _, h := range p.Hosts {
-		r := Rule{Host: h.Host, Ports: h.Ports, Methods: h.Methods, Paths: h.Paths}
+		r := Rule{Host: h.Host, Ports: h.Ports, Methods: h.Methods, Paths: h.Paths, Address: h.Address}
 		if h.Secret != nil {
 			r.Secret = &Secret{Env: h.Secret.Env, From: h.Secret.From, Header: h.Secret.Header}
 		}
