@@ -26,8 +26,9 @@ type ranking struct {
 	found      float64
 	foundWords int
 	shares     shares
-	// The factors that scale the signals by words.
+	// The factors that scale the signals by words, and what they make of them.
 	scale scale
+	mix   mix
 	// factor brings ranks by words to the scale of vectors.
 	factor  float32
 	vectors nearness
