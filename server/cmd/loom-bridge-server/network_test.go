@@ -81,11 +81,11 @@ func TestNetworkOfPrograms(t *testing.T) {
 				return got.GetOutputJson()
 			}
 			for _, c := range []struct{ agent, script, want string }{
-				{"web", "curl -sS http://site.test/page", "<title>A  page</title>"},
-				{"web", "curl -sS --noproxy nothing " + site.URL + "/page", "<title>A  page</title>"},
-				{"web", "curl -sS https://example.com/page", "<title>A  page</title>"},
+				{"web", "curl -sS http://site.test/plain", "plain text"},
+				{"web", "curl -sS --noproxy nothing " + site.URL + "/plain", "plain text"},
+				{"web", "curl -sS https://example.com/plain", "plain text"},
 				{"web", "curl -sS http://other.test/", `Permission denied: host other.test:80 needs the approval`},
-				{"web", "curl -sS https://other.test/ || true", `"network_denied":["Permission denied: no connection to other.test:443`},
+				{"web", "curl -sS https://other.test/ || echo failed", `"network_denied":["Permission denied: no connection to other.test:443`},
 				{"open", "curl -sS http://169.254.169.254/latest/", "not on the public internet"},
 				{"open", "curl -sS http://site.test/", "No connection to site.test:80"},
 			} {
@@ -93,7 +93,7 @@ func TestNetworkOfPrograms(t *testing.T) {
 					t.Errorf("%s: %s\ngave %s\nwant %s", c.agent, c.script, got, c.want)
 				}
 			}
-			if got := sh("other", "curl -sS --max-time 5 http://site.test/page; env | grep -i proxy; true"); strings.Contains(got, "A  page") || strings.Contains(got, "3128") {
+			if got := sh("other", "curl -sS --max-time 5 http://site.test/plain; env | grep -i proxy; echo end"); strings.Contains(got, "plain text") || strings.Contains(got, "3128") {
 				t.Errorf("an agent without a network got %s", got)
 			}
 			if got := sh("web", `curl -sS -H "Authorization: Bearer $API_TOKEN" https://example.com/brave; env`); strings.Contains(got, "the-real-token") {
@@ -110,9 +110,9 @@ func TestNetworkOfPrograms(t *testing.T) {
 // wantConnections sees the audit's records of connections.
 func (w *shellWorld) wantConnections(t *testing.T) {
 	t.Helper()
-	got, err := loombridgev1.NewToolServiceClient(w.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{Tool: "net:connect", PageSize: 100})
-	must(t, err)
 	outcomes := map[string]int{}
+	got, err := loombridgev1.NewToolServiceClient(w.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{AgentId: "web", Tool: "net:connect", PageSize: 100})
+	must(t, err)
 	for _, r := range got.GetRecords() {
 		outcomes[fmt.Sprint(r.GetOutcome(), " ", r.GetAgentId())]++
 		if text := r.String(); !strings.Contains(text, "call-1") || strings.Contains(text, "the-real-token") {
