@@ -227,9 +227,23 @@ func TestCheck(t *testing.T) {
 		return egress.Rule{Host: "a.test", Secret: &s}
 	}
 	for _, r := range []egress.Rule{
-		{}, {Host: "a*.test"}, {Host: "*."}, {Host: "*.*.test"}, {Host: "a.test:80"}, {Host: "http://a.test"}, {Host: "a.test/x"}, {Host: "::ffff:127.0.0.1"}, {Host: "fe80::1%eth0"}, {Host: "a b"},
-		{Host: "a.test", Ports: []int{0}}, {Host: "a.test", Ports: []int{70000}}, {Host: "a.test", Paths: []string{"x"}}, {Host: "a.test", Paths: []string{"/a/../b"}}, {Host: "a.test", Methods: []string{""}},
-		{Host: "a.test", Address: "b.test:80"}, {Host: "*", Secret: &secret},
+		{},
+		{Host: "a*.test"},
+		{Host: "*."},
+		{Host: "*.*.test"},
+		{Host: "a.test:80"},
+		{Host: "http://a.test"},
+		{Host: "a.test/x"},
+		{Host: "::ffff:127.0.0.1"},
+		{Host: "fe80::1%eth0"},
+		{Host: "a b"},
+		{Host: "a.test", Ports: []int{0}},
+		{Host: "a.test", Ports: []int{70000}},
+		{Host: "a.test", Paths: []string{"x"}},
+		{Host: "a.test", Paths: []string{"/a/../b"}},
+		{Host: "a.test", Methods: []string{""}},
+		{Host: "a.test", Address: "b.test:80"},
+		{Host: "*", Secret: &secret},
 		with(func(s *egress.Secret) { s.Env = "A B" }), with(func(s *egress.Secret) { s.Header = "Host" }), with(func(s *egress.Secret) { s.Header = "Connection" }),
 		with(func(s *egress.Secret) { s.Value = "short" }), with(func(s *egress.Secret) { s.Value = "a\r\nb: ccccc" }),
 	} {
@@ -238,7 +252,16 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for _, r := range []egress.Rule{
-		{Host: "a.test"}, {Host: "*.test"}, {Host: "*"}, {Host: "127.0.0.1"}, {Host: "10.0.0.0/8"}, {Host: "::1"}, {Host: "[2001:db8::1]"}, {Host: "r3---sn-x.test"}, {Host: "_a.test"}, {Host: "A.Test"},
+		{Host: "a.test"},
+		{Host: "*.test"},
+		{Host: "*"},
+		{Host: "127.0.0.1"},
+		{Host: "10.0.0.0/8"},
+		{Host: "::1"},
+		{Host: "[2001:db8::1]"},
+		{Host: "r3---sn-x.test"},
+		{Host: "_a.test"},
+		{Host: "A.Test"},
 		with(func(*egress.Secret) {}),
 	} {
 		if err := (egress.Policy{Rules: []egress.Rule{r}}).Check(); err != nil {

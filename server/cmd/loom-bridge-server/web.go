@@ -184,7 +184,7 @@ func (w Web) egress(oneTenant bool, getenv func(string) string) egress.Options {
 	return egress.Options{
 		Limits: w.Limits, ExtraRoots: roots,
 		Secret: func(from string) (string, error) { return secretFrom(from, getenv) },
-		Pool: share.New(share.Options{Name: "connections of tools to hosts", Setting: "--egress-connections", Total: w.MaxConnections, OneTenant: oneTenant}),
+		Pool:   share.New(share.Options{Name: "connections of tools to hosts", Setting: "--egress-connections", Total: w.MaxConnections, OneTenant: oneTenant}),
 	}
 }
 
