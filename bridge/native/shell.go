@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -38,6 +39,8 @@ type ShellOptions struct {
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
 	ScriptCacheBytes int
+	// Jobs are those that run in the background. Default: none do.
+	Jobs *jobs.Jobs
 }
 
 // Commands are the programs that may be run unless a setting says otherwise: the 58 of
@@ -57,10 +60,11 @@ type shell struct {
 	allow  []string
 	lent   lendings
 	cache  *script.Cache // of the answers of scripts
+	jobs   *jobs.Jobs    // nil without any
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes)}
+	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
 	if len(s.allow) == 0 {
 		s.allow = Commands()
 	}
@@ -79,19 +83,21 @@ const (
 "args":{"type":"array","maxItems":4096,"description":"Its arguments, one string each"},
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
-"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"}},
+"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"}},
 "required":["command"]}`
 	shellRunSchema = `{"type":"object","properties":{
 "command":{"type":"string","minLength":1,"description":"Command line, such as: git log --oneline | head -5"},
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
-"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"}},
+"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"}},
 "required":["command"]}`
 )
 
 func (s *shell) tools() []tool {
 	cli := []string{"git", "python", "node", "grep", "jq", "make"}
-	return []tool{
+	list := []tool{
 		{tools.Descriptor{
 			Name:        toolShell,
 			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network. Gives stdout, stderr and exit_code.",
@@ -106,6 +112,10 @@ func (s *shell) tools() []tool {
 		}, s.line},
 		s.scriptTool(),
 	}
+	if s.jobs != nil {
+		list = append(list, s.jobTools()...)
+	}
+	return list
 }
 
 // command is what is run for a call.
@@ -174,6 +184,10 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		cancel()
 		giveBack()
 		return tools.Output{}, err
+	}
+	if c.Bool("background") && s.jobs != nil {
+		cancel()
+		return s.startJob(ctx, c, job, timeout, giveBack)
 	}
 	p := newPrinted()
 	go func() {
