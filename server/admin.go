@@ -23,7 +23,7 @@ type adminService struct {
 	store          *kv.Health
 	scrubbed       func() time.Time
 	sandbox        sandbox.Confinement
-	profiles       []string // names
+	profiles       Profiles
 }
 
 // GetStatus tells what the server is and how it stores.
@@ -36,7 +36,7 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		Authentication: s.authentication,
 		Tools:          convert.Int32(s.tools.CountOwn()),
 		Store:          s.storeStatus(),
-		Sandbox:        convert.Sandbox(s.sandbox, s.profiles),
+		Sandbox:        convert.Sandbox(s.sandbox, s.profiles.Names()),
 	}, nil
 }
 
