@@ -97,13 +97,19 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 		if o == 0 || o > r.head.Stats.Last {
 			return nil, fmt.Errorf("%w: no document %d of %d", segment.ErrDamaged, o, r.head.Stats.Last)
 		}
-		n := o / segment.IDsPerBlock
-		block, seen := blocks[n]
-		if o > r.head.Stats.Packed || seen && (block == nil || names(block, o)) {
+		if o > r.head.Stats.Packed {
 			continue
 		}
-		if known, ok := r.index.cache.Get(r.idsKey(n)); ok && names(known.([][]byte), o) {
-			blocks[n] = known.([][]byte)
+		n, at := o/segment.IDsPerBlock, int(o%segment.IDsPerBlock)
+		block, asked := blocks[n]
+		if !asked {
+			known, _ := r.index.cache.Get(r.idsKey(n))
+			block, _ = known.([][]byte)
+		}
+		// A later state may have let the id go, if the document was deleted since.
+		reads := asked && block == nil
+		if reads || at < len(block) && len(block[at]) > 0 {
+			blocks[n] = block
 			continue
 		}
 		blocks[n] = nil
@@ -125,13 +131,6 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 		}
 	}
 	return blocks, nil
-}
-
-// names tells whether a block has the id of a document. One that a later state wrote, in
-// which the document is deleted, may have none.
-func names(block [][]byte, ordinal uint32) bool {
-	at := int(ordinal % segment.IDsPerBlock)
-	return at < len(block) && len(block[at]) > 0
 }
 
 func (r *Reader) idsKey(block uint32) idsKey {
