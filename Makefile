@@ -143,6 +143,10 @@ py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The tests for the built pa
 ts-test: build py-sync ## Generate a TypeScript client with npm's generator and call the built server
 	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) $(TYPESCRIPT)/run
 
+.PHONY: mcp-test
+mcp-test: build py-sync ## Run the conformance suite and the clients of the Model Context Protocol (needs the network)
+	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) .ci/mcp/run
+
 .PHONY: readme-test
 readme-test: build py-sync $(GRPCURL_STAMP) ## Run what README.md tells to type, as it is printed
 	$(VENV)/bin/python .ci/readme.py $(SERVER) $(TOOLS)/grpcurl

@@ -2,9 +2,9 @@ package sandbox
 
 import "context"
 
-// Probe tries a tier from which a layer was taken away, and says what it found.
-func Probe(ctx context.Context, tier, layer string) string {
-	l := NewLocal(&Options{Tier: tier, Without: []string{layer}})
+// Probe tries a tier from which layers were taken away, and says what it found.
+func Probe(ctx context.Context, tier string, layers ...string) string {
+	l := NewLocal(&Options{Tier: tier, Without: layers})
 	defer l.Close()
 	report, err := l.try(ctx, Confinement{Tier: tier, LandlockABI: 99})
 	if err == nil {

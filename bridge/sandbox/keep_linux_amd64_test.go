@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,43 +60,100 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// Each of the layers that nothing else stands in for is there for something: without it,
-// attacks reach that it stops. Without Landlock there is no tier L at all; without a network
-// of its own a tool gets no sockets.
+// Each layer is there for something. An attack is stopped while the layer is there and
+// reaches its target without it, beside those that stand in for it and are away both times.
 func TestEachLayerIsNeeded(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("without a user namespace an ordinary user makes none of the others")
 	}
+	const n, l = sandbox.TierNamespaces, sandbox.TierLandlock
 	for _, tt := range []struct {
 		tier, layer string
-		reached     []string
+		away        []string
+		user        int
+		attacks     string
 	}{
-		{sandbox.TierNamespaces, inner.LayerSeccomp, []string{"clone-user", "clone3", "io_uring", "keyctl", "suid-bit", "tiocsti-high", "userfaultfd", "vsock"}},
-		{sandbox.TierLandlock, inner.LayerNotify, []string{"chmod-outside", "chmod-outside-fd", "chown-outside", "utime-outside", "xattr-outside", "inotify-outside", "prlimit-server", "affinity-server", "nice-server"}},
-		{sandbox.TierLandlock, inner.LayerSeccomp, []string{"udp", "unix-path", "unix-dgram", "netlink", "sysv-shm"}},
+		{n, inner.LayerUser, []string{inner.LayerSeccomp, inner.LayerCaps}, 0, "syslog swapon acct setuid-other"},
+		{n, inner.LayerMount, nil, 1234, "chmod-outside utime-outside stat-outside dotenv githook githook-rename unix-path"},
+		{n, inner.LayerPID, []string{inner.LayerUser}, 1234, "read-cmdline prlimit-server affinity-server nice-server"},
+		{n, inner.LayerNet, []string{inner.LayerSeccomp}, 1234, "udp mptcp interfaces proc-net"},
+		{n, inner.LayerIPC, []string{inner.LayerSeccomp}, 1234, "sysv-shm"},
+		{n, inner.LayerLandlock, nil, 0, "kill-helper tgkill-helper"},
+		{n, inner.LayerSeccomp, nil, 1234, "clone-user clone3 int80 io_uring keyctl memfd-secret suid-bit tiocsti-high userfaultfd vsock"},
+		{n, inner.LayerCaps, []string{inner.LayerSeccomp}, 0, "hostname"},
+		{n, inner.LayerNNP, []string{inner.LayerMount, inner.LayerLandlock, inner.LayerSeccomp}, 1234, "setuid"},
+		{l, inner.LayerSeccomp, nil, 1234, "udp unix-path unix-dgram netlink sysv-shm"},
+		{l, inner.LayerNotify, nil, 1234, "chmod-outside chmod-outside-fd chown-outside utime-outside xattr-outside inotify-outside prlimit-server affinity-server nice-server race-chmod"},
+		{l, inner.LayerCaps, []string{inner.LayerSeccomp, inner.LayerNotify}, 0, "hostname syslog swapon acct"},
 	} {
 		t.Run(tt.tier+" without "+tt.layer, func(t *testing.T) {
 			if c := newRunner(t, sandbox.Options{Tier: tt.tier}).Describe(t.Context()); !c.Confined() {
 				t.Skipf("this machine does not have the tier: %v", c.Problems)
 			}
-			runner := newRunner(t, sandbox.Options{Tier: tt.tier, Without: []string{tt.layer}})
-			reached, stopped := MustBattle(t, runner, 1234).fight()
-			for _, name := range tt.reached {
-				if !slices.Contains(reached, name) {
-					t.Errorf("%s is stopped all the same: %s", name, stopped[name])
+			names := strings.Fields(tt.attacks)
+			fight := func(away ...string) ([]string, map[string]string) {
+				runner := newRunner(t, sandbox.Options{Tier: tt.tier, Without: away})
+				b := MustBattle(t, runner, tt.user)
+				before, err := os.ReadFile("/proc/sys/kernel/pid_max")
+				must(t, err)
+				reached, stopped := b.fight(names...)
+				if after, err := os.ReadFile("/proc/sys/kernel/pid_max"); err != nil || string(after) != string(before) {
+					t.Errorf("pid_max of the machine was %s, is %s, %v", before, after, err)
 				}
+				return reached, stopped
+			}
+			if reached, _ := fight(tt.away...); len(reached) > 0 {
+				t.Errorf("with it reached: %v", reached)
+			}
+			if reached, stopped := fight(append(slices.Clone(tt.away), tt.layer)...); len(reached) != len(names) {
+				t.Errorf("without it were stopped all the same: %v", stopped)
 			}
 		})
 	}
 }
 
-// A layer that does not hold is found by the probe, and the tier is not used.
-func TestProbeFindsWhatDoesNotHold(t *testing.T) {
-	if c := newRunner(t, sandbox.Options{Tier: sandbox.TierNamespaces}).Describe(t.Context()); !c.Confined() {
+// Without Landlock there is no tier L, and without no_new_privs the kernel takes no
+// Landlock from a tool that has no rights: such a run does not start.
+func TestLandlockNeedsItsOwn(t *testing.T) {
+	if c := newRunner(t, sandbox.Options{Tier: sandbox.TierLandlock}).Describe(t.Context()); !c.Confined() {
 		t.Skipf("this machine does not have the tier: %v", c.Problems)
 	}
-	if got := sandbox.Probe(t.Context(), sandbox.TierNamespaces, inner.LayerMount); !strings.Contains(got, "a file outside was read") {
-		t.Errorf("the probe says %q", got)
+	for _, layer := range []string{inner.LayerLandlock, inner.LayerNNP} {
+		runner := newRunner(t, sandbox.Options{Tier: sandbox.TierLandlock, Without: []string{layer}})
+		if got := MustBox(t, runner, 0).sh("true"); !errors.Is(got.err, sandbox.ErrUnavailable) {
+			t.Errorf("without %s got %+v", layer, got)
+		}
+	}
+}
+
+// Without limits nothing ends what the kernel alone bounds.
+func TestLimitsAreNeeded(t *testing.T) {
+	eachTier(t, func(t *testing.T, runner *sandbox.Local) {
+		script := "ulimit -c; head -c 2000 /dev/zero > f && echo written"
+		b := MustBox(t, runner, 0)
+		b.policy.Limits.File = 1000
+		if got := b.sh(script); got.stdout != "0\n" || got.Exit == 0 {
+			t.Errorf("with limits got %+v", got)
+		}
+		b.runner = newRunner(t, sandbox.Options{Tier: runner.Describe(t.Context()).Tier, Without: []string{inner.LayerLimits}, TempDir: openFolder(t)})
+		if got := b.sh(script); !strings.HasSuffix(got.stdout, "written\n") {
+			t.Errorf("without limits got %+v", got)
+		}
+	})
+}
+
+// A layer that does not hold is found by the probe, and the tier is not used.
+func TestProbeFindsWhatDoesNotHold(t *testing.T) {
+	for _, tt := range []struct{ tier, layer, found string }{
+		{sandbox.TierNamespaces, inner.LayerMount, "a file outside was read"},
+		{sandbox.TierLandlock, inner.LayerNNP, "landlock"},
+	} {
+		if c := newRunner(t, sandbox.Options{Tier: tt.tier}).Describe(t.Context()); !c.Confined() {
+			t.Skipf("this machine does not have the tier: %v", c.Problems)
+		}
+		if got := sandbox.Probe(t.Context(), tt.tier, tt.layer); !strings.Contains(got, tt.found) {
+			t.Errorf("without %s the probe says %q", tt.layer, got)
+		}
 	}
 }
 
@@ -133,7 +191,7 @@ func TestBombs(t *testing.T) {
 					}
 					got := b.run("python3", "-c", tt.script)
 					if got.err != nil && !strings.Contains(got.err.Error(), "first stage") || !slices.Contains(tt.limit, got.Limit) || got.err == nil && got.Exit == 0 {
-						t.Errorf("ended with %+v, stderr %.300s", got.Outcome, got.stderr)
+						t.Errorf("ended with %+v, %v, stderr %.300s", got.Outcome, got.err, got.stderr)
 					}
 				})
 			}

@@ -21,7 +21,7 @@ const probeTime = 5 * time.Second
 func (l *Local) Describe(context.Context) Confinement {
 	// Not within the caller's deadline: what is found holds for all.
 	l.probed.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*probeTime)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*probeTime)
 		defer cancel()
 		l.found = l.probe(ctx)
 		l.found.Setting = l.opts.Setting
@@ -52,20 +52,33 @@ func (l *Local) probe(ctx context.Context) Confinement {
 		abi = 0
 	}
 	var problems []string
-	for _, tier := range []string{TierNamespaces, TierLandlock} {
-		if l.opts.Tier != TierAuto && l.opts.Tier != tier {
-			continue
-		}
-		c := Confinement{Tier: tier, LandlockABI: abi}
+	for _, c := range l.candidates(abi) {
 		report, err := l.try(ctx, c)
 		if err == nil || len(l.opts.Without) > 0 && report.Error == "" {
 			c.Layers, c.Problems = report.Layers, problems
 			slices.Sort(c.Layers)
 			return c
 		}
-		problems = append(problems, fmt.Sprintf("tier %s does not work here: %v", tier, err))
+		name := c.Tier
+		if c.LandlockABI == 0 && abi > 0 {
+			name += " without Landlock"
+		}
+		problems = append(problems, fmt.Sprintf("tier %s does not work here: %v", name, err))
 	}
 	return Confinement{Problems: problems}
+}
+
+// candidates are the confinements to try, the best first. Namespaces hold without Landlock
+// too, which a machine may have and not allow.
+func (l *Local) candidates(abi int) []Confinement {
+	var list []Confinement
+	for _, c := range []Confinement{{Tier: TierNamespaces, LandlockABI: abi}, {Tier: TierNamespaces}, {Tier: TierLandlock, LandlockABI: abi}} {
+		again := len(list) > 0 && list[len(list)-1].Tier == c.Tier && list[len(list)-1].LandlockABI == c.LandlockABI
+		if !again && (l.opts.Tier == TierAuto || l.opts.Tier == c.Tier) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // try confines a child as a tier does, which tries what must be refused.
@@ -104,6 +117,8 @@ func (l *Local) try(ctx context.Context, c Confinement) (inner.Report, error) {
 		defer l.discard(spec.Scratch)
 	}
 	spec.Check = &inner.Check{Outside: outside, Port: listener.Addr().(*net.TCPAddr).Port, Server: os.Getpid()}
+	spec.Check.User, _ = os.Readlink("/proc/self/ns/user") // a kernel without them makes none either
+	spec.Check.IPC, _ = os.Readlink("/proc/self/ns/ipc")
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	report, _, err := l.run(ctx, spec, who, nil, Streams{}, 1)

@@ -4,20 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/attack"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
 )
 
 func TestMain(m *testing.M) {
+	machine.Main()
 	attack.Main()
+	if len(os.Args) == 2 && os.Args[1] == asDescriber {
+		describe()
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -40,7 +44,7 @@ func (b *battle) fight(names ...string) (reached []string, stopped map[string]st
 	b.tb.Helper()
 	got := b.run(b.Command(names...)...)
 	if got.err != nil || got.Exit != 0 {
-		b.tb.Fatalf("the attacker ended with %+v", got)
+		b.tb.Fatalf("the attacker ended with %+v, %v", got, got.err)
 	}
 	reached, stopped = attack.Read(got.stdout)
 	if want := len(names) + len(attack.Names()); len(names) == 0 && len(reached)+len(stopped) != want {
@@ -62,16 +66,22 @@ func columns() []column {
 	tier := func(name, tier string, abi int, leaks []string, without ...string) column {
 		return column{name, sandbox.Options{Tier: tier, LandlockABI: abi, Without: without}, leaks}
 	}
-	return []column{
+	list := []column{
 		tier("N", sandbox.TierNamespaces, 0, []string{"unix-in-ws"}),
 		// The first stage is 1 there: nothing within can send it a deadly signal.
 		tier("N without Landlock", sandbox.TierNamespaces, 0, []string{"unix-in-ws", "kill-helper", "tgkill-helper"}, inner.LayerLandlock),
 		tier("L", sandbox.TierLandlock, 0, l),
-		tier("L, ABI 5", sandbox.TierLandlock, 5, l),
-		tier("L, ABI 3", sandbox.TierLandlock, 3, l),
 		tier("L, ABI 1", sandbox.TierLandlock, 1, l),
 	}
+	if os.Getenv(soakRounds) != "" {
+		list = append(list, tier("L, ABI 5", sandbox.TierLandlock, 5, l), tier("L, ABI 4", sandbox.TierLandlock, 4, l),
+			tier("L, ABI 3", sandbox.TierLandlock, 3, l), tier("L, ABI 2", sandbox.TierLandlock, 2, l))
+	}
+	return list
 }
+
+// soakRounds is set where there is time for everything.
+const soakRounds = "LOOM_SOAK_ROUNDS"
 
 // Every attack that reaches its target without the sandbox is stopped in each tier, but
 // for what the tier is known not to stop.
@@ -114,21 +124,22 @@ func TestAsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the tests run as a user already")
 	}
-	const user = 4567
-	dir := t.TempDir()
-	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
-		must(t, os.Chmod(d, 0o755))
-	}
+	elsewhere(t, machine.Machine{User: 4567}, "^(TestAttacks|TestRun|TestStopped|TestModes|TestProtected|TestHidden)$")
+}
+
+// elsewhere runs tests on another machine.
+func elsewhere(t *testing.T, m machine.Machine, tests string) {
+	t.Helper()
+	dir := openFolder(t)
 	home := filepath.Join(dir, "home")
-	must(t, os.Mkdir(home, 0o700))
-	must(t, os.Chown(home, user, user))
+	must(t, os.Mkdir(home, 0o755))
+	must(t, os.Chown(home, m.User, m.User))
 	self, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
 	program := filepath.Join(dir, "tests")
 	must(t, os.WriteFile(program, self, 0o755))
-	cmd := exec.CommandContext(t.Context(), program, "-test.run", "^(TestAttacks|TestRun|TestStopped|TestModes|TestProtected|TestHidden)$", "-test.v", "-test.timeout=3m")
+	cmd := m.Command(t.Context(), program, "-test.run", tests, "-test.v", "-test.timeout=3m")
 	cmd.Env, cmd.Dir = append(os.Environ(), "TMPDIR="+home, "HOME="+home), home
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)

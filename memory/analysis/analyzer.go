@@ -25,7 +25,7 @@ const (
 
 // version goes up whenever a text gets other terms than before, in any language
 // and be it by a newer stemmer, so that indexes are made anew.
-const version = 5
+const version = 6
 
 // Analyzer turns text into terms. It is safe for concurrent use; share one, as
 // it remembers the stems of words it has seen, in bounded memory.

@@ -62,29 +62,35 @@ func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.Place[r.frame.Slo
 // IDs returns the ids of live documents, in the order asked. Of a deleted one
 // there may be an empty id, or none, which is ErrDamaged.
 func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
+	ids := make([]string, len(ordinals))
 	blocks, err := r.idBlocks(ctx, ordinals)
 	if err != nil {
 		return nil, err
 	}
-	ids := make([]string, len(ordinals))
 	for i, o := range ordinals {
 		if o > r.head.Stats.Packed {
 			ids[i] = r.tail.id(o)
 			continue
 		}
-		block := blocks[o/segment.IDsPerBlock]
-		if int(o%segment.IDsPerBlock) >= len(block) {
+		block, at := blocks[o/segment.IDsPerBlock], int(o%segment.IDsPerBlock)
+		if at >= len(block) {
 			return nil, fmt.Errorf("%w: no id for document %d", segment.ErrDamaged, o)
 		}
-		ids[i] = string(block[o%segment.IDsPerBlock])
+		ids[i] = string(block[at])
 	}
 	return ids, nil
 }
 
-// idBlocks reads the blocks of ids that the packed ones among ordinals stand
-// in.
+// idsKey names the ids of a whole block of packed documents: an ordinal names one
+// document for good.
+type idsKey struct {
+	scope scopeKey
+	block uint32
+}
+
+// idBlocks returns the blocks of ids that the packed ones among ordinals stand in.
 func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][][]byte, error) {
-	blocks := make(map[uint32][][]byte)
+	blocks := make(map[uint32][][]byte, len(ordinals))
 	var keys [][]byte
 	var numbers []uint32
 	for _, o := range ordinals {
@@ -93,6 +99,10 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 		}
 		n := o / segment.IDsPerBlock
 		if _, ok := blocks[n]; ok || o > r.head.Stats.Packed {
+			continue
+		}
+		if known, ok := r.index.cache.Get(r.idsKey(n)); ok {
+			blocks[n] = known.([][]byte)
 			continue
 		}
 		blocks[n] = nil
@@ -109,9 +119,23 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 		if values[i] == nil {
 			continue // all are deleted
 		}
-		if blocks[n], err = segment.DecodeIDs(values[i]); err != nil {
+		if blocks[n], err = r.readIDs(n, values[i]); err != nil {
 			return nil, err
 		}
 	}
 	return blocks, nil
+}
+
+func (r *Reader) idsKey(block uint32) idsKey {
+	return idsKey{scopeKey{r.head.Space, r.head.Incarnation}, block}
+}
+
+// readIDs reads a block of ids, and remembers it if nothing can come to it.
+func (r *Reader) readIDs(number uint32, packed []byte) ([][]byte, error) {
+	const each, perID = 200, 24
+	ids, err := segment.DecodeIDs(packed)
+	if err == nil && (number+1)*segment.IDsPerBlock <= r.head.Stats.Packed+1 {
+		r.index.cache.Put(r.idsKey(number), ids, each+perID*len(ids)+len(packed))
+	}
+	return ids, err
 }

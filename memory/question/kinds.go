@@ -20,6 +20,7 @@ var (
 	nowWords      = wordSet("now current nowaday today latest still anymor") // as the index has them
 	presentVerbs  = wordSet("is are am does do")
 	oneAsked      = wordSet("what which who whose where when")
+	ownerWords    = wordSet("my our your his her their its")
 	pastVerbs     = wordSet("did was were had has been")
 	listEnds      = wordSet("did was is does do will has had have were are would can could should may might of to about for in on at with")
 )
@@ -121,4 +122,18 @@ func asksForOne(words []word) bool {
 	}
 	first, second := words[0].lower, words[1].lower
 	return oneAsked[first] && (second == "is" || second == "s") || first == "tell" && second == "me"
+}
+
+// asksForOwned tells whether a question asks for something of somebody's: "Ann's address",
+// "my address".
+func asksForOwned(words []word) bool {
+	for i, word := range words {
+		switch {
+		case ownerWords[word.lower]:
+			return true
+		case word.lower == "s" && i > 0 && !oneAsked[words[i-1].lower]: // not "what's"
+			return true
+		}
+	}
+	return false
 }

@@ -114,3 +114,18 @@ func TestAsksForCurrent(t *testing.T) {
 		}
 	}
 }
+
+func TestAsksForOwned(t *testing.T) {
+	for query, want := range map[string]bool{
+		"What is Ann's address?":     true,
+		"What is Ann’s address?":     true,
+		"Where do my tomatoes grow?": true,
+		"What's new?":                false,
+		"Where does Ann work?":       false,
+		"":                           false,
+	} {
+		if got := asksForOwned(cut(query)); got != want {
+			t.Errorf("%q: %v", query, got)
+		}
+	}
+}

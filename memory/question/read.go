@@ -17,7 +17,7 @@ import (
 func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
 	words := cut(q.Text)
 	asked = rank.Query{
-		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words), One: asksForOne(words),
+		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words), One: asksForOne(words), Owned: asksForOwned(words),
 		Limit: cmp.Or(q.Limit, DefaultLimit), MinScore: q.MinScore, Explain: q.Explain,
 		Recency: q.RecencyWeight, HalfLife: max(1, cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife).Microseconds()),
 		Importance: q.ImportanceWeight, Now: now.UnixMicro(), Without: q.Without,

@@ -4,5 +4,8 @@ package mcp
 
 import sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-// addFixtures adds nothing: only a build for the conformance suite has its tools.
+// fixtureOptions and addFixtures do nothing: only the build that the conformance suite
+// is run against has its tools (.ci/mcp/run).
+func fixtureOptions(*sdk.ServerOptions) {}
+
 func addFixtures(*sdk.Server) {}

@@ -81,7 +81,7 @@ func New(conn grpc.ClientConnInterface, opts *Options) *Server {
 		events:   loombridgev1.NewEventServiceClient(conn),
 		own:      o,
 	}
-	s.server = sdk.NewServer(&sdk.Implementation{Name: "loom-bridge", Version: o.Version}, &sdk.ServerOptions{
+	options := &sdk.ServerOptions{
 		Instructions:              instructions,
 		Logger:                    slog.New(loud{o.Logger.Handler()}),
 		SetCacheable:              cacheable,
@@ -90,7 +90,9 @@ func New(conn grpc.ClientConnInterface, opts *Options) *Server {
 		Capabilities: &sdk.ServerCapabilities{
 			Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{},
 		},
-	})
+	}
+	fixtureOptions(options)
+	s.server = sdk.NewServer(&sdk.Implementation{Name: "loom-bridge", Version: o.Version}, options)
 	s.addTools()
 	s.addResources()
 	s.addPrompts()

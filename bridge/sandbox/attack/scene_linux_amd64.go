@@ -3,6 +3,7 @@ package attack
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -25,6 +26,7 @@ type Scene struct {
 	World
 	tb      testing.TB
 	victims []*exec.Cmd
+	machine map[string]string // settings of the machine, as they were
 }
 
 // MustScene makes a world around a workspace that an attacker could reach who runs as a
@@ -50,6 +52,7 @@ func MustScene(tb testing.TB, work string, user int) *Scene {
 	s.share()
 	s.programs(user)
 	s.Victim, s.Mortal = s.victim(user), s.victim(user)
+	s.machine = settings()
 	return s
 }
 
@@ -143,8 +146,35 @@ func (s *Scene) listen() {
 	}()
 }
 
-// victim starts a process of a user outside, which has a secret open as its fourth file.
+// settings are some of the machine's that a tool must not change.
+func settings() map[string]string {
+	found := map[string]string{}
+	for _, name := range []string{"pid_max", "hostname", "domainname", "core_pattern", "threads-max", "randomize_va_space"} {
+		text, _ := os.ReadFile("/proc/sys/kernel/" + name) // what is not there stays so
+		found[name] = string(text)
+	}
+	return found
+}
+
+// smallNumbers are those that processes of a process namespace have: an attacker that
+// tries one of them would find a process of its own.
+const smallNumbers = 600
+
+// victim starts a process outside whose number no process inside can have.
 func (s *Scene) victim(user int) int {
+	for {
+		cmd := s.start(user)
+		if cmd.Process.Pid > smallNumbers {
+			s.victims = append(s.victims, cmd)
+			s.tb.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+			return cmd.Process.Pid
+		}
+		_, _ = cmd.Process.Kill(), cmd.Wait()
+	}
+}
+
+// start starts a process of a user, which has a secret open as its fourth file.
+func (s *Scene) start(user int) *exec.Cmd {
 	s.tb.Helper()
 	secret, err := os.Open(s.out("secret"))
 	must(s.tb, err)
@@ -157,11 +187,9 @@ func (s *Scene) victim(user int) int {
 	out, err := cmd.StdoutPipe()
 	must(s.tb, err)
 	must(s.tb, cmd.Start())
-	s.tb.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	_, err = bufio.NewReader(out).ReadString('\n')
 	must(s.tb, err)
-	s.victims = append(s.victims, cmd)
-	return cmd.Process.Pid
+	return cmd
 }
 
 // Command is the command line, inside, by which the attacker makes some attacks. Without
@@ -207,6 +235,9 @@ func (s *Scene) WantWhole() {
 		if err != nil || statErr != nil || string(text) != content || info.Mode() != 0o644 || info.ModTime().Unix() == 1 {
 			s.tb.Errorf("%s was changed: %q, %v, %v", name, text, info, err)
 		}
+	}
+	if now := settings(); !maps.Equal(now, s.machine) {
+		s.tb.Errorf("settings of the machine were changed: %v, were %v", now, s.machine)
 	}
 	for _, v := range s.victims {
 		if err := v.Process.Signal(unix.Signal(0)); err != nil {

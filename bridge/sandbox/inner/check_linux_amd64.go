@@ -17,6 +17,8 @@ func (c *confined) check() map[string]string {
 	for layer, try := range map[string]func() string{
 		LayerLandlock: c.checkLandlock, LayerSeccomp: c.checkSeccomp, LayerCaps: checkCaps, LayerNNP: checkNNP,
 		LayerMount: c.checkMount, LayerNet: c.checkNet, LayerPID: c.checkPID, LayerNotify: c.checkNotify,
+		LayerUser: func() string { return shared("user", c.spec.Check.User) }, LayerIPC: func() string { return shared("ipc", c.spec.Check.IPC) },
+		LayerLimits: c.checkLimits,
 	} {
 		if !c.spec.with(layer) {
 			continue
@@ -26,7 +28,7 @@ func (c *confined) check() map[string]string {
 		}
 	}
 	if err := c.checkWork(); err != nil {
-		failed[LayerMount] = err.Error()
+		failed["workspace"] = err.Error()
 	}
 	return failed
 }
@@ -116,9 +118,44 @@ func (c *confined) checkMount() string {
 	if _, err := os.Stat(c.spec.Check.Outside); err == nil {
 		return "a file outside was seen"
 	}
-	var stat unix.Statfs_t
-	if err := unix.Statfs("/", &stat); err != nil || stat.Flags&unix.ST_RDONLY == 0 {
+	flags := func(place string) int64 {
+		var stat unix.Statfs_t
+		if unix.Statfs(place, &stat) != nil {
+			return 0
+		}
+		return stat.Flags
+	}
+	const system = unix.ST_RDONLY | unix.ST_NOSUID | unix.ST_NODEV
+	switch {
+	case flags("/")&unix.ST_RDONLY == 0:
 		return "the root can be written to"
+	case flags("/usr")&system != system:
+		return "the system's programs can be written to, or lend rights"
+	case flags("/proc")&unix.ST_RDONLY == 0:
+		return "/proc can be written to"
+	case flags(c.spec.Workspace.Path)&unix.ST_NOSUID == 0:
+		return "programs of the workspace can lend rights"
+	}
+	return ""
+}
+
+// shared tells of a namespace that is the server's.
+func shared(kind, servers string) string {
+	own, err := os.Readlink("/proc/self/ns/" + kind)
+	switch {
+	case err != nil:
+		return err.Error()
+	case own == servers:
+		return "it is the server's"
+	}
+	return ""
+}
+
+// checkLimits asks for a descriptor beyond the limit.
+func (c *confined) checkLimits() string {
+	_, err := unix.FcntlInt(fdAnswers, unix.F_DUPFD_CLOEXEC, c.spec.Limits.OpenFiles)
+	if !errors.Is(err, unix.EINVAL) {
+		return "a descriptor beyond the limit was made"
 	}
 	return ""
 }
@@ -174,16 +211,23 @@ func (c *confined) checkPID() string {
 }
 
 // checkNotify sees that calls which Landlock does not know are answered by the first
-// stage: the mode of a file outside stays.
+// stage: the mode of a file outside stays, and one inside can be changed.
 func (c *confined) checkNotify() string {
-	path, err := unix.BytePtrFromString(c.spec.Check.Outside)
-	if err != nil {
-		return err.Error()
+	chmod := func(place string) unix.Errno {
+		path, err := unix.BytePtrFromString(place)
+		if err != nil {
+			return unix.EINVAL
+		}
+		_, _, e := unix.Syscall(unix.SYS_CHMOD, uintptr(unsafe.Pointer(path)), 0o600, 0)
+		return e
 	}
-	if _, _, e := unix.Syscall(unix.SYS_CHMOD, uintptr(unsafe.Pointer(path)), 0o600, 0); e != unix.EPERM {
+	if chmod(c.spec.Check.Outside) == 0 {
 		return "the mode of a file outside was changed"
 	}
-	if _, _, e := unix.Syscall6(unix.SYS_PRLIMIT64, uintptr(c.spec.Check.Server), unix.RLIMIT_NOFILE, 0, 0, 0, 0); e != unix.EPERM {
+	if e := chmod(c.spec.Scratch); e != 0 {
+		return "the mode of a file inside can't be changed: " + e.Error()
+	}
+	if _, _, e := unix.Syscall6(unix.SYS_PRLIMIT64, uintptr(c.spec.Check.Server), unix.RLIMIT_NOFILE, 0, 0, 0, 0); e == 0 {
 		return "the limits of the server were reached"
 	}
 	return ""

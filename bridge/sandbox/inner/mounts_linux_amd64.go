@@ -457,10 +457,23 @@ func (s *supervisor) mountProc() error {
 	if err != nil {
 		return fmt.Errorf("/proc: %w", err)
 	}
-	if n := s.spec.Limits.Processes; n > 0 {
-		// Since Linux 6.14 this counts for the namespace alone; before, it is refused
-		// here.
-		_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.Itoa(max(n+2, smallestPIDMax))), 0)
+	if n := s.spec.Limits.Processes; n > 0 && s.spec.with(LayerPID) && ownPIDMax() {
+		_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.Itoa(max(n+2, smallestPIDMax))), 0) // the watch counts, too
 	}
 	return setAttributes("/proc", unix.MOUNT_ATTR_RDONLY, 0)
+}
+
+// ownPIDMax tells whether each pid namespace has a pid_max. Before Linux 6.14 there is one
+// for the machine, and a root server's first stage could write it; nothing but the version
+// tells without writing.
+func ownPIDMax() bool {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return false
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 6 || major == 6 && minor >= 14
 }

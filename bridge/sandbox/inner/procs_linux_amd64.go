@@ -88,13 +88,12 @@ func (s *supervisor) killAll() {
 		_ = unix.Kill(-1, unix.SIGKILL) // there may be nobody
 		return
 	}
-	seen := map[int]bool{}
+	seen := map[int]bool{os.Getpid(): true}
 	for range 100 {
 		fresh := false
-		for _, pid := range s.processes() {
-			if !seen[pid] {
+		for _, pid := range s.processes() { // parents before their children
+			if !seen[pid] && send(pid, unix.SIGSTOP, seen) {
 				seen[pid], fresh = true, true
-				_ = unix.Kill(pid, unix.SIGSTOP) // it may have ended
 			}
 		}
 		if !fresh {
@@ -102,8 +101,25 @@ func (s *supervisor) killAll() {
 		}
 	}
 	for pid := range seen {
-		_ = unix.Kill(pid, unix.SIGKILL)
+		if pid != os.Getpid() {
+			send(pid, unix.SIGKILL, seen)
+		}
 	}
+}
+
+// send sends a signal to a process whose parent is one of some, and tells whether it did.
+// A process that ended meanwhile may have left its number to anybody on the machine:
+// whoever has it is held by a descriptor while its parent is looked up.
+func send(pid int, sig unix.Signal, parents map[int]bool) bool {
+	process, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ENOSYS) { // before Linux 5.3
+		return parents[statusOf(pid, "PPid:")] && unix.Kill(pid, sig) == nil
+	}
+	if err != nil {
+		return false // it has ended
+	}
+	defer unix.Close(process)
+	return parents[statusOf(pid, "PPid:")] && unix.PidfdSendSignal(process, sig, nil, 0) == nil
 }
 
 // watch ends the run when it takes more than it may of what no kernel limit bounds.

@@ -73,13 +73,15 @@ func (c *confined) confine() error {
 			return fmt.Errorf("landlock: %w", err)
 		}
 	}
-	if err := c.limit(); err != nil {
-		return err
+	if c.spec.with(LayerLimits) {
+		if err := c.limit(); err != nil {
+			return err
+		}
+		c.took(LayerLimits)
 	}
 	if err := c.identity(); err != nil {
 		return err
 	}
-	c.took(LayerLimits)
 	if c.spec.with(LayerNNP) {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("no_new_privs: %w", err)
@@ -200,6 +202,10 @@ func (c *confined) take() error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid); e != 0 {
 		return fmt.Errorf("become user %d: %w", uid, e)
 	}
+	// A filter of the machine's may tell that the calls were made.
+	if groups, err := unix.Getgroups(); unix.Geteuid() != c.spec.UID || unix.Getegid() != c.spec.GID || err != nil || len(groups) > 0 {
+		return fmt.Errorf("become user %d: the process is still another's", uid)
+	}
 	return nil
 }
 
@@ -224,10 +230,15 @@ func (c *confined) install() error {
 	}{uint16(len(code)), &code[0]}
 	var flags uintptr
 	if supervised {
-		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+		// Once the supervisor has a call, no signal makes it fail in the tool.
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	c.took(LayerSeccomp)
 	n, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
+	if e == unix.EINVAL && supervised { // before Linux 5.19
+		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+		n, _, e = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
+	}
 	runtime.KeepAlive(code)
 	if e != 0 {
 		return fmt.Errorf("seccomp: %w", e)

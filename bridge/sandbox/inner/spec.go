@@ -111,6 +111,8 @@ type Check struct {
 	Outside string `json:"outside"` // a file that must not be read
 	Port    int    `json:"port"`    // of 127.0.0.1, where somebody listens
 	Server  int    `json:"server"`  // a process that must not be reached
+	User    string `json:"user"`    // the user namespace of the server, as /proc names it
+	IPC     string `json:"ipc"`     // its ipc namespace
 }
 
 // Report is what the first stage tells at the end.

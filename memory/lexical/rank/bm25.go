@@ -147,51 +147,57 @@ func (w *workspace) read(f *frame.Frame, word lexical.TermPostings) (err error) 
 // tally counts the word at hand in windows and sections; in windows of its
 // neighbours only if it is to be spread.
 func (w *workspace) tally(f *frame.Frame, c *conversation, spread bool) {
-	w.windowsTouched, w.sectionsTouched = w.windowsTouched[:0], w.sectionsTouched[:0]
+	const windowsEach = 5
+	windows := touching{w.inWindow, sized(w.windowsTouched, windowsEach*len(w.postings)), 0}
+	sections := touching{w.inSection, sized(w.sectionsTouched, len(w.postings)), 0}
 	for _, p := range w.postings {
 		o := p.Ordinal
 		body, header := segment.UnpackFrequency(p.Value)
 		all := float32(body + header)
-		w.addToWindow(o, all)
+		windows.add(o, all)
 		section := c.section[o]
 		if section == 0 {
 			continue
 		}
-		w.addToSection(section, all)
+		sections.add(section, all)
 		if spread && body > 0 {
-			w.spread(f, o, float32(body)*lends(f.Body[o]))
+			windows.spread(f, o, float32(body)*lends(f.Body[o]))
 		}
 	}
+	w.windowsTouched, w.sectionsTouched = windows.touched[:windows.count], sections.touched[:sections.count]
+}
+
+// touching is how often the word at hand stands in each window, or section, and which ones
+// are no longer zero. There is room for all.
+type touching struct {
+	sums    []float32
+	touched []uint32
+	count   int
+}
+
+func (t *touching) add(at uint32, frequency float32) {
+	before := t.sums[at]
+	if before == 0 {
+		t.touched[t.count] = at
+		t.count++
+	}
+	t.sums[at] = before + frequency
 }
 
 // spread brings a word to the documents around the one that it stands in.
-func (w *workspace) spread(f *frame.Frame, o uint32, body float32) {
+func (t *touching) spread(f *frame.Frame, o uint32, body float32) {
 	if n := f.Next[o]; n != 0 {
-		w.addToWindow(n, fromBefore*body)
+		t.add(n, fromBefore*body)
 		if n = f.Next[n]; n != 0 {
-			w.addToWindow(n, fromBefore*body)
+			t.add(n, fromBefore*body)
 		}
 	}
 	if p := f.Prev[o]; p != 0 {
-		w.addToWindow(p, fromBehind*body)
+		t.add(p, fromBehind*body)
 		if p = f.Prev[p]; p != 0 {
-			w.addToWindow(p, fromBehind*body)
+			t.add(p, fromBehind*body)
 		}
 	}
-}
-
-func (w *workspace) addToWindow(o uint32, frequency float32) {
-	if w.inWindow[o] == 0 {
-		w.windowsTouched = append(w.windowsTouched, o)
-	}
-	w.inWindow[o] += frequency
-}
-
-func (w *workspace) addToSection(section uint32, frequency float32) {
-	if w.inSection[section] == 0 {
-		w.sectionsTouched = append(w.sectionsTouched, section)
-	}
-	w.inSection[section] += frequency
 }
 
 // addTurns adds the word at hand to the documents that hold it, and its asked

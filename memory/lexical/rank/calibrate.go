@@ -48,7 +48,7 @@ func (r *ranking) calibrate(best []candidate) error {
 		sure = 1 - (1-sure)*(1-n.sure)
 	}
 	r.toHits(best, sure)
-	return nil
+	return r.failed
 }
 
 // toHits makes hits of the best candidates, of which the first gets the score

@@ -10,7 +10,7 @@ import (
 
 const (
 	// newerAmong is how many of the best candidates are looked at.
-	newerAmong = 40
+	newerAmong = 100
 	// coversAlike: a document covers as much of the query as another from this
 	// part on, and from the second part on if it tells that things have changed.
 	coversAlike, coversChanged = 0.95, 0.4
@@ -22,6 +22,9 @@ const (
 	// coversForm is the part that a document must cover to say the same of the same, which
 	// takes two words at least: a subject and what is asked of it.
 	coversForm = 0.75
+	// maxHeldWords is how many of the query's words are looked at to see whether a document
+	// holds all that another holds.
+	maxHeldWords = 63
 	// statementWords is the longest document that states one thing.
 	statementWords = 20
 	// staleKept is what is left of the rank of one that is no longer so: less than others
@@ -51,24 +54,25 @@ func (r *ranking) preferNewer(best []candidate) {
 		}
 	}
 	r.markStale(byTime)
+	r.putFirst(byTime)
 	slices.SortFunc(best, func(c, d candidate) int { return d.compare(c) })
 }
 
 // markStale takes most of the rank of what states the same of the same as a later one, and
-// of what somebody else says right behind it with the same words. What the author says whom
-// the query names is talk: much of it stays true. The candidates are in the order of time.
+// of what somebody else says right behind it with the same words. The candidates are in the
+// order of time.
 func (r *ranking) markStale(byTime []*candidate) {
-	if !r.query.One || r.query.List || r.foundWords < 2 {
+	if r.query.List || r.foundWords == 0 {
 		return
 	}
-	stale := make(map[documentSlot]bool)
+	stale := make(map[documentSlot]bool) // and whether the author said anew what it says
 	for i, older := range byTime {
 		if !r.states(older) {
 			continue
 		}
 		f := r.parts[older.part].frame
-		if before := (documentSlot{older.part, f.Prev[older.slot]}); stale[before] {
-			stale[documentSlot{older.part, older.slot}] = true
+		if before := f.Prev[older.slot]; stale[documentSlot{older.part, before}] && f.Author[before] != f.Author[older.slot] {
+			stale[documentSlot{older.part, older.slot}] = false
 			continue
 		}
 		for _, newer := range slices.Backward(byTime[i+1:]) {
@@ -80,28 +84,86 @@ func (r *ranking) markStale(byTime []*candidate) {
 		}
 	}
 	for _, c := range byTime {
-		if stale[documentSlot{c.part, c.slot}] {
+		if _, ok := stale[documentSlot{c.part, c.slot}]; ok {
 			c.stale = c.rank * (1 - staleKept)
 			c.rank -= c.stale
 		}
 	}
 }
 
-// states tells whether a document is a short one that covers what is asked, but for words
-// that stand nowhere.
-func (r *ranking) states(c *candidate) bool {
-	p := r.parts[c.part]
-	return c.rank > 0 && p.named == 0 && p.frame.Body[c.slot] <= statementWords && float64(p.covered[c.slot]) >= coversForm*r.found
+// putFirst puts what took the place of others before all that only stands near it, if nothing
+// covers more of the query.
+func (r *ranking) putFirst(byTime []*candidate) {
+	var newest []*candidate
+	first := float32(0)
+	for _, c := range byTime {
+		first = max(first, c.rank)
+		if len(r.older[documentSlot{c.part, c.slot}]) > 0 && c.stale == 0 && r.parts[c.part].covered[c.slot] >= coversAlike*r.covered {
+			newest = append(newest, c)
+		}
+	}
+	slices.SortFunc(newest, func(c, d *candidate) int { return c.compare(*d) })
+	for _, c := range newest {
+		if c.rank < first {
+			c.rank = math.Nextafter32(first, math.MaxFloat32)
+		}
+		first = max(first, c.rank)
+	}
 }
 
-// restates tells whether a newer document states the same of the same.
-func (r *ranking) restates(newer, older *candidate) bool {
-	p := r.parts[newer.part]
-	if newer.part != older.part || !r.states(newer) || p.frame.Flags[newer.slot]&segment.FlagAsks != 0 ||
-		p.frame.Author[newer.slot] != p.frame.Author[older.slot] {
+// holds tells whether a document holds all of the query's words that another holds: what
+// lacks one of them is about something else.
+func (r *ranking) holds(newer, older *candidate) bool {
+	return r.wordsOf(older)&^r.wordsOf(newer) == 0
+}
+
+// wordsOf are the first of the query's words that a document holds, by their places.
+func (r *ranking) wordsOf(c *candidate) uint64 {
+	if c.words != 0 {
+		return c.words
+	}
+	p := r.parts[c.part]
+	for i, asked := range r.asked[:min(len(r.asked), maxHeldWords)] {
+		if asked == 0 {
+			continue
+		}
+		switch _, all, err := p.frequencyIn(p.words[i], c.slot); {
+		case err != nil:
+			r.failed = err
+		case all > 0:
+			c.words |= 2 << i
+		}
+	}
+	c.words |= 1 // it is known
+	return c.words
+}
+
+// states tells whether a document is a short one that covers what is asked, but for words
+// that stand nowhere. It takes two words, a subject and what is asked of it; where the query
+// names who said it, that is the subject.
+func (r *ranking) states(c *candidate) bool {
+	p := r.parts[c.part]
+	if p.named == 0 && r.foundWords < 2 || p.named != 0 && p.frame.Author[c.slot] != p.named {
 		return false
 	}
-	return p.covered[newer.slot] >= coversAlike*p.covered[older.slot]
+	return c.rank > 0 && p.frame.Body[c.slot] <= statementWords && float64(p.covered[c.slot]) >= coversForm*r.found
+}
+
+// restates tells whether a newer document states the same of the same. Much of what people
+// say one after the other of themselves stays true: unless the query names somebody that is
+// talked about, it has to ask for something of somebody's, both documents have to cover all
+// of it, and the newer one tells that something has changed.
+func (r *ranking) restates(newer, older *candidate) bool {
+	p := r.parts[newer.part]
+	flags := p.frame.Flags[newer.slot]
+	switch {
+	case newer.part != older.part, p.frame.Author[newer.slot] != p.frame.Author[older.slot], flags&segment.FlagAsks != 0, !r.states(newer):
+		return false
+	case r.query.One && p.named == 0:
+	case !r.query.Owned, !r.query.One && r.foundWords < 2, flags&segment.FlagTellsChange == 0, float64(p.covered[older.slot]) < coversAlike*r.found:
+		return false
+	}
+	return p.covered[newer.slot] >= coversAlike*p.covered[older.slot] && r.holds(newer, older)
 }
 
 // compareTime orders by the time of the event or of the document, then by the
@@ -126,5 +188,5 @@ func (r *ranking) outdates(newer, older *candidate) bool {
 	case flags&segment.FlagTellsChange != 0 && p.named != 0:
 		return now >= coversChanged*before && newer.rank >= ranksChanged*older.rank
 	}
-	return now >= coversAlike*before && newer.rank >= ranksAlike*older.rank
+	return now >= coversAlike*before && newer.rank >= ranksAlike*older.rank && r.holds(newer, older)
 }

@@ -146,17 +146,20 @@ func (r *ranking) measure(p *rankedPart) {
 	slots := p.frame.Slots()
 	p.sums, p.blocks = sized(p.sums, int(slots)+1), p.blocks[:0]
 	covered := r.covered
+	dated := len(r.spans) > 0
 	for first := uint32(0); first <= slots; first += blockSlots {
 		allowed, best := p.Selection.Allowed[first/blockSlots], float32(noCandidate)
-		for o := max(1, first); o <= min(first+blockSlots-1, slots); o++ {
-			sum := r.byWords(p, o).sum()
-			p.sums[o] = noCandidate
+		last := min(first+blockSlots-1, slots)
+		r.sumWords(p, max(1, first), last)
+		for o := max(1, first); o <= last; o++ {
+			sum := p.sums[o]
 			switch {
-			case sum <= 0 && !r.onDate(p, o): // no candidate
+			case sum <= 0 && !(dated && r.onDate(p, o)):
+				p.sums[o] = noCandidate
 			case allowed&(1<<(o%blockSlots)) == 0:
+				p.sums[o] = noCandidate
 				r.answer.exclude(p.Selection.WhySlot(o))
 			default:
-				p.sums[o] = sum
 				best, covered = max(best, sum), max(covered, p.covered[o])
 				r.allowed++
 			}

@@ -49,6 +49,8 @@ type Query struct {
 	// One: the query asks for one thing that is so, so that of two documents which state
 	// the same of the same the older is out of date.
 	One bool
+	// Owned: the query asks for something of somebody's, such as "my address".
+	Owned bool
 	// Limit is how many hits at most; zero means none.
 	Limit int
 	// MinScore drops hits under this score.

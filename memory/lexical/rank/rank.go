@@ -48,6 +48,8 @@ type candidate struct {
 	repeated float32
 	// stale is what it lost because a later one states the same of the same.
 	stale float32
+	// words are those of the query that it holds; zero as long as nobody asked.
+	words uint64
 }
 
 // compare orders the worse before the better: by rank, then older before newer.

@@ -26,8 +26,9 @@ type ranking struct {
 	found      float64
 	foundWords int
 	shares     shares
-	// The factors that scale the signals by words.
+	// The factors that scale the signals by words, and what they make of them.
 	scale scale
+	mix   mix
 	// factor brings ranks by words to the scale of vectors.
 	factor  float32
 	vectors nearness
@@ -40,6 +41,8 @@ type ranking struct {
 	ranked  []candidate // the hits
 	// older are the documents that others put out of date, oldest first.
 	older map[documentSlot][]uint32
+	// failed is what went wrong while the words of a document were read.
+	failed error
 }
 
 // rankedPart is a part with what a query needs of it.

@@ -93,6 +93,7 @@ func (r *ranking) finish() {
 		section = max(section, largest(p.section))
 	}
 	r.scale = scale{factor(turn), factor(window), factor(section)}
+	r.mix = r.mixed()
 }
 
 // largest is slices.Max without its care for values that are no numbers, which
@@ -120,23 +121,57 @@ type words struct{ turn, window, section float32 }
 
 func (w words) sum() float32 { return w.turn + w.window + w.section }
 
+// mix is what the signals by words count, worked out once for all documents: the factors
+// that scale them, and their shares. Around are the shares of window and session, lone
+// those of a document that is its own session, and own is the part of what a document's own
+// words lack in its window that it is given.
+type mix struct {
+	byTurn, byWindow, bySection         float32
+	turn, window, session, around, lone float32
+	own                                 float32
+}
+
+func (r *ranking) mixed() mix {
+	s := r.shares
+	return mix{
+		byTurn: r.scale.turn, byWindow: s.window * r.scale.window, bySection: r.scale.session,
+		turn: s.turn, window: s.window, session: s.session, around: s.window + s.session, lone: s.turn + s.session,
+		own: ownWindow * float32(r.norms.turn.uneven),
+	}
+}
+
+// alone is of a document without a session.
+func (m *mix) alone(turn, window float32) words {
+	return words{m.lone * (m.byTurn * turn), m.byWindow * window, 0}
+}
+
+// within is of a document of a session in which what stands around it counts that part.
+func (m *mix) within(part, turn, window, section float32) words {
+	turn, window = m.byTurn*turn, m.byWindow*window
+	if m.own > 0 {
+		window += m.own * max(0, m.window*turn-window)
+	}
+	return words{(m.turn + (1-part)*m.around) * turn, part * window, part * m.session * m.bySection * section}
+}
+
 // byWords is what the words of the query say about a document.
 func (r *ranking) byWords(p *rankedPart, o uint32) words {
-	turn, window := r.scale.turn*p.inWindow[o], r.shares.window*r.scale.window*p.window[o]
-	section := uint32(0)
-	if p.derived.section != nil {
-		section = p.derived.section[o]
+	if section := p.derived.sectionOf(o); section != 0 {
+		return r.mix.within(alone(p.frame.Body[o]), p.inWindow[o], p.window[o], p.section[section])
 	}
-	if section == 0 { // it is its own session
-		return words{(r.shares.turn + r.shares.session) * turn, window, 0}
-	}
-	part := alone(p.frame.Body[o])
-	if own := r.shares.window * turn; own > window {
-		window += ownWindow * float32(r.norms.turn.uneven) * (own - window)
-	}
-	return words{
-		(r.shares.turn + (1-part)*(r.shares.window+r.shares.session)) * turn,
-		part * window, part * r.shares.session * r.scale.session * p.section[section],
+	return r.mix.alone(p.inWindow[o], p.window[o])
+}
+
+// sumWords sums up what words say of the documents from first to last, as byWords has it.
+func (r *ranking) sumWords(p *rankedPart, first, last uint32) {
+	sums, turn, window, body := p.sums[:last+1], p.inWindow[:last+1], p.window[:last+1], p.frame.Body[:last+1]
+	mix, sections := r.mix, p.derived.section
+	for o := first; o <= last; o++ {
+		if sections != nil && sections[o] != 0 {
+			sums[o] = mix.within(alone(body[o]), turn[o], window[o], p.section[sections[o]]).sum()
+		} else {
+			sums[o] = mix.alone(turn[o], window[o]).sum()
+		}
 	}
 }
 

@@ -48,6 +48,14 @@ type conversation struct {
 	names map[string]uint32
 }
 
+// sectionOf is the number of the section that a document stands in; zero for none.
+func (s *conversation) sectionOf(o uint32) uint32 {
+	if s.section == nil {
+		return 0
+	}
+	return s.section[o]
+}
+
 func deriveConversation(f *frame.Frame) *conversation {
 	s := &conversation{names: make(map[string]uint32, len(f.Authors)), sectionWords: make([]float32, 1)}
 	if f.LiveSessions > f.WithoutSession {

@@ -3,6 +3,7 @@ package segment
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 const (
@@ -278,19 +279,31 @@ func FindBlocks(dst []Block, chunk []byte, base uint32, term string) ([]Block, e
 	return dst, nil
 }
 
-// Frequencies is decode for the blocks of a word, quick where ordinals are close
-// and frequencies small, as those of frequent words are.
+// Frequencies is decode for the blocks of a word, quick where documents are less than
+// 16,384 apart and frequencies small, as those of most words are.
 func (b Block) Frequencies(dst []Posting) ([]Posting, error) {
 	const wide = 0x80 // a byte that another one follows
 	packed, ordinal, at := b.Packed, b.First, 0
 	from := len(dst)
+	dst = slices.Grow(dst, int(b.Count))
 	for i := range b.Count {
 		if i > 0 {
-			if at+1 >= len(packed) || packed[at] >= wide || packed[at] == 0 {
+			if at+1 >= len(packed) {
 				return b.Decode(dst[:from])
 			}
-			ordinal += uint32(packed[at])
+			step := uint32(packed[at])
 			at++
+			if step >= wide {
+				if packed[at] >= wide || packed[at] == 0 {
+					return b.Decode(dst[:from])
+				}
+				step += uint32(packed[at])<<7 - wide
+				at++
+			}
+			if step == 0 {
+				return b.Decode(dst[:from])
+			}
+			ordinal += step
 		}
 		// An odd number is followed by the frequency in the header.
 		if at >= len(packed) || packed[at] >= wide {

@@ -95,3 +95,9 @@ func writeAddrFile(path, address string) error {
 	}
 	return nil
 }
+
+// ownedByUs tells whether a file belongs to the user of this process.
+func ownedByUs(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid()
+}

@@ -47,7 +47,7 @@ func TestNewestWins(t *testing.T) {
 			}
 			t.Logf("%+v", found)
 			if strings.Contains(telling.Name, "form") {
-				if found.Stale > len(facts)/50 || found.Before > 0 || found.Missing > len(facts)/10 {
+				if found.Stale > len(facts)/50 || found.Before > 0 || found.Missing > len(facts)/50 || found.First < len(facts)*19/20 {
 					t.Errorf("found %+v", found)
 				}
 				return

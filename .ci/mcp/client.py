@@ -1,0 +1,60 @@
+"""A host in Python's own library: it saves, finds, reads a blob back, runs a tool, sees
+progress and the end of a call that it gives up, and is refused without a token.
+
+Usage: client.py URL TOKEN
+"""
+
+import asyncio
+import json
+import sys
+
+import anyio
+import httpx2
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+URL, TOKEN = sys.argv[1:]
+
+
+async def call(session: ClientSession, called: str, **arguments: object) -> str:
+    result = await session.call_tool(called, arguments)
+    assert not result.is_error, result.content[0].text
+    return result.content[0].text
+
+
+async def works() -> None:
+    client = httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"})
+    async with streamable_http_client(URL, http_client=client) as (read, write, *_), ClientSession(read, write) as session:
+        await session.initialize()
+        saved = json.loads(await call(session, "memory_save", text="Ada lives in Lisbon"))
+        found = json.loads(await call(session, "memory_query", query="where does Ada live"))
+        assert found["hits"][0]["id"] == saved["id"], found
+        long = "line of a log\n" * 5000
+        step = json.loads(await call(session, "step_record", tool="bash", result=long))
+        part = json.loads(await call(session, "blob_read", name=step["step"], offset=14, limit=13))
+        assert (part["text"], part["size"]) == ("line of a log", len(long)), part
+        assert "entries" in await call(session, "tool_run", name="fs:list_dir", arguments={"path": "."})
+
+        told: list[float] = []
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            told.append(done)
+
+        waits = {"name": "system:shell", "arguments": {"command": "sleep", "args": ["1.2"]}}
+        await session.call_tool("tool_run", waits, progress_callback=progress)
+        assert len(told) >= 2 and told[-1] >= 1, told
+        waits["arguments"] = {"command": "sleep", "args": ["20"]}
+        with anyio.move_on_after(0.2) as given_up:
+            await session.call_tool("tool_run", waits)
+        assert given_up.cancelled_caught
+
+
+async def refused() -> None:
+    async with httpx2.AsyncClient() as client:
+        answer = await client.post(URL, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert answer.status_code == 401 and answer.headers["WWW-Authenticate"].startswith("Bearer"), answer
+
+
+asyncio.run(works())
+asyncio.run(refused())
+print("python: saves, finds, reads back, runs tools, shows progress, is given up, is refused without a token")
