@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
@@ -42,6 +43,8 @@ type ShellOptions struct {
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
 	ScriptCacheBytes int
+	// Jobs are those that run in the background. Default: none do.
+	Jobs *jobs.Jobs
 }
 
 // Commands are the programs that may be run unless a setting says otherwise: the 58 of
@@ -63,10 +66,11 @@ type shell struct {
 	keeper policy.Keeper
 	logger *slog.Logger
 	cache  *script.Cache // of the answers of scripts
+	jobs   *jobs.Jobs    // nil without any
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes)}
+	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
 	if s.logger = o.Logger; s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -93,6 +97,7 @@ const (
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
 "timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"},
 ` + needsSchema + `},
 "required":["command"]}`
 	shellRunSchema = `{"type":"object","properties":{
@@ -100,13 +105,14 @@ const (
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
 "timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"},
 ` + needsSchema + `},
 "required":["command"]}`
 )
 
 func (s *shell) tools() []tool {
 	cli := []string{"git", "python", "node", "grep", "jq", "make"}
-	return []tool{
+	list := []tool{
 		{tools.Descriptor{
 			Name:        toolShell,
 			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network. Gives stdout, stderr and exit_code.",
@@ -121,6 +127,10 @@ func (s *shell) tools() []tool {
 		}, s.line},
 		s.scriptTool(),
 	}
+	if s.jobs != nil {
+		list = append(list, s.jobTools()...)
+	}
+	return list
 }
 
 // command is what is run for a call.
@@ -189,6 +199,10 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		cancel()
 		giveBack()
 		return tools.Output{}, err
+	}
+	if c.Bool("background") && s.jobs != nil {
+		cancel()
+		return s.startJob(ctx, c, job, timeout, giveBack)
 	}
 	p := newPrinted()
 	go func() {
