@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
@@ -35,6 +36,8 @@ const (
 type ShellOptions struct {
 	// Runner runs them. Default: there are no such tools.
 	Runner sandbox.Runner
+	// Gate is the way out of programs whose profiles have one. Default: there is none.
+	Gate *egress.Gate
 	// Refused is why there is no Runner, for callers.
 	Refused string
 	// Logger hears of programs that changed what is not theirs. Default silent.
@@ -61,6 +64,7 @@ git python python3 node npm cargo rustc make cmake jq tee`)
 type shell struct {
 	files  *files
 	runner sandbox.Runner
+	gate   *egress.Gate // nil without a way out
 	allow  []string
 	lent   lendings
 	keeper policy.Keeper
@@ -70,7 +74,7 @@ type shell struct {
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
+	s := &shell{files: f, runner: o.Runner, gate: o.Gate, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
 	if s.logger = o.Logger; s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -115,13 +119,13 @@ func (s *shell) tools() []tool {
 	list := []tool{
 		{tools.Descriptor{
 			Name:        toolShell,
-			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network. Gives stdout, stderr and exit_code.",
+			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network but the hosts of its profile. Gives stdout, stderr and exit_code.",
 			Schema:      json.RawMessage(shellSchema),
 			Level:       tools.LevelFunction, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
 		}, s.system},
 		{tools.Descriptor{
 			Name:        toolShellRun,
-			Description: "Run a command line in the workspace, confined: it can change files there, and reaches no network. Pipes, redirections, && and loops work. Gives stdout, stderr and exit_code.",
+			Description: "Run a command line in the workspace, confined: it can change files there, and reaches no network but the hosts of its profile. Pipes, redirections, && and loops work. Gives stdout, stderr and exit_code.",
 			Schema:      json.RawMessage(shellRunSchema),
 			Level:       tools.LevelShell, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
 		}, s.line},
@@ -213,6 +217,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		}
 		out, err := s.start(ctx, job, streams)
 		giveBack()
+		p.denied = deniedTo(job)
 		p.end(out, runFailure(cmd.argv[0], err))
 	}()
 	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
@@ -232,12 +237,30 @@ func (s *shell) start(ctx context.Context, job sandbox.Job, streams sandbox.Stre
 // job is a run of a program for a call of a tool.
 func (s *shell) job(ctx context.Context, c tools.Input, argv []string, cwd string) (sandbox.Job, error) {
 	job := sandbox.Job{Scope: c.Scope, Argv: argv, Env: c.Profile.Env(), Cwd: cwd, Root: c.Root, Policy: c.Profile.Sandbox()}
-	hide, err := s.hidden(c)
-	if err != nil {
+	var err error
+	if job.Policy.Hide, err = s.hidden(c); err != nil {
 		return job, err
 	}
-	job.Policy.Hide = hide
-	return job, needs(ctx, c, &job.Policy)
+	if err := needs(ctx, c, &job.Policy); err != nil || s.gate == nil {
+		return job, err
+	}
+	switch job.Policy.Mode {
+	case sandbox.ModeNet, sandbox.ModeOpen, sandbox.ModeOff:
+		session, err := s.gate.Session(egress.CallerOf(c), egress.ForCall(c, egress.Policy{}))
+		if err != nil {
+			return job, wrapped(tools.PermissionDenied, "Permission denied: "+err.Error(), err)
+		}
+		job.Network = session // it ends with the run
+	}
+	return job, nil
+}
+
+// deniedTo are the connections that a run was denied, as texts for a model.
+func deniedTo(job sandbox.Job) []string {
+	if session, ok := job.Network.(*egress.Session); ok {
+		return session.Denied()
+	}
+	return nil
 }
 
 // hidden are the places in the workspace that a command does not see: the store, and what

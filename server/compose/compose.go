@@ -215,6 +215,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	o.Egress.Audit = d.Audit.Write
 	d.Egress = egress.New(&o.Egress)
 	d.onClose(d.Egress.Close)
+	o.Shell.Gate = d.Egress
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	}
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
+		StoreDir: config.DataDir, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
