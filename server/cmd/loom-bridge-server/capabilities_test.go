@@ -16,7 +16,7 @@ import (
 // later makes a call that waits for a person.
 func (w *shellWorld) later(agent, session, name string, args map[string]any) <-chan *loombridgev1.ToolResponse {
 	answered := make(chan *loombridgev1.ToolResponse, 1)
-	go func() { answered <- w.as(agent, session, name, args) }()
+	go func() { answered <- w.callAs(agent, session, name, args) }()
 	return answered
 }
 
@@ -28,7 +28,7 @@ func TestPlacesAreAskedFor(t *testing.T) {
 		file, folder := w.outside+"/secret/f", w.outside+"/secret"
 		must(t, os.RemoveAll(folder+"/made"))
 		read := map[string]any{"path": file}
-		if got := w.as("a", "s1", "fs:read_file", read); got.GetErrorMessage() != "Permission denied: Path traversal detected" {
+		if got := w.callAs("a", "s1", "fs:read_file", read); got.GetErrorMessage() != "Permission denied: Path traversal detected" {
 			t.Errorf("nobody watches: %q", got.GetErrorMessage())
 		}
 		watch := MustWatch(t, w.process)
@@ -55,10 +55,10 @@ func TestPlacesAreAskedFor(t *testing.T) {
 			t.Error("to read became to write")
 		}
 		// Remembered: nobody is asked again in the session, nor for what lies in it.
-		if got := w.as("a", "s1", "fs:read_file", read); !got.GetSuccess() {
+		if got := w.callAs("a", "s1", "fs:read_file", read); !got.GetSuccess() {
 			t.Errorf("remembered: %q", got.GetErrorMessage())
 		}
-		if got := w.as("a", "s1", "shell:run", needs); !strings.Contains(got.GetOutputJson(), "text of secret") {
+		if got := w.callAs("a", "s1", "shell:run", needs); !strings.Contains(got.GetOutputJson(), "text of secret") {
 			t.Errorf("remembered: %v", got)
 		}
 		// A program that says nothing gets nothing.
@@ -93,7 +93,7 @@ func TestPlacesAreAskedFor(t *testing.T) {
 			{"a", "shell:run", map[string]any{"command": "true", "needs": map[string]any{"read": []string{"secret"}}}, "absolute"},
 			{"a", "shell:run", map[string]any{"command": "true", "needs": map[string]any{"off": true}}, "off"},
 		} {
-			if got := w.as(other.agent, "s1", other.tool, other.args); got.GetSuccess() || !strings.Contains(got.GetErrorMessage(), other.want) {
+			if got := w.callAs(other.agent, "s1", other.tool, other.args); got.GetSuccess() || !strings.Contains(got.GetErrorMessage(), other.want) {
 				t.Errorf("%s %s: %q, want %q", other.agent, other.tool, got.GetErrorMessage(), other.want)
 			}
 		}
@@ -134,7 +134,7 @@ func TestTheServersOwnIsNotAskedFor(t *testing.T) {
 	w := &shellWorld{tb: t, process: p}
 	MustWatch(t, p)
 	for _, place := range []string{filepath.Join(data, "store"), data, filepath.Join(data, "store", "CURRENT")} {
-		got := w.as("a", "s1", "fs:read_file", map[string]any{"path": place})
+		got := w.callAs("a", "s1", "fs:read_file", map[string]any{"path": place})
 		if !strings.Contains(got.GetErrorMessage(), "would give away what is the server's own") {
 			t.Errorf("%s: %v", place, got)
 		}

@@ -34,8 +34,8 @@ func eachPolicyTier(t *testing.T, settings string, test func(t *testing.T, w *po
 		"--shell-allow", "cat,echo,ls,rm,mv,cp,ln,mkdir,sleep,true")
 }
 
-// as calls a tool for an agent, and returns its answer when it has come.
-func (w *shellWorld) as(agent, session, name string, args map[string]any) *loombridgev1.ToolResponse {
+// callAs calls a tool for an agent, and returns its answer when it has come.
+func (w *shellWorld) callAs(agent, session, name string, args map[string]any) *loombridgev1.ToolResponse {
 	w.tb.Helper()
 	text, err := json.Marshal(args)
 	must(w.tb, err)
@@ -53,7 +53,7 @@ func (w *shellWorld) as(agent, session, name string, args map[string]any) *loomb
 // it was refused.
 func (w *policyWorld) sh(agent, line string) string {
 	w.tb.Helper()
-	got := w.as(agent, "s1", "shell:run", map[string]any{"command": strings.ReplaceAll(line, "$OUT", w.outside)})
+	got := w.callAs(agent, "s1", "shell:run", map[string]any{"command": strings.ReplaceAll(line, "$OUT", w.outside)})
 	if !got.GetSuccess() {
 		return got.GetErrorMessage()
 	}
@@ -139,7 +139,7 @@ profile = "tools"
 			if f.tool == "fs:write_file" {
 				args["content"] = "c"
 			}
-			got := w.as(f.agent, "s1", f.tool, args)
+			got := w.callAs(f.agent, "s1", f.tool, args)
 			if said := got.GetOutputJson() + got.GetErrorMessage(); !strings.Contains(said, f.want) {
 				t.Errorf("%s: %s %s: %q, want %q", f.agent, f.tool, f.path, said, f.want)
 			}
@@ -204,7 +204,7 @@ host = "example.com"
 			}
 		}
 		for _, path := range []string{".loom/sandbox.toml", "./.loom//sandbox.toml", "keep/../.loom/sandbox.toml"} {
-			if got := w.as("a", "s1", "fs:write_file", map[string]any{"path": path, "content": ""}); got.GetSuccess() {
+			if got := w.callAs("a", "s1", "fs:write_file", map[string]any{"path": path, "content": ""}); got.GetSuccess() {
 				t.Errorf("a tool wrote %s", path)
 			}
 		}
@@ -238,7 +238,7 @@ func TestWorkspaceFileThatIsNone(t *testing.T) {
 		"mode":    {func() error { return os.WriteFile(place, []byte("mode = \"reed\""), 0o644) }, `"reed" is not read, work, net, open or off`},
 	} {
 		must(t, c.make())
-		got := w.as("a", "s1", "fs:stat", map[string]any{"path": "real.toml"})
+		got := w.callAs("a", "s1", "fs:stat", map[string]any{"path": "real.toml"})
 		if got.GetSuccess() || !strings.HasPrefix(got.GetErrorMessage(), "Permission denied: ") || !strings.Contains(got.GetErrorMessage(), c.want) {
 			t.Errorf("%s: %q, want %q", what, got.GetErrorMessage(), c.want)
 		}
@@ -246,7 +246,7 @@ func TestWorkspaceFileThatIsNone(t *testing.T) {
 			t.Errorf("%s: problem %q", what, problem)
 		}
 		must(t, os.RemoveAll(place))
-		if got := w.as("a", "s1", "fs:stat", map[string]any{"path": "real.toml"}); !got.GetSuccess() {
+		if got := w.callAs("a", "s1", "fs:stat", map[string]any{"path": "real.toml"}); !got.GetSuccess() {
 			t.Errorf("%s was mended, and %q", what, got.GetErrorMessage())
 		}
 	}
