@@ -44,6 +44,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if mode := os.Getenv(asMCPServer); mode != "" {
+		serveMCP(mode)
+		return
+	}
 	code := m.Run()
 	binary.remove()
 	os.Exit(code)
