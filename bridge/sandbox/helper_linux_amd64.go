@@ -15,6 +15,7 @@ type machine struct {
 		file *os.File
 		err  error
 	}
+	launcher launcher
 }
 
 // helper returns the program of the stages: the embedded one, as a sealed file in
@@ -49,6 +50,7 @@ func sealed(program []byte) (*os.File, error) {
 }
 
 func (m *machine) release() error {
+	m.launcher.end()
 	if m.program.file == nil {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -73,32 +72,19 @@ func (p *process) serve(o *outward) {
 
 // listener takes the listener that the first stage sends before anything else.
 func (p *process) listener() (net.Listener, error) {
-	raw, err := p.control.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
 	head, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
-	var n, oob int
-	var failed error
-	err = raw.Read(func(fd uintptr) bool {
-		n, oob, _, _, failed = unix.Recvmsg(int(fd), head, rights, unix.MSG_CMSG_CLOEXEC)
-		return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
-	})
-	if err = errors.Join(err, failed); err != nil {
+	n, oob, err := receive(p.control, head, rights)
+	if err != nil {
 		return nil, err
 	}
 	if n == 1 && head[0] != inner.ListenerMark {
 		p.head = head // of the report
 	}
-	messages, err := unix.ParseSocketControlMessage(rights[:oob])
-	if err != nil || len(messages) == 0 {
-		return nil, errors.New("sandbox: no listener came")
+	listener, err := descriptor(rights[:oob])
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: listener: %w", err)
 	}
-	files, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(files) == 0 {
-		return nil, errors.New("sandbox: no listener came")
-	}
-	file := os.NewFile(uintptr(files[0]), "listener")
+	file := os.NewFile(uintptr(listener), "listener")
 	defer file.Close()
 	return net.FileListener(file)
 }

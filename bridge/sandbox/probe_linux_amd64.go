@@ -25,6 +25,9 @@ func (l *Local) Describe(context.Context) Confinement {
 		defer cancel()
 		l.found = l.probe(ctx)
 		l.found.Setting = l.opts.Setting
+		if l.found.Tier != TierNamespaces {
+			l.launcher.end() // nothing else needs one
+		}
 		if l.found.Tier != "" {
 			l.found.Gaps = gaps(l.found)
 		}

@@ -19,7 +19,7 @@ import (
 
 // process is a first stage, and what leads to it.
 type process struct {
-	cmd     *exec.Cmd
+	stage   stage
 	tier    string
 	control *os.File
 	head    []byte   // read from control already
@@ -52,7 +52,7 @@ func (d *diagnostic) String() string {
 }
 
 // start starts a first stage and tells it what to do.
-func start(spec inner.Spec, who identity, helper *os.File, input bool) (_ *process, err error) {
+func (m *machine) start(spec inner.Spec, who identity, helper *os.File, input bool) (_ *process, err error) {
 	p := &process{tier: spec.Tier, ended: make(chan struct{})}
 	var theirs []*os.File
 	defer func() {
@@ -84,20 +84,46 @@ func start(spec inner.Spec, who identity, helper *os.File, input bool) (_ *proce
 		}
 		*to, theirs = r, append(theirs, w)
 	}
-	p.cmd = &exec.Cmd{
-		Path: inner.HelperPath, Args: []string{inner.FirstStage}, Env: []string{}, Dir: "/",
-		Stderr: &p.said, ExtraFiles: append(append([]*os.File{}, theirs...), helper), SysProcAttr: attributes(spec, who),
-		WaitDelay: drainTime,
+	attr := attributes(spec, who)
+	if attr.Cloneflags&unix.CLONE_NEWUSER != 0 {
+		var s *launched
+		if s, err = m.launch(attr, theirs, &p.said); err == nil {
+			p.stage = s
+		}
+	} else {
+		p.stage, err = startChild(attr, append(append([]*os.File{}, theirs...), helper), &p.said)
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("sandbox: start: %w", err)
 	}
 	if err := inner.WriteMessage(p.control, spec); err != nil {
-		_, _ = p.cmd.Process.Kill(), p.cmd.Wait() // it can do nothing without
+		p.stage.kill() // it can do nothing without
+		_ = p.stage.wait()
 		return nil, fmt.Errorf("sandbox: start: %w", err)
 	}
 	return p, nil
 }
+
+// stage is a first stage that runs.
+type stage interface {
+	kill()
+	// wait waits for its end, once.
+	wait() error
+}
+
+// child is a stage that this process has started.
+type child struct{ *exec.Cmd }
+
+func startChild(attr *syscall.SysProcAttr, files []*os.File, said io.Writer) (child, error) {
+	c := child{&exec.Cmd{
+		Path: inner.HelperPath, Args: []string{inner.FirstStage}, Env: []string{}, Dir: "/",
+		Stderr: said, ExtraFiles: files, SysProcAttr: attr, WaitDelay: drainTime,
+	}}
+	return c, c.Start()
+}
+
+func (c child) kill()       { _ = c.Process.Kill() } // it may have ended
+func (c child) wait() error { return c.Wait() }
 
 func inputPipe(input bool) (theirs, mine *os.File, err error) {
 	if !input {
@@ -159,7 +185,7 @@ func (p *process) feed(from io.Reader) {
 func (p *process) cancel() {
 	p.once.Do(func() {
 		if p.tier == inner.Namespaces {
-			_ = p.cmd.Process.Kill() // all in its namespace die with it
+			p.stage.kill() // all in its namespace die with it
 			return
 		}
 		if raw, err := p.control.SyscallConn(); err == nil {
@@ -169,7 +195,7 @@ func (p *process) cancel() {
 			select {
 			case <-p.ended:
 			default:
-				_ = p.cmd.Process.Kill()
+				p.stage.kill()
 			}
 		})
 	})
@@ -194,7 +220,7 @@ func (p *process) stopWith(ctx context.Context, stop <-chan struct{}) chan struc
 func (p *process) wait() (inner.Report, error) {
 	var report inner.Report
 	heard := inner.ReadMessage(io.MultiReader(bytes.NewReader(p.head), p.control), &report)
-	err := p.cmd.Wait()
+	err := p.stage.wait()
 	close(p.ended)
 	if heard == nil {
 		return report, nil

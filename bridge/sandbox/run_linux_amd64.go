@@ -201,7 +201,7 @@ func (l *Local) run(ctx context.Context, spec inner.Spec, who identity, way *out
 	if err != nil {
 		return inner.Report{}, Usage{}, err
 	}
-	p, err := start(spec, who, helper, streams.Stdin != nil)
+	p, err := l.start(spec, who, helper, streams.Stdin != nil)
 	if err != nil {
 		return inner.Report{}, Usage{}, err
 	}

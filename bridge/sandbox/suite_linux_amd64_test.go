@@ -92,6 +92,7 @@ func TestAttacks(t *testing.T) {
 	}
 	for _, user := range users {
 		t.Run(fmt.Sprint("user ", max(user, os.Geteuid())), func(t *testing.T) {
+			t.Parallel()
 			open := MustBattle(t, newRunner(t, sandbox.Options{Setting: sandbox.Off}), user)
 			works, refused := open.fight()
 			t.Logf("%d of %d attacks reach without the sandbox; the machine refuses %v", len(works), len(attack.Names()), slices.Sorted(maps.Keys(refused)))
@@ -121,6 +122,7 @@ func TestAttacks(t *testing.T) {
 
 // The same as an ordinary user, whose server can't become anybody.
 func TestAsUser(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("the tests run as a user already")
 	}

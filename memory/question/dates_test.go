@@ -50,7 +50,7 @@ func TestDatesIn(t *testing.T) {
 		"no dates here, 12 of them, ago and ago": "",
 	} {
 		var got []string
-		for _, span := range dates(cut(text), now) {
+		for _, span := range dates(cut(nil, text), now) {
 			day := func(at int64) string { return time.UnixMicro(at).UTC().Format(time.DateOnly) }
 			got = append(got, day(span.From)+"/"+day(span.To))
 			if span.Yearly {
@@ -61,7 +61,7 @@ func TestDatesIn(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	if n := len(dates(cut(strings.Repeat("in 2020 ", 1000)), now)); n > 40 {
+	if n := len(dates(cut(nil, strings.Repeat("in 2020 ", 1000)), now)); n > 40 {
 		t.Errorf("%d dates of one query", n)
 	}
 }

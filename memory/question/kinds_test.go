@@ -75,7 +75,7 @@ func TestAskedFor(t *testing.T) {
 		"bitcoin price":                 "",
 		"":                              "",
 	} {
-		if got := kinds(asks(cut(query))); got != want {
+		if got := kinds(asks(cut(nil, query))); got != want {
 			t.Errorf("%q asks for %q, want %q", query, got, want)
 		}
 	}
@@ -94,7 +94,7 @@ func TestAsksForSeveral(t *testing.T) {
 		"books":                           false,
 		"":                                false,
 	} {
-		if got := asksForSeveral(cut(query)); got != want {
+		if got := asksForSeveral(cut(nil, query)); got != want {
 			t.Errorf("%q: %v", query, got)
 		}
 	}
@@ -109,7 +109,7 @@ func TestAsksForCurrent(t *testing.T) {
 		"How long has it been?":        false,
 		"her address":                  false,
 	} {
-		if got := asksForCurrent(cut(query)); got != want {
+		if got := asksForCurrent(cut(nil, query)); got != want {
 			t.Errorf("%q: %v", query, got)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAsksForOwned(t *testing.T) {
 		"Where does Ann work?":       false,
 		"":                           false,
 	} {
-		if got := asksForOwned(cut(query)); got != want {
+		if got := asksForOwned(cut(nil, query)); got != want {
 			t.Errorf("%q: %v", query, got)
 		}
 	}

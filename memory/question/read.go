@@ -15,7 +15,7 @@ import (
 // counted from now. Whole is false where there are more than MaxWords terms, of which
 // the first ones are taken.
 func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
-	words := cut(q.Text)
+	words := cut(nil, q.Text)
 	asked = rank.Query{
 		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words), One: asksForOne(words), Owned: asksForOwned(words),
 		Limit: cmp.Or(q.Limit, DefaultLimit), MinScore: q.MinScore, Explain: q.Explain,

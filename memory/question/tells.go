@@ -2,7 +2,9 @@ package question
 
 import (
 	"strings"
+	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
@@ -35,6 +37,23 @@ var classes = classesOf(map[class]string{
 	newWord:    "now new since instead left currently",
 })
 
+// classLengths are, for each first letter of the words in classes, their lengths as bits:
+// most words of a text are told by it to have no class.
+var classLengths = func() (lengths [utf8.RuneSelf]uint32) {
+	for word := range classes {
+		lengths[word[0]] |= 1 << len(word)
+	}
+	return lengths
+}()
+
+// classOf is the class of a word; zero for most.
+func classOf(lower string) class {
+	if first := lower[0]; first >= utf8.RuneSelf || classLengths[first]>>len(lower)&1 == 0 {
+		return 0
+	}
+	return classes[lower]
+}
+
 func classesOf(words map[class]string) map[string]class {
 	all := make(map[string]class)
 	for c, list := range words {
@@ -57,13 +76,12 @@ const maxToldBytes = 4 << 10
 func Tells(text string) segment.Flags {
 	var told segment.Flags
 	text = text[:min(len(text), maxToldBytes)]
-	words := cut(text)
+	r := readings.Get().(*reading)
+	defer r.done()
+	r.read(text)
+	words, known := r.words, r.known
 	if asksMostly(text, words) {
 		told |= segment.FlagAsks
-	}
-	known := make([]class, len(words)+wordsAhead)
-	for i, word := range words {
-		known[i] = classes[word.lower]
 	}
 	changes := 0
 	for i, word := range words {
@@ -83,6 +101,30 @@ func Tells(text string) segment.Flags {
 
 // wordsAhead is how many words are read behind one for what it tells.
 const wordsAhead = 2
+
+// reading is a text that is read for what it tells: its words and their classes, with
+// wordsAhead more that are none.
+type reading struct {
+	words []word
+	known []class
+}
+
+// readings are those that nobody reads: each takes some KiB, for every record that is saved.
+var readings = sync.Pool{New: func() any { return &reading{} }}
+
+func (r *reading) read(text string) {
+	r.words, r.known = cut(r.words[:0], text), r.known[:0]
+	for _, word := range r.words {
+		r.known = append(r.known, classOf(word.lower))
+	}
+	r.known = append(r.known, make([]class, wordsAhead)...)
+}
+
+// done lets go of the text.
+func (r *reading) done() {
+	clear(r.words)
+	readings.Put(r)
+}
 
 // maxStated is how many words a text may state beside its question and still be one that
 // asks: who says more tells something, and asks for something else.

@@ -1,6 +1,7 @@
 package question
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,39 +23,90 @@ type word struct {
 // bytesPerWord is what a word and the space behind it have at least in most texts.
 const bytesPerWord = 5
 
-// cut cuts a text into words. It is the only place that does, but for the analysis,
-// which makes the terms of the index.
-func cut(text string) []word {
-	words := make([]word, 0, len(text)/bytesPerWord+1)
+// cut appends the words of a text to others. It is the only place that cuts a text, but for
+// the analysis, which makes the terms of the index.
+func cut(words []word, text string) []word {
+	words = slices.Grow(words, len(text)/bytesPerWord+1)
+	from := len(words)
 	begins, end := true, 0
 	for at := 0; at < len(text); {
-		r, size := utf8.DecodeRuneInString(text[at:])
+		r, size := runeAt(text, at)
 		if !isWordRune(r) {
-			begins = begins && (unicode.IsSpace(r) || unicode.IsPunct(r)) || strings.ContainsRune(".!?:(\n", r)
+			begins = begins && isSpaceOrPunct(r) || endsSentence(r)
 			at += size
 			continue
 		}
-		if n := len(words); n > 0 && at == end+1 {
+		if n := len(words); n > from && at == end+1 {
 			words[n-1].joint = text[end]
 		}
-		end = at + size
-		for end < len(text) {
-			next, size := utf8.DecodeRuneInString(text[end:])
-			if !isWordRune(next) {
+		small := isSmall(r)
+		for end = at + size; end < len(text); end += size {
+			var next rune
+			if next, size = runeAt(text, end); !isWordRune(next) {
 				break
 			}
-			end += size
+			small = small && isSmall(next)
 		}
-		words = append(words, word{
-			lower: strings.ToLower(text[at:end]), from: int32(at), to: int32(end),
-			capital: unicode.IsUpper(r), begins: begins,
-		})
+		w := word{lower: text[at:end], from: int32(at), to: int32(end), capital: unicode.IsUpper(r), begins: begins}
+		if !small {
+			w.lower = strings.ToLower(w.lower)
+		}
+		words = append(words, w)
 		at, begins = end, false
 	}
 	return words
 }
 
-func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+// runeAt returns the character at a place of a text and its size in bytes.
+func runeAt(text string, at int) (rune, int) {
+	if b := text[at]; b < utf8.RuneSelf {
+		return rune(b), 1
+	}
+	return utf8.DecodeRuneInString(text[at:])
+}
+
+// What a character is to cut, as bits; asciiKinds has them of ASCII.
+const (
+	inWord = 1 << iota
+	small  // it is in lower case, or has none
+	spaceOrPunct
+	sentenceEnd
+)
+
+var asciiKinds = func() (kinds [utf8.RuneSelf]uint8) {
+	for i := range kinds {
+		r := rune(i)
+		for kind, is := range map[uint8]bool{
+			inWord: unicode.IsLetter(r) || unicode.IsNumber(r), small: !unicode.IsUpper(r),
+			spaceOrPunct: unicode.IsSpace(r) || unicode.IsPunct(r), sentenceEnd: strings.ContainsRune(".!?:(\n", r),
+		} {
+			if is {
+				kinds[i] |= kind
+			}
+		}
+	}
+	return kinds
+}()
+
+func isWordRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return asciiKinds[r]&inWord != 0
+	}
+	return unicode.IsLetter(r) || unicode.IsNumber(r)
+}
+
+// isSmall tells whether a text of such characters is its own lower case.
+func isSmall(r rune) bool { return r < utf8.RuneSelf && asciiKinds[r]&small != 0 }
+
+func isSpaceOrPunct(r rune) bool {
+	if r < utf8.RuneSelf {
+		return asciiKinds[r]&spaceOrPunct != 0
+	}
+	return unicode.IsSpace(r) || unicode.IsPunct(r)
+}
+
+// endsSentence tells whether what stands behind such a character begins a sentence.
+func endsSentence(r rune) bool { return r < utf8.RuneSelf && asciiKinds[r]&sentenceEnd != 0 }
 
 // maxNamesBytes is how much of a question is searched for the names of authors.
 const maxNamesBytes = 256

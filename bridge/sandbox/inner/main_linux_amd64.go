@@ -25,6 +25,8 @@ func Main() {
 		return
 	}
 	switch os.Args[0] {
+	case Launcher:
+		os.Exit(launcher())
 	case FirstStage:
 		runtime.LockOSThread()
 		os.Exit(firstStage())
