@@ -17,8 +17,15 @@ const (
 	// feedbackWords is how many words are taken at most.
 	feedbackWords = 15
 	// feedbackShare is how much all the words taken count together, those of
-	// the query counting 1.
-	feedbackShare = 0.25
+	// the query counting 1. It falls to nothing where lengths are wholly uneven: long
+	// answers lend words of all that they touch, and a short statement has no second one
+	// that says more.
+	feedbackShare = 0.3
+	// feedbackReach is how far from a word of the query, in words, those stand that are
+	// taken.
+	feedbackReach = 10
+	// leastFeedback is the share from which on it is worth to search again.
+	leastFeedback = 0.01
 	// minFeedbackScore is the score of the first hit under which nothing is
 	// taken: it would lead further away.
 	minFeedbackScore = 0.3
@@ -41,7 +48,12 @@ func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []rank.
 	if err != nil {
 		return rank.Answer{}, nil, err
 	}
-	words, err := a.suggested(ctx, view, parts, first.Hits[:min(len(first.Hits), feedbackHits)])
+	share := feedbackShare * (1 - first.Uneven)
+	if share < leastFeedback {
+		found, err := rank.Rank(ctx, parts, a.asked)
+		return found, nil, err
+	}
+	words, err := a.suggested(ctx, view, parts, first.Hits[:min(len(first.Hits), feedbackHits)], share)
 	if err != nil {
 		return rank.Answer{}, nil, err
 	}
@@ -78,9 +90,10 @@ func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
 	slices.SortStableFunc(found.Hits, func(a, b rank.Hit) int { return cmp.Compare(b.Score, a.Score) })
 }
 
-// suggested returns words that the first hits suggest, with weights of their own,
-// the best first; none when the first hits are weak.
-func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []rank.Part, first []rank.Hit) ([]rank.QueryWord, error) {
+// suggested returns words that the first hits suggest, with weights of their own that sum
+// up to a share of what the query's count, the best first; none when the first hits are
+// weak.
+func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []rank.Part, first []rank.Hit, share float64) ([]rank.QueryWord, error) {
 	if len(first) == 0 || first[0].Score < minFeedbackScore {
 		return nil, nil
 	}
@@ -102,41 +115,57 @@ func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []rank.Par
 		}
 	}
 	slices.SortStableFunc(suggested, func(a, b rank.QueryWord) int { return cmp.Compare(b.Weight, a.Weight) })
-	return a.scale(suggested[:min(len(suggested), feedbackWords)]), nil
+	return a.scale(suggested[:min(len(suggested), feedbackWords)], share), nil
 }
 
 // feedback returns how much each new word of the hits counts: as often as it
-// stands in hits, as much as these score, and less in a long text.
+// stands near words of the query, as much as the square of the hits' scores, so that the
+// best ones decide, and less where much stands near these.
 func (a *asking) feedback(hits []Hit) map[string]float64 {
 	asked := make(map[string]bool)
 	for _, word := range a.asked.Words {
 		asked[word.Text] = true
 	}
+	names := make(map[string]bool)
 	for _, hit := range hits {
 		for word := range a.analyzer.Terms(hit.Record.Author) {
-			asked[word] = true
+			names[word] = true
 		}
 	}
 	weights := make(map[string]float64)
 	for _, hit := range hits {
 		text := hit.Record.Text
-		own, length := make(map[string]int), 0
-		for word := range a.analyzer.Terms(text[:min(len(text), maxFeedbackBytes)]) {
-			length++
-			if !asked[word] && len(word) >= minFeedbackWord {
-				own[word]++
+		near := nearby(slices.Collect(a.analyzer.Terms(text[:min(len(text), maxFeedbackBytes)])), asked)
+		each := hit.Score * hit.Score / float64(len(near)+feedbackLength)
+		for _, word := range near {
+			if !asked[word] && !names[word] && len(word) >= minFeedbackWord {
+				weights[word] += each
 			}
-		}
-		for word, times := range own {
-			weights[word] += float64(times) * hit.Score / float64(length+feedbackLength)
 		}
 	}
 	return weights
 }
 
-// scale gives the suggested words together feedbackShare of what those of the
-// query count.
-func (a *asking) scale(suggested []rank.QueryWord) []rank.QueryWord {
+// nearby returns the words of a text that stand near those that are asked; all of them where
+// it has none of these, as it was found by what stands around it.
+func nearby(words []string, asked map[string]bool) []string {
+	near, end := make([]string, 0, len(words)), 0
+	for i, word := range words {
+		if !asked[word] {
+			continue
+		}
+		from := max(end, i-feedbackReach)
+		end = min(len(words), i+feedbackReach+1)
+		near = append(near, words[from:end]...)
+	}
+	if len(near) == 0 {
+		return words
+	}
+	return near
+}
+
+// scale gives the suggested words together a share of what those of the query count.
+func (a *asking) scale(suggested []rank.QueryWord, share float64) []rank.QueryWord {
 	sum, asked := 0.0, 0
 	for _, word := range suggested {
 		sum += word.Weight
@@ -145,7 +174,7 @@ func (a *asking) scale(suggested []rank.QueryWord) []rank.QueryWord {
 		asked += word.Count
 	}
 	for i := range suggested {
-		suggested[i].Weight *= feedbackShare * float64(asked) / sum
+		suggested[i].Weight *= share * float64(asked) / sum
 	}
 	return suggested
 }

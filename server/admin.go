@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -23,8 +24,14 @@ type adminService struct {
 	store          *kv.Health
 	scrubbed       func() time.Time
 	sandbox        sandbox.Confinement
+	jobs           Jobs
 	profiles       []string // names
 }
+
+// Jobs is what the handlers need of the programs that run in the background.
+type Jobs interface{ Running() int }
+
+var _ Jobs = (*jobs.Jobs)(nil)
 
 // GetStatus tells what the server is and how it stores.
 func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
@@ -36,7 +43,7 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		Authentication: s.authentication,
 		Tools:          convert.Int32(s.tools.CountOwn()),
 		Store:          s.storeStatus(),
-		Sandbox:        convert.Sandbox(s.sandbox, s.profiles),
+		Sandbox:        convert.Sandbox(s.sandbox, s.profiles, s.jobs.Running()),
 	}, nil
 }
 

@@ -75,3 +75,34 @@ func TestMemoryQueryPassages(t *testing.T) {
 		t.Errorf("of 5000 tokens %v", all.GetReceipt())
 	}
 }
+
+// A prompt shows of a long record the passages that answer, says so and names it, and the
+// model reads the whole by that name.
+//
+// I12, P27
+func TestPromptShowsPassages(t *testing.T) {
+	s := servertest.Start(t, nil)
+	pump := "The gearbox of the big pump takes oil of grade 7, nine litres of it, once a year."
+	night := "At night the pump must stand still, as the neighbours of the mill sleep badly."
+	line := "Then we spoke of the weather for a while, of trains that are late, and of where to eat."
+	talk := strings.Repeat(line+" ", 12)
+	long := pump + "\n\n" + talk + "\n\n" + night + "\n\n" + talk
+	eva := remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: long}).GetId()
+	own := remember(t, s, &loombridgev1.MemorySaveRequest{Text: talk + "\n" + long, Kind: "knowledge"}).GetId()
+	got := wholeText(promptFor(t, s, "s", "Which grade of oil does the pump take, and what about the pump at night?", settingsFor("eva")))
+	for _, want := range []string{
+		"<user_memory>\n- " + pump + " " + line + " … " + night + "… [part of 2.2KB, record " + eva + "]\n</user_memory>",
+		"\n…" + line + " \n" + pump + " … " + night + "… [part of 3.3KB, record " + own + "]\nSource: ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	if found := MustAsk(t, s, "s", "query_l4_memory", `{"query":"the whole","record_id":"`+own+`"}`); found.Count != 1 || found.values("statement")[0] != talk+"\n"+long {
+		t.Errorf("found %v", found)
+	}
+	answer, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: agent, SessionId: "s", Name: "query_l4_memory", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"query":"x","record_id":"nothing"}`}})
+	if err != nil || answer.GetSuccess() || !strings.Contains(answer.GetErrorMessage(), "Record not found: nothing") {
+		t.Errorf("%v, %v", answer, err)
+	}
+}

@@ -259,7 +259,7 @@ func (s *Server) registerNative() {
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
-		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, profiles: d.Profiles.Names(),
+		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, profiles: d.Profiles.Names(), jobs: d.Jobs,
 	})
 }
 
@@ -378,6 +378,8 @@ type Services struct {
 	Tasks Tasks
 	// Tools lists what can be run.
 	Tools Tools
+	// Jobs are the programs that run in the background.
+	Jobs Jobs
 	// Log holds steps and messages.
 	Log Log
 	// Conversations reads back what Log holds.

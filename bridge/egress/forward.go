@@ -127,6 +127,7 @@ func (s *Session) roundTrip(r *http.Request, t target) (_ *http.Response, err er
 		_ = resp.Body.Close() // the answer is not used
 		return nil, err
 	}
+	resp.Request = r // as it was asked for
 	maskHeader(resp.Header, patterns)
 	resp.Trailer = nil
 	resp.Body = &answerBody{ReadCloser: newMasker(resp.Body, patterns), entry: e}

@@ -79,6 +79,9 @@ type Options struct {
 	Dir string
 	// Audit takes a record of every connection. Default: there are none.
 	Audit func(ctx context.Context, r audit.Record) error
+	// Secret reads the value of a secret from where its rule says. Default: none can be
+	// read.
+	Secret func(from string) (string, error)
 	// Now is the clock of the audit. Default time.Now.
 	Now func() time.Time
 	// Logger hears of what can't be written. Default silent.

@@ -18,8 +18,8 @@ import (
 )
 
 // Serve is the proxy of a process: it answers CONNECT and plain requests (RFC 9110, 9.3.6
-// and 7.2) that come to a listener, until the listener or the session is closed, and then
-// ends what is left. It closes the listener.
+// and 7.2) that come to a listener, until the listener or the session is closed. It closes both,
+// and returns when every connection is in the audit.
 func (s *Session) Serve(l net.Listener) {
 	stop := context.AfterFunc(s.ctx, func() { _ = l.Close() })
 	defer stop()
@@ -28,7 +28,7 @@ func (s *Session) Serve(l net.Listener) {
 	_ = server.Serve(limited) // it ends with the listener
 	_ = server.Close()
 	_ = l.Close()
-	s.cancel()
+	_ = s.Close()
 }
 
 // server is one for requests of processes.

@@ -33,35 +33,35 @@ var defaultPorts = []int{80, 443}
 type Rule struct {
 	// Host is a name (api.example.com), all names below one (*.example.com), an address
 	// (192.0.2.1), a range of them (10.0.0.0/8), or every public host (*). Required.
-	Host string `toml:"host"`
+	Host string
 	// Ports are those that may be connected to. Default 80 and 443.
-	Ports []int `toml:"ports"`
+	Ports []int
 	// Methods are those that requests may have, such as GET. Default: all.
-	Methods []string `toml:"methods"`
+	Methods []string
 	// Paths are beginnings of paths that requests may have, such as /repos/acme/.
 	// Default: all.
-	Paths []string `toml:"paths"`
+	Paths []string
 	// Address is where to connect to in place of what the name is looked up as: an
 	// address, with a port or without. It may be one that is not public.
-	Address string `toml:"address"`
+	Address string
 	// Private lets the name lead to a private network, or to this machine. Addresses that are
 	// local to a link, under which clouds tell secrets, are refused all the same.
-	Private bool `toml:"private"`
+	Private bool
 	// Secret is what requests to the host carry. Default: none.
-	Secret *Secret `toml:"secret"`
+	Secret *Secret
 }
 
 // Secret is a value that a process never sees.
 type Secret struct {
 	// Env is the variable in which the process finds the placeholder.
-	Env string `toml:"env"`
-	// From says where the value is: env:NAME or file:/path. The server reads it into
-	// Value.
-	From string `toml:"from"`
+	Env string
+	// From says where the value is: env:NAME or file:/path. It is read for each session
+	// that has no Value.
+	From string
 	// Header is the header in which a placeholder becomes the value.
-	Header string `toml:"header"`
+	Header string
 	// Value is the real one.
-	Value string `toml:"-"`
+	Value string
 }
 
 // Policy is what a call may reach.
@@ -166,7 +166,8 @@ func checkPattern(pattern string) error {
 	}
 	name := strings.TrimPrefix(pattern, "*.")
 	host, err := canonical(name)
-	if err != nil || strings.Contains(name, "*") || host != strings.ToLower(name) {
+	_, literal := netip.ParseAddr(name) // of a form that is not taken
+	if err != nil || literal == nil || strings.Contains(name, "*") || host != strings.ToLower(name) {
 		return fmt.Errorf("host %q is not a name, *. and a name, an address, a range of addresses or *", pattern)
 	}
 	return nil

@@ -62,6 +62,10 @@ type Session struct {
 // Session begins what a call may reach. Close it. An ErrPolicy says that the policy is not
 // well formed.
 func (g *Gate) Session(c Caller, p Policy) (*Session, error) {
+	p, err := g.unsealed(p)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

@@ -88,6 +88,8 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 	result, err := c.tool.Run(ctx, tools.Input{
 		Scope:     c.Scope,
 		SessionID: c.SessionID,
+		CallID:    c.CallID,
+		Tool:      c.name(),
 		Root:      root,
 		Args:      c.args,
 		Profile:   c.profile,

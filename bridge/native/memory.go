@@ -27,6 +27,8 @@ type Memory interface {
 	L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error)
 	// L4 returns up to n records that fit a query, the best first.
 	L4(ctx context.Context, scope kv.Scope, sessionID, query string, n int) (memory.Answer, error)
+	// Record returns a record of L4 by its id, or memory.ErrNotFound.
+	Record(ctx context.Context, scope kv.Scope, id string) (record.Record, error)
 	// Save saves a record in long-term memory.
 	Save(ctx context.Context, scope kv.Scope, r record.Record) (record.Record, error)
 }
@@ -100,7 +102,8 @@ const (
 	foundSchema = `{"type":"object","properties":{
 "query":{"type":"string","minLength":1,"description":"What to look for, in words"},
 "limit":{"type":"integer","minimum":1,"maximum":100,"description":"Most records to return (default 5)"},
-"session_id":{"type":"string","maxLength":256,"description":"Only what was saved in this session (default: in any)"}},
+"session_id":{"type":"string","maxLength":256,"description":"Only what was saved in this session (default: in any)"},
+"record_id":{"type":"string","minLength":1,"maxLength":128,"description":"The one record to return, whole, by the id that a prompt or an answer names"}},
 "required":["query"]}`
 	saveSchema = `{"type":"object","properties":{
 "text":{"type":"string","minLength":1,"description":"What to remember, so that it can be understood alone"},
@@ -211,22 +214,33 @@ func (m memories) summaries(ctx context.Context, c tools.Input) (tools.Output, e
 }
 
 func (m memories) found(ctx context.Context, c tools.Input) (tools.Output, error) {
+	if id := c.String("record_id", ""); id != "" {
+		r, err := m.memory.Record(ctx, c.Scope, id)
+		if err != nil {
+			return tools.Output{}, memoryFailure(err)
+		}
+		return layer("L4", "The record of long-term memory that was named", []any{foundItem(r, 1)}), nil
+	}
 	found, err := m.memory.L4(ctx, c.Scope, c.String("session_id", ""), c.String("query", ""), limitOf(c, defaultFound))
 	if err != nil {
 		return tools.Output{}, memoryFailure(err)
 	}
 	items := make([]any, len(found.Hits))
 	for i, hit := range found.Hits {
-		r := hit.Record
-		item := map[string]any{
-			"statement": r.Text, "id": r.ID, "kind": r.Kind, "score": number(hit.Score), "importance": number(r.Importance),
-			"session_id": r.SessionID, "created_at": timeText(r.CreateTime), "tags": anys(r.Tags),
-		}
-		if s, ok := tiers.SummaryOf(r); ok && r.Kind == tiers.Kind {
-			item["task_id"] = s.TaskID
-			item["created_at"] = timeText(s.CreateTime)
-		}
-		items[i] = item
+		items[i] = foundItem(hit.Record, hit.Score)
 	}
 	return layer("L4", "Long-term memory of all sessions, the best match first", items), nil
+}
+
+// foundItem is a record that was found.
+func foundItem(r record.Record, score float64) map[string]any {
+	item := map[string]any{
+		"statement": r.Text, "id": r.ID, "kind": r.Kind, "score": number(score), "importance": number(r.Importance),
+		"session_id": r.SessionID, "created_at": timeText(r.CreateTime), "tags": anys(r.Tags),
+	}
+	if s, ok := tiers.SummaryOf(r); ok && r.Kind == tiers.Kind {
+		item["task_id"] = s.TaskID
+		item["created_at"] = timeText(s.CreateTime)
+	}
+	return item
 }

@@ -69,9 +69,6 @@ func memoryFailure(err error) error {
 	if bad, ok := errors.AsType[*invalid.Error](err); ok {
 		return refuse(bad.Field, bad.Problem)
 	}
-	if bad, ok := errors.AsType[*invalid.Error](err); ok {
-		return refuse(bad.Field, bad.Problem)
-	}
 	if taken, ok := errors.AsType[*memory.ExistsError](err); ok {
 		return wrapped(tools.Failed, "The "+taken.Field+" is taken by record "+taken.ID+"; supersede that one, or choose another "+taken.Field, err)
 	}

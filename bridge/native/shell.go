@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
+	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -32,12 +34,16 @@ const (
 type ShellOptions struct {
 	// Runner runs them. Default: there are no such tools.
 	Runner sandbox.Runner
+	// Gate is the way out of programs whose profiles have one. Default: there is none.
+	Gate *egress.Gate
 	// Refused is why there is no Runner, for callers.
 	Refused string
 	// Allow are the names of programs that may be run. Default Commands.
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
 	ScriptCacheBytes int
+	// Jobs are those that run in the background. Default: none do.
+	Jobs *jobs.Jobs
 }
 
 // Commands are the programs that may be run unless a setting says otherwise: the 58 of
@@ -54,13 +60,15 @@ git python python3 node npm cargo rustc make cmake jq tee`)
 type shell struct {
 	files  *files
 	runner sandbox.Runner
+	gate   *egress.Gate // nil without a way out
 	allow  []string
 	lent   lendings
 	cache  *script.Cache // of the answers of scripts
+	jobs   *jobs.Jobs    // nil without any
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes)}
+	s := &shell{files: f, runner: o.Runner, gate: o.Gate, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
 	if len(s.allow) == 0 {
 		s.allow = Commands()
 	}
@@ -79,33 +87,39 @@ const (
 "args":{"type":"array","maxItems":4096,"description":"Its arguments, one string each"},
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
-"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"}},
+"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"}},
 "required":["command"]}`
 	shellRunSchema = `{"type":"object","properties":{
 "command":{"type":"string","minLength":1,"description":"Command line, such as: git log --oneline | head -5"},
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
-"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"}},
+"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"}},
 "required":["command"]}`
 )
 
 func (s *shell) tools() []tool {
 	cli := []string{"git", "python", "node", "grep", "jq", "make"}
-	return []tool{
+	list := []tool{
 		{tools.Descriptor{
 			Name:        toolShell,
-			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network. Gives stdout, stderr and exit_code.",
+			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network but the hosts of its profile. Gives stdout, stderr and exit_code.",
 			Schema:      json.RawMessage(shellSchema),
 			Level:       tools.LevelFunction, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
 		}, s.system},
 		{tools.Descriptor{
 			Name:        toolShellRun,
-			Description: "Run a command line in the workspace, confined: it can change files there, and reaches no network. Pipes, redirections, && and loops work. Gives stdout, stderr and exit_code.",
+			Description: "Run a command line in the workspace, confined: it can change files there, and reaches no network but the hosts of its profile. Pipes, redirections, && and loops work. Gives stdout, stderr and exit_code.",
 			Schema:      json.RawMessage(shellRunSchema),
 			Level:       tools.LevelShell, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
 		}, s.line},
 		s.scriptTool(),
 	}
+	if s.jobs != nil {
+		list = append(list, s.jobTools()...)
+	}
+	return list
 }
 
 // command is what is run for a call.
@@ -175,6 +189,10 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		giveBack()
 		return tools.Output{}, err
 	}
+	if c.Bool("background") && s.jobs != nil {
+		cancel()
+		return s.startJob(ctx, c, job, timeout, giveBack)
+	}
 	p := newPrinted()
 	go func() {
 		defer cancel()
@@ -184,6 +202,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		}
 		out, err := s.runner.Run(ctx, job, streams)
 		giveBack()
+		p.denied = deniedTo(job)
 		p.end(out, runFailure(cmd.argv[0], err))
 	}()
 	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
@@ -192,9 +211,27 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 // job is a run of a program for a call of a tool.
 func (s *shell) job(c tools.Input, argv []string, cwd string) (sandbox.Job, error) {
 	job := sandbox.Job{Scope: c.Scope, Argv: argv, Env: c.Profile.Env(), Cwd: cwd, Root: c.Root, Policy: c.Profile.Sandbox()}
-	hide, err := s.hidden(c)
-	job.Policy.Hide = hide
-	return job, err
+	var err error
+	if job.Policy.Hide, err = s.hidden(c); err != nil || s.gate == nil {
+		return job, err
+	}
+	switch job.Policy.Mode {
+	case sandbox.ModeNet, sandbox.ModeOpen, sandbox.ModeOff:
+		session, err := s.gate.Session(egress.CallerOf(c), egress.ForCall(c, egress.Policy{}))
+		if err != nil {
+			return job, wrapped(tools.PermissionDenied, "Permission denied: "+err.Error(), err)
+		}
+		job.Network = session // it ends with the run
+	}
+	return job, nil
+}
+
+// deniedTo are the connections that a run was denied, as texts for a model.
+func deniedTo(job sandbox.Job) []string {
+	if session, ok := job.Network.(*egress.Session); ok {
+		return session.Denied()
+	}
+	return nil
 }
 
 // hidden are the places in the workspace that a command does not see: the store, and what

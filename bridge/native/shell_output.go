@@ -20,7 +20,8 @@ type printed struct {
 
 	ended   chan struct{} // closed by end
 	outcome sandbox.Outcome
-	err     error // why it did not run to its end
+	denied  []string // connections
+	err     error    // why it did not run to its end
 
 	once sync.Once
 }
@@ -72,6 +73,13 @@ func (p *printed) complete() {
 		p.values["exit_code"] = nil
 		if p.outcome.Signal == 0 {
 			p.values["exit_code"] = int64(p.outcome.Exit)
+		}
+		if len(p.denied) > 0 {
+			denied := make([]any, len(p.denied))
+			for i, text := range p.denied {
+				denied[i] = text
+			}
+			p.values["network_denied"] = denied
 		}
 		if p.outcome.Limit != "" {
 			p.values["limit"] = p.outcome.Limit

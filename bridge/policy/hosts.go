@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -77,6 +79,10 @@ func both(a, b Host) (Host, bool) {
 			return Host{}, false
 		}
 	}
+	if a.Address != "" && b.Address != "" && a.Address != b.Address {
+		return Host{}, false
+	}
+	out.Address = cmp.Or(a.Address, b.Address)
 	var ok bool
 	if out.Methods, ok = narrower(a.Methods, b.Methods, same); !ok {
 		return Host{}, false
@@ -125,7 +131,7 @@ func commonHosts(a, b Profile) []Host {
 
 // host reads a rule.
 func (d document) host(key string, a allow) (Host, *FileError) {
-	h := Host{Host: strings.ToLower(a.Host), Ports: a.Ports, Paths: a.Paths}
+	h := Host{Host: strings.ToLower(a.Host), Ports: a.Ports, Paths: a.Paths, Address: a.Address}
 	name := strings.TrimPrefix(h.Host, "*.")
 	if name == "" || strings.ContainsAny(name, "*/:@? \t") || !strings.Contains(name, ".") && name != "localhost" {
 		return Host{}, d.fault(key+".host", "%q is not a name, such as api.github.com, or *. and the end of names", a.Host)
@@ -134,6 +140,9 @@ func (d document) host(key string, a allow) (Host, *FileError) {
 		if port < 1 || port > 65535 {
 			return Host{}, d.fault(key+".ports", "%d is not 1 to 65535", port)
 		}
+	}
+	if a.Address != "" && !isAddress(a.Address) {
+		return Host{}, d.fault(key+".address", "%q is not an address, such as 10.1.2.3 or 10.1.2.3:8443", a.Address)
 	}
 	for _, path := range a.Paths {
 		if !strings.HasPrefix(path, "/") {
@@ -154,6 +163,15 @@ func (d document) host(key string, a allow) (Host, *FileError) {
 		h.Secret = &s
 	}
 	return h, nil
+}
+
+// isAddress tells whether a text is an address, with a port or without.
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	if err != nil {
+		_, err = netip.ParseAddrPort(text)
+	}
+	return err == nil
 }
 
 func (s Secret) check() string {

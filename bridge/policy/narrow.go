@@ -168,6 +168,9 @@ func (n *narrowing) hosts(list []allow) error {
 		case h.Secret != nil:
 			n.refuse(key+".secret", "a workspace's file gives no secrets")
 			return nil
+		case h.Address != "":
+			n.refuse(key+".address", "a workspace's file does not say where a name leads")
+			return nil
 		case len(n.p.rules()) == 0 || !slices.ContainsFunc(n.p.rules(), func(have Host) bool { return have.covers(h) }):
 			n.refuse(key, "%s is no host that the profile %s gives, or not in this way", h.Host, n.p.Name)
 			return nil

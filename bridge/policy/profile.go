@@ -47,6 +47,10 @@ type Host struct {
 	Paths []string
 	// Methods are those that may be used, in capitals. Empty: all.
 	Methods []string
+	// Address is where to connect to in place of what the name leads to, such as
+	// 10.1.2.3:8443; it may be in a private network. Empty: what the name leads to, if that
+	// is public.
+	Address string
 	// Secret is what the proxy puts into requests; nil for nothing.
 	Secret *Secret
 }

@@ -29,6 +29,7 @@ type allow struct {
 	Ports   []int    `toml:"ports"`
 	Paths   []string `toml:"paths"`
 	Methods []string `toml:"methods"`
+	Address string   `toml:"address"`
 	Secret  *secret  `toml:"secret"`
 }
 

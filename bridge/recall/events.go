@@ -203,13 +203,13 @@ func rank(e *events.Event, now time.Time, words float64, from node) float64 {
 const noWords = 0.5
 
 // matched is which part of the words an event has.
-func matched(terms Terms, e *events.Event, words map[string]bool) float64 {
+func matched(terms Terms, e *events.Event, words map[string]float64) float64 {
 	if len(words) == 0 {
 		return noWords
 	}
 	found := make(map[string]bool)
 	for term := range terms(string(e.Payload[:min(len(e.Payload), maxMatchedBytes)])) {
-		if words[term] {
+		if words[term] > 0 {
 			found[term] = true
 		}
 	}

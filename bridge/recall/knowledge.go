@@ -108,7 +108,7 @@ func (k *Knowledge) records(ctx context.Context, view memory.View, a *gather.Ask
 	pieces := make([]piece, len(hits))
 	for i, hit := range hits {
 		pieces[i] = pieceOf(&hit.Record)
-		pieces[i].Content = passage(hit.Record.Text, words, k.Terms)
+		pieces[i].Content = partOf(hit.Record.Text, hit.Record.ID, words, k.Terms)
 		pieces[i].Score = hit.Score
 		pieces[i].ref = refOf(hit.Scope, hit.Record.ID)
 	}
@@ -153,7 +153,7 @@ func (k *Knowledge) outside(ctx context.Context, a *gather.Ask, limit int) ([]pi
 		if strings.TrimSpace(p.Content) == "" || p.Score < inject.MinKnowledgeScore {
 			continue
 		}
-		p.Content = passage(p.Content, asked, k.Terms)
+		p.Content = partOf(p.Content, "", asked, k.Terms)
 		p.Title, p.Type, p.Source = label(p.Title), label(p.Type), label(p.Source)
 		sum := sha256.Sum256([]byte(all[i].Content))
 		p.ref = cmp.Or(p.Source, p.Title) + "#" + hex.EncodeToString(sum[:4])

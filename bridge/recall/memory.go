@@ -56,7 +56,7 @@ func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.As
 		NewName: settings.UserMemory + newSuffix,
 		Input:   scope.Owner + "\x00" + strconv.Itoa(limit),
 	}
-	var asked map[string]bool
+	var asked map[string]float64
 	for i := range hits {
 		r := &hits[i].Record
 		if asked == nil && len(r.Text) > passageBytes {
@@ -77,7 +77,7 @@ const newSuffix = ":new"
 
 // memoryLine is a record on one line, with its day and who said it where these are
 // known: without them "I went there yesterday" says nothing.
-func memoryLine(r *record.Record, asked map[string]bool, terms Terms) string {
+func memoryLine(r *record.Record, asked map[string]float64, terms Terms) string {
 	var b strings.Builder
 	if !r.EventTime.IsZero() {
 		b.WriteString("[" + r.EventTime.UTC().Format(time.DateOnly) + "] ")
@@ -85,6 +85,6 @@ func memoryLine(r *record.Record, asked map[string]bool, terms Terms) string {
 	if author := text.OneLine(r.Author); author != "" {
 		b.WriteString(author + ": ")
 	}
-	b.WriteString(text.OneLine(passage(r.Text, asked, terms)))
+	b.WriteString(text.OneLine(partOf(r.Text, r.ID, asked, terms)))
 	return b.String()
 }

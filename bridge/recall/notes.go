@@ -149,7 +149,7 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 	for i := range all {
 		r := all[i].record
 		b.Items = append(b.Items, gather.Item{
-			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + text.OneLine(passage(r.Text, nil, n.Terms))),
+			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + text.OneLine(partOf(r.Text, r.ID, nil, n.Terms))),
 		})
 	}
 	var err error

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -157,9 +158,9 @@ func asked(s string) []string {
 	}
 	queries := []string{whole}
 	var sentences []string
-	for _, piece := range piecesOf(whole) {
-		if piece = strings.TrimSpace(piece); len(piece) >= minSentence {
-			sentences = append(sentences, piece)
+	for sentence := range passage.Sentences(whole) {
+		if len(sentence) >= minSentence {
+			sentences = append(sentences, sentence)
 		}
 	}
 	if len(sentences) == 0 {
@@ -302,79 +303,48 @@ func sequences(ctx context.Context, view memory.View, scopes []kv.Scope) ([]gath
 // Terms are the words of a text as the index has them.
 type Terms func(text string) iter.Seq[string]
 
-// passageBytes is how much of a long text stands in a prompt: the part of it that
-// fits the question.
+// passageBytes is how much of a long text stands in a prompt: the passages of it that fit the
+// question.
 const passageBytes = 1200
 
-// passage is the part of a text that has most of the words that were asked for: whole
-// lines or sentences where there are such, at most passageBytes.
-func passage(s string, asked map[string]bool, terms Terms) string {
+// partOf is what stands in a prompt of a text: a short one whole, of a long one the passages
+// that say most of what was asked, with what is left out marked and counted at the end. name
+// names the text where it can be read whole; empty: the prompt does so elsewhere.
+func partOf(s, name string, asked map[string]float64, terms Terms) string {
 	s = strings.TrimSpace(text.Valid(s))
 	if len(s) <= passageBytes {
 		return s
 	}
-	pieces := piecesOf(s)
-	best, bestFrom, bestTo := -1, 0, 1
-	scores := make([]int, len(pieces))
-	for i, piece := range pieces {
-		seen := make(map[string]bool)
-		for term := range terms(piece) {
-			if asked[term] && !seen[term] {
-				seen[term] = true
-				scores[i]++
-			}
+	by := passage.Filler{Terms: terms, Weights: asked, Count: func(s string) int { return len(s) }}
+	var b strings.Builder
+	end := 0
+	for _, p := range by.Passages(s, passageBytes) {
+		switch {
+		case b.Len() > 0:
+			b.WriteString(" " + text.Ellipsis + " ")
+		case p.From > 0:
+			b.WriteString(text.Ellipsis)
 		}
+		b.WriteString(p.In(s))
+		end = p.To
 	}
-	for from, to, size, sum := 0, 0, 0, 0; from < len(pieces); from++ {
-		for to < len(pieces) && (to == from || size+len(pieces[to]) <= passageBytes) {
-			size, sum, to = size+len(pieces[to]), sum+scores[to], to+1
-		}
-		if sum > best {
-			best, bestFrom, bestTo = sum, from, to
-		}
-		size, sum = size-len(pieces[from]), sum-scores[from]
+	if end < len(s) {
+		b.WriteString(text.Ellipsis)
 	}
-	part := strings.TrimSpace(strings.Join(pieces[bestFrom:bestTo], ""))
-	if bestFrom > 0 {
-		part = text.Ellipsis + part
+	b.WriteString(" [part of " + text.HumanSize(int64(len(s))))
+	if name != "" {
+		b.WriteString(", record " + name)
 	}
-	if bestTo < len(pieces) {
-		part += text.Ellipsis
-	}
-	return part
+	b.WriteString("]")
+	return b.String()
 }
 
-// maxPiece bounds a piece in bytes.
-const maxPiece = 400
-
-// piecesOf cuts a text behind lines and sentences.
-func piecesOf(s string) []string {
-	var pieces []string
-	for s != "" {
-		end := strings.IndexByte(s, '\n') + 1
-		for _, mark := range []string{". ", "? ", "! ", "。", "？"} {
-			if at := strings.Index(s, mark); at >= 0 && (end == 0 || at+len(mark) < end) {
-				end = at + len(mark)
-			}
-		}
-		if end == 0 || end > maxPiece {
-			head := text.Head(s, maxPiece)
-			if space := strings.LastIndexByte(head, ' '); space > 0 && len(head) < len(s) {
-				head = head[:space+1]
-			}
-			end = len(head)
-		}
-		pieces, s = append(pieces, s[:end]), s[end:]
-	}
-	return pieces
-}
-
-// askedWords are the words that a prompt searches for.
-func askedWords(a *gather.Ask, terms Terms) map[string]bool {
-	words := make(map[string]bool)
+// askedWords are the words that a prompt searches for, one as much as the other.
+func askedWords(a *gather.Ask, terms Terms) map[string]float64 {
+	words := make(map[string]float64)
 	for _, s := range []string{clipped(a.Newest), clipped(a.Goal)} {
 		for term := range terms(s) {
-			words[term] = true
+			words[term] = 1
 		}
 	}
 	return words

@@ -103,7 +103,7 @@ func gaps(c Confinement) []string {
 		list = append(list,
 			"names, sizes and modes of files outside can be seen, not their contents",
 			"protected paths of the workspace can be changed",
-			"tools can make no sockets, terminals or shared memory",
+			"tools can make no sockets but to the proxy, no terminals and no shared memory",
 			"when the first stage of a run is killed from outside, processes that left the tool's session stay")
 		if c.LandlockABI < 2 {
 			list = append(list, "files can't be renamed into another folder")

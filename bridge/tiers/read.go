@@ -114,6 +114,11 @@ func (t *Tiers) L4(ctx context.Context, scope kv.Scope, sessionID, query string,
 	return t.store.Query(ctx, scope, q)
 }
 
+// Record returns a record of long-term memory by its id, or memory.ErrNotFound.
+func (t *Tiers) Record(ctx context.Context, scope kv.Scope, id string) (record.Record, error) {
+	return t.store.Get(ctx, scope, id)
+}
+
 // Save puts a record into long-term memory.
 func (t *Tiers) Save(ctx context.Context, scope kv.Scope, r record.Record) (record.Record, error) {
 	return t.store.Save(ctx, scope, r, "")

@@ -16,8 +16,9 @@ import (
 type Input struct {
 	// Scope is the agent that calls.
 	Scope kv.Scope
-	// SessionID is the session the call belongs to.
-	SessionID string
+	// SessionID is the session the call belongs to, CallID the caller's own name of the call,
+	// Tool the registered name of the tool.
+	SessionID, CallID, Tool string
 	// Root is the agent's workspace. The caller of the tool owns it: the tool
 	// must not close it.
 	Root *os.Root

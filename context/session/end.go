@@ -63,6 +63,7 @@ func (l *Log) End(ctx context.Context, scope kv.Scope, session string) (last uin
 	if err != nil {
 		return 0, fmt.Errorf("session: end: %w", err)
 	}
+	l.onEnd(scope, session)
 	return last, nil
 }
 

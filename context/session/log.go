@@ -36,6 +36,8 @@ type Options struct {
 	// perhaps more than once when that request is repeated. It must not block. Default:
 	// nobody is told.
 	OnBegin func(scope kv.Scope)
+	// OnEnd is called after a session was ended. Default: nobody is told.
+	OnEnd func(scope kv.Scope, session string)
 	// Settle is called before an entry of the scope is written: what it waits for is
 	// written first. Default: nothing is waited for.
 	Settle func(ctx context.Context, scope kv.Scope)
@@ -49,6 +51,7 @@ type Log struct {
 	now      func() time.Time
 	defaults Config
 	onBegin  func(scope kv.Scope)
+	onEnd    func(scope kv.Scope, session string)
 	settle   func(ctx context.Context, scope kv.Scope)
 	folds    foldCache
 	// closeAfter and endAfter are those of Options.
@@ -70,11 +73,14 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	if o.OnBegin == nil {
 		o.OnBegin = func(kv.Scope) {}
 	}
+	if o.OnEnd == nil {
+		o.OnEnd = func(kv.Scope, string) {}
+	}
 	if o.Settle == nil {
 		o.Settle = func(context.Context, kv.Scope) {}
 	}
 	return &Log{
-		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, settle: o.Settle, folds: newFoldCache(maxCachedFoldBytes),
+		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, onEnd: o.OnEnd, settle: o.Settle, folds: newFoldCache(maxCachedFoldBytes),
 		closeAfter: cmp.Or(o.CloseAfter, DefaultCloseAfter), endAfter: cmp.Or(o.EndAfter, DefaultEndAfter),
 		entryCache: newEntryCache(maxCachedEntryBytes),
 	}

@@ -1,6 +1,7 @@
 package passage
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,6 +45,20 @@ func cut(text string) (pieces []Passage) {
 	}
 	flush()
 	return pieces
+}
+
+// Sentences yields the lines and sentences of a text, each by itself and without spaces at
+// its ends.
+func Sentences(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := 0; at < len(text); {
+			end, _ := sentence(text, at)
+			if s := strings.TrimSpace(text[at:end]); s != "" && !yield(s) {
+				return
+			}
+			at = end
+		}
+	}
 }
 
 // sentence returns where the sentence or line that begins at a place ends, with what spaces

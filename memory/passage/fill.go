@@ -57,11 +57,7 @@ func (f *Filler) Fill(ctx context.Context, texts []Text, budget int) ([]Part, er
 	if parts := f.all(texts, budget); parts != nil {
 		return parts, nil
 	}
-	g := &filling{Filler: f, texts: texts, left: budget, given: make(map[uint64]struct{}), chosen: make([][]offer, len(texts))}
-	for i, t := range texts {
-		g.offers = append(g.offers, g.whole(i, t))
-	}
-	heap.Init(&g.offers)
+	g := f.filling(texts, budget)
 	for len(g.offers) > 0 && g.left > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -69,6 +65,27 @@ func (f *Filler) Fill(ctx context.Context, texts []Text, budget int) ([]Part, er
 		g.next()
 	}
 	return g.parts(), nil
+}
+
+// worthwhile is the part of what its best passage is worth that others of a text need where
+// the room may stay empty.
+const worthwhile = 0.1
+
+// Passages returns the passages of one text that fit a number of tokens and say something of
+// what was asked, in their order, however short the text is. Where it fits whole, that is
+// one passage.
+func (f *Filler) Passages(text string, budget int) []Passage {
+	texts := []Text{{Text: text, Value: 1}}
+	if parts := f.all(texts, budget); parts != nil {
+		return []Passage{{0, len(text)}}
+	}
+	g := f.filling(texts, budget)
+	g.offers[0].long = true
+	g.next()
+	for least := worthwhile * g.offers.best(); g.left > 0 && g.offers.best() > least; {
+		g.next()
+	}
+	return g.parts()[0].Passages
 }
 
 // all gives all texts whole, or nil where they do not fit.
@@ -99,6 +116,16 @@ type filling struct {
 	// given are the pairs of words that stand in what is given.
 	given  map[uint64]struct{}
 	chosen [][]offer // by text
+}
+
+// filling offers all texts.
+func (f *Filler) filling(texts []Text, budget int) *filling {
+	g := &filling{Filler: f, texts: texts, left: budget, given: make(map[uint64]struct{}), chosen: make([][]offer, len(texts))}
+	for i, t := range texts {
+		g.offers = append(g.offers, g.whole(i, t))
+	}
+	heap.Init(&g.offers)
+	return g
 }
 
 // offer is something that may be given.
@@ -234,6 +261,14 @@ func (g *filling) wholePart(text string, p Part) Part {
 
 // offers is a heap with the best first; of equals the one that was ranked first.
 type offers []offer
+
+// best is what the best offer is worth; zero without offers.
+func (o offers) best() float64 {
+	if len(o) == 0 {
+		return 0
+	}
+	return o[0].worth
+}
 
 func (o offers) Len() int { return len(o) }
 func (o offers) Less(i, k int) bool {

@@ -27,7 +27,8 @@ func (g *filling) cut(o offer) []offer {
 	return all
 }
 
-// shares are the parts of what a text is worth that its pieces have.
+// shares are the parts of what a text is worth that its pieces have. Where none has a word
+// that is asked for, the first have most: they say what it is about.
 func (f *Filler) shares(text string, pieces []Passage) []float64 {
 	own := make([]float64, len(pieces)+2) // with nothing before the first and behind the last
 	last := make(map[string]int, len(f.Weights))
@@ -47,7 +48,7 @@ func (f *Filler) shares(text string, pieces []Passage) []float64 {
 	even := 1 / float64(len(shares))
 	for i := range shares {
 		if sum == 0 {
-			shares[i] = even
+			shares[i] = 1 / float64(i+1)
 			continue
 		}
 		shares[i] = evenShare*even + (1-evenShare)*shares[i]/sum

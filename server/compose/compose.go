@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
@@ -85,6 +86,8 @@ type Options struct {
 	KnowledgeEndpoint string
 	// Shell is how tools run programs. Default: they run none.
 	Shell native.ShellOptions
+	// Jobs says how many programs run in the background.
+	Jobs jobs.Options
 	// Web are the tools that ask others on networks. Default: there are none.
 	Web *web.Options
 	// MCP are the servers of the Model Context Protocol whose tools the agents of MCPTenant
@@ -136,6 +139,7 @@ type Domain struct {
 	Registry  *tools.Registry
 	Tools     *tools.Catalogue
 	Hand      *hand.Hand
+	Jobs      *jobs.Jobs // nil where no programs run
 	Audit     *audit.Log
 	Approvals *approval.Broker
 	Policies  *policy.Resolver
@@ -210,11 +214,13 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
+	d.openJobs(&o)
 	d.Audit = audit.New(engine, writer, &o.Audit)
 	d.onClose(d.Audit.Close)
 	o.Egress.Audit = d.Audit.Write
 	d.Egress = egress.New(&o.Egress)
 	d.onClose(d.Egress.Close)
+	o.Shell.Gate = d.Egress
 	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
 		return err
 	}
@@ -245,6 +251,17 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	return d.forget(o)
 }
 
+// openJobs opens the jobs in the background, where programs run.
+func (d *Domain) openJobs(o *Options) {
+	if o.Shell.Runner == nil {
+		return
+	}
+	o.Jobs.Closed, o.Jobs.OneTenant, o.Jobs.Now, o.Jobs.Logger = d.Log.IsClosed, o.OneTenant, o.Now, o.Logger
+	d.Jobs = jobs.New(o.Shell.Runner, &o.Jobs)
+	d.onClose(d.Jobs.Close)
+	o.Shell.Jobs = d.Jobs
+}
+
 // forget ends the short-term memory that does not outlive a server.
 func (d *Domain) forget(o Options) error {
 	forgetting := tiers.Forgetting{Tiers: d.Tiers, Blobs: d.Blobs, All: d.Assembler.Forgetful(o.History), Forgets: d.Assembler.Forgets}
@@ -273,6 +290,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
 		OnBegin: func(scope kv.Scope) { d.Blobs.Nudge(scope) },
+		OnEnd:   func(scope kv.Scope, session string) { d.Jobs.EndSession(scope, session) },
 		Settle:  func(ctx context.Context, scope kv.Scope) { d.past.Settle(ctx, scope) },
 	})
 	d.past = past.New(engine, writer, d.Log)
@@ -407,7 +425,7 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, Log: d.Log, Conversations: conversation.New(d.Log),
+		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log),
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,

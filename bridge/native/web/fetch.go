@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html/charset"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -42,7 +43,7 @@ func (w *web) fetch(ctx context.Context, in tools.Input) (tools.Output, error) {
 	if err != nil {
 		return tools.Output{}, err
 	}
-	doc, err := w.get(ctx, in, toolFetch, r)
+	doc, err := w.get(ctx, in, r)
 	if err != nil {
 		return tools.Output{}, err
 	}
@@ -72,7 +73,7 @@ func (w *web) navigate(ctx context.Context, in tools.Input) (tools.Output, error
 		return tools.Output{}, err
 	}
 	r := &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{"Accept": {"text/html, application/xhtml+xml, text/plain;q=0.9, */*;q=0.5"}}}
-	doc, err := w.get(ctx, in, toolNavigate, r)
+	doc, err := w.get(ctx, in, r)
 	if err != nil {
 		return tools.Output{}, err
 	}
@@ -95,12 +96,8 @@ func (w *web) navigate(ctx context.Context, in tools.Input) (tools.Output, error
 }
 
 // get fetches a URL under the rules of the caller.
-func (w *web) get(ctx context.Context, in tools.Input, name string, r *http.Request) (document, error) {
-	policy, err := w.Policy(in)
-	if err != nil {
-		return document{}, failure(err)
-	}
-	client, end, err := w.client(in, name, policy)
+func (w *web) get(ctx context.Context, in tools.Input, r *http.Request) (document, error) {
+	client, end, err := w.client(in, egress.ForCall(in, w.Hosts))
 	if err != nil {
 		return document{}, failure(err)
 	}

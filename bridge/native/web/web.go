@@ -43,9 +43,9 @@ const (
 type Options struct {
 	// Gate is the way to networks.
 	Gate *egress.Gate
-	// Policy is what web:fetch and browser:navigate may reach for a call. Default: every
-	// public host.
-	Policy func(in tools.Input) (egress.Policy, error)
+	// Hosts is what web:fetch and browser:navigate may reach where the profile of a call has
+	// no network; a mode that has one says it itself.
+	Hosts egress.Policy
 	// MaxPageBytes bounds the bytes that are read of a page. Default DefaultMaxPageBytes.
 	MaxPageBytes int64
 	// Timeout bounds one fetch. Default DefaultTimeout.
@@ -75,9 +75,6 @@ func Register(r *tools.Registry, o Options) error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Policy == nil {
-		o.Policy = func(tools.Input) (egress.Policy, error) { return egress.Policy{Open: true}, nil }
-	}
 	if o.MaxPageBytes <= 0 {
 		o.MaxPageBytes = DefaultMaxPageBytes
 	}
@@ -160,8 +157,8 @@ const (
 )
 
 // client is one for the requests of a call. The function ends it.
-func (w *web) client(in tools.Input, name string, p egress.Policy) (*http.Client, func(), error) {
-	session, err := w.Gate.Session(egress.Caller{Tenant: in.Scope.Tenant, Agent: in.Scope.Owner, Session: in.SessionID, Tool: name}, p)
+func (w *web) client(in tools.Input, p egress.Policy) (*http.Client, func(), error) {
+	session, err := w.Gate.Session(egress.CallerOf(in), p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,7 +172,7 @@ func (w *web) endpoint(ctx context.Context, in tools.Input, name string, r *http
 	if err != nil {
 		return tools.Errorf(tools.Failed, "%s: %v", name, err)
 	}
-	client, end, err := w.client(in, name, policy)
+	client, end, err := w.client(in, policy)
 	if err != nil {
 		return failure(err)
 	}

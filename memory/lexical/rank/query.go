@@ -159,6 +159,9 @@ type Answer struct {
 	// Irrelevant: there are no hits because the candidates hold nothing of the
 	// query but names of authors. They count as under the least score.
 	Irrelevant bool
+	// Uneven is how uneven the lengths of all documents are, from 0, as in talks of two
+	// people, to 1, as in talks with an assistant.
+	Uneven float64
 	// LexicalCandidates are the documents that hold a word of the query, or
 	// stand in a session that does; VectorCandidates those that came from their
 	// vectors.

@@ -21,6 +21,7 @@ func Rank(ctx context.Context, parts []Part, q Query) (Answer, error) {
 	}
 	r.answer.Weights = r.asked
 	r.finish()
+	r.answer.Uneven = r.norms.turn.uneven
 	best := r.pick()
 	if err := r.calibrate(best); err != nil {
 		return Answer{}, err

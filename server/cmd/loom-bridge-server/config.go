@@ -88,6 +88,8 @@ type Sessions struct {
 type Sharing struct {
 	// MaxTools bounds the tools that run in this process.
 	MaxTools int
+	// MaxJobs bounds the programs that run in the background.
+	MaxJobs int
 	// MaxRelayedCalls bounds the tool calls that wait for agents.
 	MaxRelayedCalls int
 	// MaxQueuedEventBytes bounds the volatile events that wait for readers.

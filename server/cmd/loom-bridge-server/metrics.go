@@ -148,6 +148,7 @@ var (
 
 	figureAgents     = gaugeOf("agents", "Agents that are registered.")
 	figureAttached   = gaugeOf("agents_attached", "Agents with an open stream.")
+	figureJobs       = gaugeOf("background_jobs", "Programs that run in the background of sessions.")
 	figureReaders    = gaugeOf("subscriptions", "Open subscriptions to events.")
 	figureBacklog    = gaugeOf("subscription_backlog_events", "Events that wait for their readers, each counted for each.")
 	figureReached    = gaugeOf("egress_connections_total", "Connections of tools to hosts, by what came of them: allowed, denied, failed or limited.", "outcome").counting()
@@ -190,6 +191,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	known, attached := f.parts.Agents.Count()
 	send(figureAgents, float64(known))
 	send(figureAttached, float64(attached))
+	send(figureJobs, float64(f.parts.Jobs.Running()))
 	readers := f.parts.Events.Readers()
 	send(figureReaders, float64(readers.Subscriptions))
 	send(figureBacklog, float64(readers.Backlog))

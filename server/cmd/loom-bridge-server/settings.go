@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
+	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
@@ -264,6 +265,7 @@ func (c *Config) sharingSettings() []setting {
 	return []setting{
 		{"max-waiting-calls", number(&l.MaxWaitingCalls, "calls", 1, maxLimit), d.MaxWaitingCalls, "calls that wait to run; more are refused"},
 		{"contended-calls", number(&l.ContendedCalls, "calls", 1, maxLimit), d.ContendedCalls, "calls that run at once while several tenants make some; each has its part"},
+		{"max-jobs", number(&s.MaxJobs, "jobs", 1, maxLimit), jobs.DefaultMaxRunning, "programs that run in the background at once; more are refused"},
 		{"max-tools", number(&s.MaxTools, "tools", 1, maxLimit), hand.DefaultMaxRunning, "tools that run at once; more wait"},
 		{"max-relayed-calls", number(&s.MaxRelayedCalls, "calls", 1, maxLimit), agents.DefaultMaxCalls, "calls that wait for tools of agents; more are refused"},
 		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries of memory that run at once; more wait"},

@@ -183,6 +183,19 @@ func sharingEffects() []effect {
 			see: crowdBesideAnother, with: "OVERLOADED: calls in flight", without: "OK",
 		},
 		{
+			setting: "max-jobs", args: []string{"--max-jobs", "1"}, both: []string{"--workspace", "$DIR/work", "--shell-allow", "sleep"},
+			files: map[string]string{"work/f": ""},
+			see: func(s *stand) func() string {
+				job := `{"command":"sleep","args":["1000"],"background":true}`
+				s.tool("system:shell", job)
+				_, err := s.bridge().Tool(s.ctx, &loombridgev1.ToolRequest{
+					AgentId: "a", Name: "system:shell", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: job},
+				})
+				return once(fmt.Sprint("refused: ", strings.Contains(fmt.Sprint(err), "background jobs")))
+			},
+			with: "refused: true", without: "refused: false",
+		},
+		{
 			setting: "max-tools", args: []string{"--max-tools", "1"}, both: embedded(),
 			see: toolBesideAnother, with: codes.DeadlineExceeded.String(), without: codes.OK.String(),
 		},

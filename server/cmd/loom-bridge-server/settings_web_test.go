@@ -110,6 +110,11 @@ func (f *fakeSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/page":
 		w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
 		_, _ = w.Write([]byte("<html><head><title>A  page</title><script>no()</script></head><body><nav>menu</nav><main><h1>Caf\xe9</h1><p>Some <b>text</b> and <a href='/next#x'>a link</a>.</p><ul><li>one</li><li>two</li></ul></main></body></html>"))
+	case r.URL.Path == "/bytes":
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_, _ = w.Write([]byte(strings.Repeat("\xff\x00\x01", 100)))
+	case r.URL.Path == "/plain":
+		_, _ = w.Write([]byte("plain text"))
 	case r.URL.Path == "/to":
 		http.Redirect(w, r, r.URL.RawQuery, http.StatusFound)
 	default:

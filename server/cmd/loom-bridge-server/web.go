@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net/url"
 	"os"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
 // Web is what tools reach on networks.
@@ -137,9 +137,8 @@ func hostPolicy(hosts []string) egress.Policy {
 
 // options are the tools that ask on networks, as configured.
 func (w Web) options() (web.Options, error) {
-	hosts := hostPolicy(w.Hosts)
 	o := web.Options{
-		Policy:       func(tools.Input) (egress.Policy, error) { return hosts, nil },
+		Hosts:        hostPolicy(w.Hosts),
 		MaxPageBytes: w.MaxPageBytes, Timeout: w.Timeout, Search: w.Search, Weather: w.Weather, Model: w.Model,
 	}
 	if w.SearchProxy != "" {
@@ -180,12 +179,35 @@ func (w Web) roots() ([]byte, error) {
 }
 
 // egress is how tools reach networks, as configured.
-func (w Web) egress(oneTenant bool) egress.Options {
+func (w Web) egress(oneTenant bool, getenv func(string) string) egress.Options {
 	roots, _ := w.roots() // Validate has read them
 	return egress.Options{
 		Limits: w.Limits, ExtraRoots: roots,
-		Pool: share.New(share.Options{Name: "connections of tools to hosts", Setting: "--egress-connections", Total: w.MaxConnections, OneTenant: oneTenant}),
+		Secret: func(from string) (string, error) { return secretFrom(from, getenv) },
+		Pool:   share.New(share.Options{Name: "connections of tools to hosts", Setting: "--egress-connections", Total: w.MaxConnections, OneTenant: oneTenant}),
 	}
+}
+
+// maxSecretFile bounds a file with a secret.
+const maxSecretFile = 64 << 10
+
+// secretFrom reads a secret from env:NAME or file:/path. The end of a file's last line is not
+// part of it.
+func secretFrom(from string, getenv func(string) string) (string, error) {
+	kind, place, _ := strings.Cut(from, ":")
+	if kind == "env" {
+		if value := getenv(place); value != "" {
+			return value, nil
+		}
+		return "", errors.New("the server has no variable " + place)
+	}
+	file, err := os.Open(place)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxSecretFile))
+	return strings.TrimRight(string(content), "\r\n"), err
 }
 
 // loomNames are the variables of loom.v1's core by the setting that has their value.

@@ -187,7 +187,9 @@ type SandboxStatus struct {
 	Problems []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
 	// profiles are the names of the profiles that calls can have, sorted; see
 	// ToolService.GetProfile for what one gives.
-	Profiles      []string `protobuf:"bytes,7,rep,name=profiles,proto3" json:"profiles,omitempty"`
+	Profiles []string `protobuf:"bytes,7,rep,name=profiles,proto3" json:"profiles,omitempty"`
+	// running_jobs is how many programs run in the background of sessions.
+	RunningJobs   int32 `protobuf:"varint,8,opt,name=running_jobs,json=runningJobs,proto3" json:"running_jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -269,6 +271,13 @@ func (x *SandboxStatus) GetProfiles() []string {
 		return x.Profiles
 	}
 	return nil
+}
+
+func (x *SandboxStatus) GetRunningJobs() int32 {
+	if x != nil {
+		return x.RunningJobs
+	}
+	return 0
 }
 
 // StoreStatus says whether the store can be written to and whether all of it can be
@@ -369,7 +378,7 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x05tools\x18\x06 \x01(\x05R\x05tools\x120\n" +
 	"\x05store\x18\n" +
 	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\x126\n" +
-	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xc4\x01\n" +
+	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xe7\x01\n" +
 	"\rSandboxStatus\x12\x18\n" +
 	"\asetting\x18\x01 \x01(\tR\asetting\x12\x12\n" +
 	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x16\n" +
@@ -377,7 +386,8 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\flandlock_abi\x18\x04 \x01(\x05R\vlandlockAbi\x12\x12\n" +
 	"\x04gaps\x18\x05 \x03(\tR\x04gaps\x12\x1a\n" +
 	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x1a\n" +
-	"\bprofiles\x18\a \x03(\tR\bprofiles\"\x96\x01\n" +
+	"\bprofiles\x18\a \x03(\tR\bprofiles\x12!\n" +
+	"\frunning_jobs\x18\b \x01(\x05R\vrunningJobs\"\x96\x01\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +

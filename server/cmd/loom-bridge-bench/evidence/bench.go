@@ -46,7 +46,7 @@ type Bench struct {
 
 // sets are the collections that are there.
 func (b *Bench) sets() (all []*sets.Set, err error) {
-	readers := []func(string) (*sets.Set, error){sets.Locomo, sets.Realmem, sets.Vaswani}
+	readers := []func(string) (*sets.Set, error){sets.Locomo, sets.LocomoSessions, sets.Realmem, sets.Vaswani}
 	if b.Data == "" {
 		b.Say("LOOM_EVAL_DATA names no folder: only made-up talks are asked")
 		readers = nil
@@ -114,8 +114,9 @@ type way struct {
 	expand bool
 	// without are signals that are switched off.
 	without []string
-	// budgets: each budget is asked for by itself, with max_tokens.
+	// budgets: each budget is asked for by itself, with max_tokens, and counts by is evidence.
 	budgets bool
+	by      how
 }
 
 // Draft is the record of a turn; its id is the turn's.
@@ -186,7 +187,7 @@ func judge(ctx context.Context, server Server, talk string, q sets.Question, w w
 		if err != nil {
 			return err
 		}
-		s.budgets[i] += q.Recall(within(filled, budget)) - q.Recall(within(hits, budget))
+		s.budgets[i] += q.Recall(ids(within(filled, budget), w.by)) - q.Recall(ids(within(hits, budget), wholeHits))
 	}
 	return nil
 }
@@ -200,8 +201,17 @@ func ask(ctx context.Context, server Server, request *loombridgev1.MemoryQueryRe
 	all := make([]hit, len(answer.GetHits()))
 	for i, h := range answer.GetHits() {
 		all[i] = sizes.turns[request.GetAgentId()][h.GetRecord().GetId()]
-		if all[i].tokens, err = sizes.of(h.GetRecord().GetText()); err != nil {
-			return nil, err
+		if len(h.GetPassages()) == 0 {
+			continue
+		}
+		all[i].tokens = 0
+		for _, p := range h.GetPassages() {
+			n, err := sizes.of(p.GetText())
+			if err != nil {
+				return nil, err
+			}
+			all[i].tokens += n
+			all[i].passages = append(all[i].passages, p.GetText())
 		}
 	}
 	return all, nil

@@ -41,11 +41,12 @@ func MustFind(tb testing.TB, s *servertest.Server, q *loombridgev1.MemoryQueryRe
 
 // recalls asks the questions of a talk and returns the mean recall among the first hits, in
 // per cent, by class, and logs what was missed if missed is set.
-func recalls(tb testing.TB, s *servertest.Server, talk *sets.Talk, limit int32, missed bool) map[string]float64 {
+func recalls(tb testing.TB, s *servertest.Server, talk *sets.Talk, by *loombridgev1.MemoryQueryRequest, missed bool) map[string]float64 {
 	tb.Helper()
 	sums, counts := make(map[string]float64), make(map[string]float64)
 	for _, q := range talk.Questions {
-		found := MustFind(tb, s, &loombridgev1.MemoryQueryRequest{AgentId: talk.ID, Query: q.Text, Limit: limit})
+		by.AgentId, by.Query = talk.ID, q.Text
+		found := MustFind(tb, s, by)
 		for _, class := range []string{"", q.Class} {
 			sums[class] += 100 * q.Recall(found)
 			counts[class]++
@@ -65,7 +66,7 @@ func TestAssistantTalk(t *testing.T) {
 	talk := sets.Assistant(sets.SmallAssistant).Talks[0]
 	s := servertest.Start(t, nil)
 	MustLoad(t, s, talk, nil)
-	found := recalls(t, s, talk, 5, testing.Verbose())
+	found := recalls(t, s, talk, &loombridgev1.MemoryQueryRequest{Limit: 5}, testing.Verbose())
 	for class, floor := range map[string]float64{"": 78, sets.FactClass: 60, sets.QuestionClass: 90, sets.AnswerClass: 60, sets.InstructionClass: 80, sets.PreferenceClass: 75} {
 		if found[class] < floor {
 			t.Errorf("recall@5 of class %q is %.1f, the floor is %.1f", class, found[class], floor)
@@ -94,7 +95,7 @@ func TestHintsNeverHurt(t *testing.T) {
 				for _, talk := range set.Talks {
 					s := servertest.Start(t, nil)
 					MustLoad(t, s, talk, hint.Change)
-					sum += recalls(t, s, talk, 5, false)[""] * float64(len(talk.Questions))
+					sum += recalls(t, s, talk, &loombridgev1.MemoryQueryRequest{Limit: 5}, false)[""] * float64(len(talk.Questions))
 					questions += len(talk.Questions)
 				}
 				recall := sum / float64(questions)
@@ -105,6 +106,31 @@ func TestHintsNeverHurt(t *testing.T) {
 				if recall < none-hintCosts[set.Name] {
 					t.Errorf("recall@5 with %s is %.1f, with none %.1f", hint.Name, recall, none)
 				}
+			}
+		})
+	}
+}
+
+// Searching a second time with suggested words finds no less.
+func TestExpandNeverHurts(t *testing.T) {
+	made, err := sets.Quality("../../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []*sets.Set{made, sets.Assistant(sets.SmallAssistant)} {
+		t.Run(set.Name, func(t *testing.T) {
+			var plain, expanded float64
+			for _, talk := range set.Talks {
+				s := servertest.Start(t, nil)
+				MustLoad(t, s, talk, nil)
+				questions := float64(len(talk.Questions))
+				plain += questions * recalls(t, s, talk, &loombridgev1.MemoryQueryRequest{Limit: 5}, false)[""]
+				expanded += questions * recalls(t, s, talk, &loombridgev1.MemoryQueryRequest{Limit: 5, Expand: true}, false)[""]
+			}
+			questions := float64(set.Questions())
+			t.Logf("recall@5 %.1f, with expand %.1f", plain/questions, expanded/questions)
+			if expanded < plain {
+				t.Errorf("recall@5 with expand is %.1f, without %.1f", expanded/questions, plain/questions)
 			}
 		})
 	}

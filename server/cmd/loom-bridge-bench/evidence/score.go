@@ -1,6 +1,9 @@
 package evidence
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
 )
@@ -23,42 +26,61 @@ type score struct {
 	reciprocal float64
 }
 
-// hit is a turn that was found, and the tokens of what was returned of it.
+// hit is a turn that was found: what it tells, and what was returned of it.
 type hit struct {
-	id     string // as the evidence names it
+	tells  []sets.Told
 	tokens int
+	// passages are what was returned of one that is not whole.
+	passages []string
 }
+
+// how is what counts as evidence.
+type how uint8
+
+const (
+	// wholeHits: only what comes whole counts.
+	wholeHits how = iota
+	// toldParts: a part counts, too, if it holds the words that tell it, all of them, or if
+	// nobody knows which words do.
+	toldParts
+)
 
 // add judges the hits of a question.
 func (s *score) add(q sets.Question, hits []hit) {
 	s.questions++
-	found := ids(hits)
 	for i, depth := range depths {
-		s.depths[i] += q.Recall(found[:min(depth, len(found))])
+		s.depths[i] += q.Recall(ids(hits[:min(depth, len(hits))], toldParts))
 	}
-	if place := q.Rank(found); place > 0 {
-		s.reciprocal += 1 / float64(place)
-	}
-	for i, budget := range budgets {
-		s.budgets[i] += q.Recall(within(hits, budget))
-	}
-}
-
-// within returns the ids of the first hits that fit into a budget, up to the first that
-// does not.
-func within(hits []hit, budget int) []string {
-	for i, h := range hits {
-		if budget -= h.tokens; budget < 0 {
-			return ids(hits[:i])
+	for i := range hits {
+		if q.Recall(ids(hits[i:i+1], toldParts)) > 0 {
+			s.reciprocal += 1 / float64(i+1)
+			break
 		}
 	}
-	return ids(hits)
+	for i, budget := range budgets {
+		s.budgets[i] += q.Recall(ids(within(hits, budget), wholeHits))
+	}
 }
 
-func ids(hits []hit) []string {
-	all := make([]string, len(hits))
+// within returns the first hits that fit into a budget, up to the first that does not.
+func within(hits []hit, budget int) []hit {
 	for i, h := range hits {
-		all[i] = h.id
+		if budget -= h.tokens; budget < 0 {
+			return hits[:i]
+		}
+	}
+	return hits
+}
+
+// ids names the evidence among hits.
+func ids(hits []hit, by how) (all []string) {
+	for _, h := range hits {
+		for _, t := range h.tells {
+			holds := func(passage string) bool { return strings.Contains(passage, t.Text) }
+			if h.passages == nil || by == toldParts && slices.ContainsFunc(h.passages, holds) {
+				all = append(all, t.ID)
+			}
+		}
 	}
 	return all
 }
@@ -79,11 +101,7 @@ func newSizes(counter *tokens.Counter, set *sets.Set) (*sizes, error) {
 			if err != nil {
 				return nil, err
 			}
-			h := hit{turn.ID, n}
-			if set.BySession {
-				h.id = turn.Session
-			}
-			turns[turn.ID] = h
+			turns[turn.ID] = hit{tells: set.Told(turn), tokens: n}
 		}
 		s.turns[talk.ID] = turns
 	}

@@ -116,7 +116,9 @@ type assistantMessage struct {
 	about []string // words of the message that the answer repeats
 	// tip stands in the middle of the answer; empty: none does.
 	tip string
-	// written notes the id of the turn that tells something; nil: none does.
+	// told is what the message or its answer tells, and written notes the id of the turn that
+	// does; nil: none does.
+	told    string
 	written func(id string)
 }
 
@@ -143,7 +145,8 @@ func (w *assistantWriter) plan(topic *assistantTopic, line assistantLine) {
 	values := slices.Clone(line.values)
 	w.rng.Shuffle(len(values), func(i, k int) { values[i], values[k] = values[k], values[i] })
 	tell := func(session int, pattern, value string, written func(string)) {
-		m := assistantMessage{topic: topic, text: w.aside(strings.ReplaceAll(pattern, "{}", value)), about: content(pattern), written: written}
+		told := strings.ReplaceAll(pattern, "{}", value)
+		m := assistantMessage{topic: topic, text: w.aside(told), about: content(pattern), told: told, written: written}
 		w.said[session] = append(w.said[session], m)
 	}
 	session := w.rng.IntN(len(w.said))
@@ -168,9 +171,8 @@ func (w *assistantWriter) plan(topic *assistantTopic, line assistantLine) {
 			q.Class = UpdateClass
 		}
 	case "tip":
-		w.said[session] = append(w.said[session], assistantMessage{
-			topic: topic, text: w.chat(topic), tip: strings.ReplaceAll(line.fields[0], "{}", values[0]), written: told,
-		})
+		tip := strings.ReplaceAll(line.fields[0], "{}", values[0])
+		w.said[session] = append(w.said[session], assistantMessage{topic: topic, text: w.chat(topic), tip: tip, told: tip, written: told})
 	default:
 		tell(session, line.fields[0], values[0], told)
 	}
@@ -212,21 +214,22 @@ func (w *assistantWriter) session(number, messages int, at time.Time) {
 		return order[slices.Index(w.topics, a.topic)] - order[slices.Index(w.topics, b.topic)]
 	})
 	name := fmt.Sprintf("session-%d", number+1)
-	add := func(author, text string) string {
+	add := func(author, text string) {
 		id := fmt.Sprintf("%s-%d", name, len(w.talk.Turns))
 		w.talk.Turns = append(w.talk.Turns, Turn{ID: id, Session: name, Author: author, Text: text, Time: at})
-		return id
 	}
 	for _, m := range all {
-		asked := add("user", m.text)
-		answered := add("assistant", w.answer(m))
-		switch {
-		case m.written == nil:
-		case m.tip != "":
-			m.written(answered)
-		default:
-			m.written(asked)
+		add("user", m.text)
+		add("assistant", w.answer(m))
+		if m.written == nil {
+			continue
 		}
+		turn := &w.talk.Turns[len(w.talk.Turns)-2]
+		if m.tip != "" {
+			turn = &w.talk.Turns[len(w.talk.Turns)-1]
+		}
+		turn.Tells = []Told{{turn.ID, m.told}}
+		m.written(turn.ID)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -52,6 +53,33 @@ func Locomo(data string) (*Set, error) {
 		}
 		s.ask(talk)
 		set.Talks = append(set.Talks, talk)
+	}
+	return set, nil
+}
+
+// LocomoSessions is what Locomo reads with each session as one record, in which every line is
+// what one of them says: long records of which a question asks for a line or two.
+func LocomoSessions(data string) (*Set, error) {
+	set, err := Locomo(data)
+	if err != nil {
+		return nil, err
+	}
+	set.Name = "LoCoMo dev, a session a record"
+	for _, talk := range set.Talks {
+		var sessions []Turn
+		for _, t := range talk.Turns {
+			if n := len(sessions); n == 0 || sessions[n-1].ID != t.Session {
+				sessions = append(sessions, Turn{ID: t.Session, Time: t.Time})
+			}
+			session := &sessions[len(sessions)-1]
+			line := strings.TrimSpace(t.Line())
+			session.Text += line + "\n"
+			session.Tells = append(session.Tells, Told{t.ID, line})
+		}
+		talk.Turns = sessions
+		for i := range talk.Questions {
+			talk.Questions[i].After = len(sessions)
+		}
 	}
 	return set, nil
 }

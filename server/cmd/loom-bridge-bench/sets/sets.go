@@ -34,8 +34,30 @@ type Turn struct {
 	ID, Session, Author, Text string
 	// Time is when it was said; zero: unknown.
 	Time time.Time
+	// Tells are the pieces of evidence in it, where these are known; nil: it is one itself, or
+	// its session is.
+	Tells []Told
 	// Key and Supersedes are what the record of a fact says of its older ones.
 	Key, Supersedes string
+}
+
+// Told is a piece of evidence in a turn.
+type Told struct {
+	// ID is how questions name it.
+	ID string
+	// Text are the words of the turn that tell it; empty: nobody knows which do.
+	Text string
+}
+
+// Told are the pieces of evidence in a turn.
+func (s *Set) Told(t Turn) []Told {
+	switch {
+	case t.Tells != nil:
+		return t.Tells
+	case s.BySession:
+		return []Told{{ID: t.Session}}
+	}
+	return []Told{{ID: t.ID}}
 }
 
 // Line is the turn as one text for engines that know no authors.
@@ -51,7 +73,7 @@ type Question struct {
 	Text string
 	// Class groups questions of one kind; empty: the collection has no classes.
 	Class string
-	// Evidence names the turns that answer it, or the sessions. It is never empty.
+	// Evidence names what answers it: turns, sessions, or what turns tell. It is never empty.
 	Evidence []string
 	// Stale names turns that used to answer it.
 	Stale []string
@@ -71,18 +93,6 @@ func (q Question) Recall(found []string) float64 {
 		}
 	}
 	return float64(n) / float64(len(q.Evidence))
-}
-
-// Rank is where the first piece of evidence stands, from 1; zero: nowhere.
-func (q Question) Rank(found []string) int {
-	for i, id := range found {
-		for _, wanted := range q.Evidence {
-			if id == wanted {
-				return i + 1
-			}
-		}
-	}
-	return 0
 }
 
 // oneLine joins the words of a text with single spaces.

@@ -50,12 +50,12 @@ func TestSets(t *testing.T) {
 		folder    string
 	}{{441, sets.Quality, "../../../.."}}
 	if data := os.Getenv("LOOM_EVAL_DATA"); data != "" {
-		for questions, from := range map[int]func(string) (*sets.Set, error){997: sets.Locomo, 682: sets.Realmem, 93: sets.Vaswani} {
+		for i, from := range []func(string) (*sets.Set, error){sets.Locomo, sets.LocomoSessions, sets.Realmem, sets.Vaswani} {
 			read = append(read, struct {
 				questions int
 				from      func(string) (*sets.Set, error)
 				folder    string
-			}{questions, from, data})
+			}{[]int{997, 997, 682, 93}[i], from, data})
 		}
 	}
 	for _, r := range read {
@@ -76,14 +76,15 @@ func checkTalk(t *testing.T, set *sets.Set, talk *sets.Talk) {
 	t.Helper()
 	place := make(map[string]int) // of turns, or of the first of a session
 	for i, turn := range talk.Turns {
-		id := turn.ID
-		if set.BySession {
-			id = turn.Session
-		}
-		if _, known := place[id]; known && !set.BySession {
-			t.Errorf("%s: %s stands twice", talk.ID, id)
-		} else if !known {
-			place[id] = i
+		for _, told := range set.Told(turn) {
+			if _, known := place[told.ID]; known && !set.BySession {
+				t.Errorf("%s: %s stands twice", talk.ID, told.ID)
+			} else if !known {
+				place[told.ID] = i
+			}
+			if !strings.Contains(turn.Text, told.Text) {
+				t.Errorf("%s: %s does not hold %q", talk.ID, turn.ID, told.Text)
+			}
 		}
 	}
 	after := 0

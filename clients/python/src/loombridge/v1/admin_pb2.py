@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\xff\x01\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ndurability\x18\x03 \x01(\t\x12\x14\n\x0cstore_format\x18\x04 \x01(\x05\x12\x16\n\x0e\x61uthentication\x18\x05 \x01(\x08\x12\r\n\x05tools\x18\x06 \x01(\x05\x12)\n\x05store\x18\n \x01(\x0b\x32\x1a.loombridge.v1.StoreStatus\x12-\n\x07sandbox\x18\x0b \x01(\x0b\x32\x1c.loombridge.v1.SandboxStatus\"\x86\x01\n\rSandboxStatus\x12\x0f\n\x07setting\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\t\x12\x0e\n\x06layers\x18\x03 \x03(\t\x12\x14\n\x0clandlock_abi\x18\x04 \x01(\x05\x12\x0c\n\x04gaps\x18\x05 \x03(\t\x12\x10\n\x08problems\x18\x06 \x03(\t\x12\x10\n\x08profiles\x18\x07 \x03(\t\"p\n\x0bStoreStatus\x12\x10\n\x08writable\x18\x01 \x01(\x08\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x61mage\x18\x03 \x03(\t\x12.\n\nscrub_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2c\n\x0c\x41\x64minService\x12S\n\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01\x42IZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\xff\x01\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ndurability\x18\x03 \x01(\t\x12\x14\n\x0cstore_format\x18\x04 \x01(\x05\x12\x16\n\x0e\x61uthentication\x18\x05 \x01(\x08\x12\r\n\x05tools\x18\x06 \x01(\x05\x12)\n\x05store\x18\n \x01(\x0b\x32\x1a.loombridge.v1.StoreStatus\x12-\n\x07sandbox\x18\x0b \x01(\x0b\x32\x1c.loombridge.v1.SandboxStatus\"\x9c\x01\n\rSandboxStatus\x12\x0f\n\x07setting\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\t\x12\x0e\n\x06layers\x18\x03 \x03(\t\x12\x14\n\x0clandlock_abi\x18\x04 \x01(\x05\x12\x0c\n\x04gaps\x18\x05 \x03(\t\x12\x10\n\x08problems\x18\x06 \x03(\t\x12\x10\n\x08profiles\x18\x07 \x03(\t\x12\x14\n\x0crunning_jobs\x18\x08 \x01(\x05\"p\n\x0bStoreStatus\x12\x10\n\x08writable\x18\x01 \x01(\x08\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x61mage\x18\x03 \x03(\t\x12.\n\nscrub_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2c\n\x0c\x41\x64minService\x12S\n\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01\x42IZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,9 +40,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTATUSRESPONSE']._serialized_start=98
   _globals['_GETSTATUSRESPONSE']._serialized_end=353
   _globals['_SANDBOXSTATUS']._serialized_start=356
-  _globals['_SANDBOXSTATUS']._serialized_end=490
-  _globals['_STORESTATUS']._serialized_start=492
-  _globals['_STORESTATUS']._serialized_end=604
-  _globals['_ADMINSERVICE']._serialized_start=606
-  _globals['_ADMINSERVICE']._serialized_end=705
+  _globals['_SANDBOXSTATUS']._serialized_end=512
+  _globals['_STORESTATUS']._serialized_start=514
+  _globals['_STORESTATUS']._serialized_end=626
+  _globals['_ADMINSERVICE']._serialized_start=628
+  _globals['_ADMINSERVICE']._serialized_end=727
 # @@protoc_insertion_point(module_scope)

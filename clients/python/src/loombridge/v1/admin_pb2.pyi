@@ -34,7 +34,7 @@ class GetStatusResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ...) -> None: ...
 
 class SandboxStatus(_message.Message):
-    __slots__ = ("setting", "tier", "layers", "landlock_abi", "gaps", "problems", "profiles")
+    __slots__ = ("setting", "tier", "layers", "landlock_abi", "gaps", "problems", "profiles", "running_jobs")
     SETTING_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,7 @@ class SandboxStatus(_message.Message):
     GAPS_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     PROFILES_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_JOBS_FIELD_NUMBER: _ClassVar[int]
     setting: str
     tier: str
     layers: _containers.RepeatedScalarFieldContainer[str]
@@ -49,7 +50,8 @@ class SandboxStatus(_message.Message):
     gaps: _containers.RepeatedScalarFieldContainer[str]
     problems: _containers.RepeatedScalarFieldContainer[str]
     profiles: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., landlock_abi: _Optional[int] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ..., profiles: _Optional[_Iterable[str]] = ...) -> None: ...
+    running_jobs: int
+    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., landlock_abi: _Optional[int] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ..., profiles: _Optional[_Iterable[str]] = ..., running_jobs: _Optional[int] = ...) -> None: ...
 
 class StoreStatus(_message.Message):
     __slots__ = ("writable", "problem", "damage", "scrub_time")

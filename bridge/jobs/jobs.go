@@ -1,0 +1,496 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Errors of jobs.
+var (
+	// ErrNotFound: the session has no job of that id.
+	ErrNotFound = errors.New("jobs: no such job")
+	// ErrClosed: the server stops.
+	ErrClosed = errors.New("jobs: closed")
+)
+
+// Defaults and limits.
+const (
+	// DefaultMaxRunning bounds the jobs that run at once.
+	DefaultMaxRunning = 32
+	// MaxEnded bounds the jobs of a session that have ended and can still be read, and
+	// maxEndedOfAll those of all sessions.
+	MaxEnded      = 8
+	maxEndedOfAll = 64
+	// SpoolBytes is how much is kept of what a job prints.
+	SpoolBytes = 16 << 20
+	// DefaultReadBytes and MaxReadBytes bound what one reading gives.
+	DefaultReadBytes = 32 << 10
+	MaxReadBytes     = 256 << 10
+	// startTime is how long a start waits for a program that can't be started.
+	startTime = 150 * time.Millisecond
+	// stopTime is how long a stop waits for the end.
+	stopTime = 5 * time.Second
+	// sweepEvery is the time between two looks for sessions that were closed.
+	sweepEvery = time.Minute
+	// anyOutput is no limit on what a job prints: what is old is dropped.
+	anyOutput = 1 << 60
+	// maxCommandBytes bounds what is told of a command line.
+	maxCommandBytes = 256
+)
+
+// Owner is whom a job belongs to.
+type Owner struct {
+	Scope   kv.Scope
+	Session string
+}
+
+// Status is how far a job is.
+type Status string
+
+// The statuses.
+const (
+	Running Status = "running"
+	Exited  Status = "exited"  // by itself
+	Stopped Status = "stopped" // by a call, its session, its timeout or the server
+	Failed  Status = "failed"  // it could not be run, or not to its end
+)
+
+// Info tells of a job.
+type Info struct {
+	ID      string
+	Command string
+	Status  Status
+	// Exit is the exit code; -1 when a signal or a limit ended it, or nothing yet.
+	Exit int
+	// Limit names the limit that ended it; empty for none.
+	Limit string
+	// Problem says why it failed.
+	Problem string
+	Started time.Time
+	Ended   time.Time // zero while it runs
+	Printed int64     // bytes of stdout and stderr together
+}
+
+// Options adjusts Jobs. Nil and zero fields mean the defaults.
+type Options struct {
+	// MaxRunning bounds the jobs that run at once. Tenants and agents share them. Default
+	// DefaultMaxRunning.
+	MaxRunning int
+	// OneTenant keeps none for other tenants: there are none.
+	OneTenant bool
+	// TempDir holds what jobs print. Default: that of the system.
+	TempDir string
+	// Closed tells whether a session is over. It is asked from time to time. Default: only
+	// EndSession ends one.
+	Closed func(ctx context.Context, scope kv.Scope, session string) (bool, error)
+	// Now gives the time. Default time.Now.
+	Now func() time.Time
+	// Logger hears of jobs that were stopped with their session. Default silent.
+	Logger *slog.Logger
+}
+
+// Jobs are the jobs of all agents. All methods are safe for concurrent use; a nil Jobs has
+// none.
+type Jobs struct {
+	runner sandbox.Runner
+	opts   Options
+	places *share.Pool
+	stop   chan struct{}
+	swept  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool             // guarded by mu
+	owners map[Owner][]*job // guarded by mu; oldest first
+}
+
+type job struct {
+	id      string
+	command string
+	started time.Time
+	out     *spool
+	cancel  context.CancelFunc
+	ended   chan struct{} // closed at the end
+
+	mu      sync.Mutex
+	cursor  int64     // guarded by mu; where the last reading ended
+	halted  bool      // guarded by mu; somebody stopped it
+	end     time.Time // guarded by mu
+	outcome sandbox.Outcome
+	err     error
+}
+
+// New returns jobs that runner runs.
+func New(runner sandbox.Runner, opts *Options) *Jobs {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	j := &Jobs{runner: runner, opts: o, stop: make(chan struct{}), owners: map[Owner][]*job{}, places: share.New(share.Options{
+		Name: "background jobs", Setting: "--max-jobs", Total: int64(cmp.Or(o.MaxRunning, DefaultMaxRunning)), OneTenant: o.OneTenant,
+	})}
+	if o.Closed != nil {
+		j.swept.Go(j.sweep)
+	}
+	return j
+}
+
+// Start starts a job, which runs until it ends, timeout has passed (zero: none) or it is
+// stopped; then done is called, after an error as well. A program that is not there is an error; so is a full share
+// of jobs, a *share.ExhaustedError.
+func (j *Jobs) Start(owner Owner, run sandbox.Job, timeout time.Duration, done func()) (Info, error) {
+	place, err := j.places.TryTake(share.Owner{Tenant: owner.Scope.Tenant, Agent: owner.Scope.Owner}, 1)
+	if err != nil {
+		done()
+		return Info{}, fmt.Errorf("jobs: start: %w", err)
+	}
+	out, err := newSpool(j.opts.TempDir, SpoolBytes)
+	if err != nil {
+		place.Leave()
+		done()
+		return Info{}, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if timeout > 0 {
+		cancel()
+		ctx, cancel = context.WithTimeout(context.Background(), timeout)
+	}
+	b := &job{
+		id: "job_" + strings.ToLower(rand.Text()[:8]), command: text.Cut(strings.Join(run.Argv, " "), maxCommandBytes, text.Ellipsis),
+		started: j.opts.Now(), out: out, cancel: cancel, ended: make(chan struct{}),
+	}
+	if err := j.add(owner, b); err != nil {
+		cancel()
+		out.close()
+		place.Leave()
+		done()
+		return Info{}, err
+	}
+	run.Policy.Limits.Output = anyOutput
+	go func() {
+		defer place.Leave()
+		defer cancel()
+		outcome, err := j.runner.Run(ctx, run, sandbox.Streams{Stdout: out, Stderr: out})
+		done()
+		b.finish(outcome, err, j.opts.Now())
+	}()
+	started := time.NewTimer(startTime)
+	defer started.Stop()
+	select {
+	case <-b.ended:
+		if b.err != nil && !errors.Is(b.err, context.Canceled) && !errors.Is(b.err, context.DeadlineExceeded) {
+			j.remove(owner, b)
+			return Info{}, b.err
+		}
+	case <-started.C:
+	}
+	return b.info(), nil
+}
+
+func (b *job) finish(outcome sandbox.Outcome, err error, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outcome, b.err, b.end = outcome, err, now
+	close(b.ended)
+}
+
+// add takes a job in. The oldest that have ended make room.
+func (j *Jobs) add(owner Owner, b *job) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return ErrClosed
+	}
+	j.owners[owner] = append(j.owners[owner], b)
+	j.trim(owner, MaxEnded)
+	ended := 0
+	for _, list := range j.owners {
+		for _, b := range list {
+			if b.over() {
+				ended++
+			}
+		}
+	}
+	for other := range j.owners {
+		if ended <= maxEndedOfAll {
+			break
+		}
+		ended -= j.trim(other, 0)
+	}
+	return nil
+}
+
+// trim forgets the oldest jobs of an owner that have ended, but for some, and returns how
+// many. The caller holds mu.
+func (j *Jobs) trim(owner Owner, most int) (gone int) {
+	ended := 0
+	for _, b := range j.owners[owner] {
+		if b.over() {
+			ended++
+		}
+	}
+	j.owners[owner] = slices.DeleteFunc(j.owners[owner], func(b *job) bool {
+		if ended-gone <= most || !b.over() {
+			return false
+		}
+		gone++
+		b.out.close()
+		return true
+	})
+	if len(j.owners[owner]) == 0 {
+		delete(j.owners, owner)
+	}
+	return gone
+}
+
+func (j *Jobs) remove(owner Owner, gone *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.owners[owner] = slices.DeleteFunc(j.owners[owner], func(b *job) bool { return b == gone })
+	if len(j.owners[owner]) == 0 {
+		delete(j.owners, owner)
+	}
+	gone.out.close()
+}
+
+func (b *job) over() bool {
+	select {
+	case <-b.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (b *job) info() Info {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := Info{ID: b.id, Command: b.command, Status: Running, Exit: -1, Started: b.started, Ended: b.end, Printed: b.out.total()}
+	if !b.over() {
+		return i
+	}
+	switch {
+	case b.halted, errors.Is(b.err, context.DeadlineExceeded), errors.Is(b.err, sandbox.ErrClosed):
+		i.Status = Stopped
+	case b.err != nil:
+		i.Status, i.Problem = Failed, b.err.Error()
+	default:
+		i.Status, i.Exit, i.Limit = Exited, b.outcome.Exit, b.outcome.Limit
+	}
+	return i
+}
+
+// List tells of the jobs of an owner, oldest first.
+func (j *Jobs) List(owner Owner) []Info {
+	j.mu.Lock()
+	list := slices.Clone(j.owners[owner])
+	j.mu.Unlock()
+	out := make([]Info, len(list))
+	for i, b := range list {
+		out[i] = b.info()
+	}
+	return out
+}
+
+func (j *Jobs) find(owner Owner, id string) (*job, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, b := range j.owners[owner] {
+		if b.id == id {
+			return b, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s", ErrNotFound, id)
+}
+
+// Part is a part of what a job printed.
+type Part struct {
+	Info
+	// Data begins at the byte Offset of all that was printed.
+	Data   []byte
+	Offset int64
+}
+
+// Read returns at most limit bytes (zero: DefaultReadBytes) of what a job printed, from an
+// offset on; below zero from where the last reading ended. Where there is nothing yet, it
+// waits that long for more, or for the end.
+func (j *Jobs) Read(ctx context.Context, owner Owner, id string, offset int64, limit int, wait time.Duration) (Part, error) {
+	b, err := j.find(owner, id)
+	if err != nil {
+		return Part{}, err
+	}
+	if offset < 0 {
+		b.mu.Lock()
+		offset = b.cursor
+		b.mu.Unlock()
+	}
+	limit = min(cmp.Or(limit, DefaultReadBytes), MaxReadBytes)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		over := b.over() // before reading, so that nothing printed at the end is missed
+		data, begin, more, err := b.out.read(offset, limit)
+		if err != nil {
+			return Part{}, err
+		}
+		if !over && int64(len(data)) < int64(limit) {
+			data = text.WholeChars(data)
+		}
+		if len(data) > 0 || over || wait <= 0 {
+			b.mu.Lock()
+			b.cursor = begin + int64(len(data))
+			b.mu.Unlock()
+			return Part{Info: b.info(), Data: data, Offset: begin}, nil
+		}
+		select {
+		case <-more:
+		case <-b.ended:
+		case <-timer.C:
+			wait = 0
+		case <-ctx.Done():
+			return Part{}, ctx.Err()
+		}
+	}
+}
+
+// Stop ends a job with all that it started, and tells of it.
+func (j *Jobs) Stop(ctx context.Context, owner Owner, id string) (Info, error) {
+	b, err := j.find(owner, id)
+	if err != nil {
+		return Info{}, err
+	}
+	b.halt()
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	select {
+	case <-b.ended:
+		return b.info(), nil
+	case <-ctx.Done():
+		return Info{}, ctx.Err()
+	}
+}
+
+func (b *job) halt() {
+	b.mu.Lock()
+	if !b.over() {
+		b.halted = true
+	}
+	b.mu.Unlock()
+	b.cancel()
+}
+
+// EndSession ends the jobs of a session and forgets them.
+func (j *Jobs) EndSession(scope kv.Scope, session string) {
+	if j == nil {
+		return
+	}
+	owner := Owner{scope, session}
+	j.mu.Lock()
+	list := j.owners[owner]
+	delete(j.owners, owner)
+	j.mu.Unlock()
+	for _, b := range list {
+		if !b.over() {
+			j.opts.Logger.Info("a background job ends with its session", "agent", scope.String(), "session", session, "job", b.id)
+		}
+		b.halt()
+		go func() {
+			<-b.ended
+			b.out.close()
+		}()
+	}
+}
+
+// sweep ends the jobs of sessions that were closed, from time to time.
+func (j *Jobs) sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-j.stop:
+			return
+		case <-tick.C:
+			j.Sweep(context.Background())
+		}
+	}
+}
+
+// Sweep ends the jobs of sessions that were closed.
+func (j *Jobs) Sweep(ctx context.Context) {
+	j.mu.Lock()
+	var owners []Owner
+	for owner := range j.owners {
+		owners = append(owners, owner)
+	}
+	j.mu.Unlock()
+	for _, owner := range owners {
+		closed, err := j.opts.Closed(ctx, owner.Scope, owner.Session)
+		if err != nil {
+			j.opts.Logger.Error("background jobs of a session are not looked after", "agent", owner.Scope.String(), "error", err)
+			continue
+		}
+		if closed {
+			j.EndSession(owner.Scope, owner.Session)
+		}
+	}
+}
+
+// Running is how many jobs run.
+func (j *Jobs) Running() int {
+	if j == nil {
+		return 0
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	running := 0
+	for _, list := range j.owners {
+		for _, b := range list {
+			if !b.over() {
+				running++
+			}
+		}
+	}
+	return running
+}
+
+// Close ends all jobs and waits for them. Closing twice is harmless.
+func (j *Jobs) Close() error {
+	j.mu.Lock()
+	if !j.closed {
+		j.closed = true
+		close(j.stop)
+	}
+	var all []*job
+	for _, list := range j.owners {
+		all = append(all, list...)
+	}
+	j.owners = map[Owner][]*job{}
+	j.mu.Unlock()
+	for _, b := range all {
+		b.halt()
+	}
+	for _, b := range all {
+		<-b.ended
+		b.out.close()
+	}
+	j.swept.Wait()
+	return nil
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// jobTold is what the tools tell of a job.
+type jobTold struct {
+	ID         string `json:"job_id"`
+	Status     string `json:"status"`
+	ExitCode   *int   `json:"exit_code"`
+	Output     string `json:"output"`
+	Offset     int64  `json:"offset"`
+	NextOffset int64  `json:"next_offset"`
+	Lost       int64  `json:"lost_bytes"`
+	Printed    int64  `json:"printed_bytes"`
+}
+
+// caller calls tools as an agent in a session.
+type caller struct {
+	*shellWorld
+	agent, session string
+}
+
+func (c caller) try(name string, args object) *loombridgev1.ToolResponse {
+	c.tb.Helper()
+	text, err := json.Marshal(args)
+	must(c.tb, err)
+	got, err := c.bridge().Tool(c.tb.Context(), &loombridgev1.ToolRequest{
+		AgentId: c.agent, SessionId: c.session, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
+		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	})
+	if err != nil {
+		return &loombridgev1.ToolResponse{ErrorMessage: err.Error()}
+	}
+	return got
+}
+
+func (c caller) job(name string, args object) jobTold {
+	c.tb.Helper()
+	got := c.try(name, args)
+	var told jobTold
+	if !got.GetSuccess() {
+		c.tb.Fatalf("%s %v: %s", name, args, got.GetErrorMessage())
+	}
+	must(c.tb, json.Unmarshal([]byte(got.GetOutputJson()), &told))
+	return told
+}
+
+// untilPrinted reads a job until it has printed a text.
+func (c caller) untilPrinted(id, text string) string {
+	c.tb.Helper()
+	var all strings.Builder
+	for range 100 {
+		told := c.job("job:read", object{"job_id": id, "wait": 10})
+		all.WriteString(told.Output)
+		if strings.Contains(all.String(), text) || told.Status != "running" && told.Output == "" {
+			break
+		}
+	}
+	if !strings.Contains(all.String(), text) {
+		c.tb.Fatalf("the job printed %q, not %q", all.String(), text)
+	}
+	return all.String()
+}
+
+// serving is a program that runs until it is stopped, with children that leave its session.
+func serving(mark string) object {
+	return object{"background": true, "command": "python3", "args": []string{"-u", "-c", `
+import subprocess, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for i in range(2): subprocess.Popen(["sleep", "` + mark + `"], start_new_session=True)
+print("serving")
+time.sleep(1000)`}}
+}
+
+// A job goes on while its agent does other things; it is listed, read on and stopped, by
+// the session that started it alone, and nothing of it stays.
+func TestBackgroundJobs(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		mark := fmt.Sprint(33_000_000 + os.Getpid())
+		mine, other, elsewhere := caller{w, "a", "s1"}, caller{w, "a", "s2"}, caller{w, "b", "s1"}
+		begun := mine.job("system:shell", serving(mark))
+		if begun.Status != "running" || begun.ID == "" {
+			t.Fatalf("got %+v", begun)
+		}
+		mine.untilPrinted(begun.ID, "serving\n")
+		if n := w.status().GetSandbox().GetRunningJobs(); n != 1 {
+			t.Errorf("the status tells of %d jobs", n)
+		}
+		if list := mine.try("job:list", object{}).GetOutputJson(); strings.Count(list, "job_id") != 1 || !strings.Contains(list, begun.ID) {
+			t.Errorf("the list is %s", list)
+		}
+		for _, stranger := range []caller{other, elsewhere} {
+			if list := stranger.try("job:list", object{}).GetOutputJson(); list != `{"jobs":[]}` {
+				t.Errorf("a stranger's list is %s", list)
+			}
+			for _, tool := range []string{"job:read", "job:stop"} {
+				if got := stranger.try(tool, object{"job_id": begun.ID}); got.GetErrorCode() != loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND {
+					t.Errorf("%s gave a stranger %v", tool, got)
+				}
+			}
+		}
+		if told := mine.job("job:read", object{"job_id": begun.ID, "offset": 0}); told.Output != "serving\n" || told.NextOffset != 8 {
+			t.Errorf("from the beginning: %+v", told)
+		}
+		if told := mine.job("job:stop", object{"job_id": begun.ID}); told.Status != "stopped" {
+			t.Errorf("stopped: %+v", told)
+		}
+		noneLeft(t, mark)
+		if told := mine.job("job:read", object{"job_id": begun.ID, "offset": 3}); told.Status != "stopped" || told.Output != "ving\n" {
+			t.Errorf("after the stop: %+v", told)
+		}
+		short := mine.job("shell:run", object{"command": "echo out; echo err >&2; cat gone", "background": true})
+		if out := mine.untilPrinted(short.ID, "gone"); !strings.Contains(out, "out\n") || !strings.Contains(out, "err\n") {
+			t.Errorf("it printed %q", out)
+		}
+		for range 100 {
+			if short = mine.job("job:read", object{"job_id": short.ID, "wait": 10}); short.Status != "running" {
+				break
+			}
+		}
+		if short.Status != "exited" || short.ExitCode == nil || *short.ExitCode != 1 {
+			t.Errorf("it ended as %+v", short)
+		}
+		if got := mine.try("system:shell", object{"command": "less", "background": true, "stdin": "x"}); !strings.Contains(got.GetErrorMessage(), "stdin: can't be given") {
+			t.Errorf("input gave %v", got)
+		}
+		if got := mine.try("system:shell", object{"command": "rm", "background": true}); !strings.Contains(got.GetErrorMessage(), "Permission denied: Command 'rm' is not allowed") {
+			t.Errorf("a program that is not allowed gave %v", got)
+		}
+	}, "--shell-allow", "python3,echo,cat,less,sleep")
+}
+
+// Of what a job prints the newest is kept, and reading says what is lost.
+func TestBackgroundJobFlood(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		mine := caller{w, "a", "s"}
+		begun := mine.job("system:shell", object{"background": true, "command": "python3", "args": []string{"-c", `
+import sys
+for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`}})
+		grown := heapGrowth(t)
+		var told jobTold
+		for range 1000 {
+			if told = mine.job("job:read", object{"job_id": begun.ID, "wait": 1, "limit": 8, "offset": 100 << 20}); told.Status != "running" {
+				break
+			}
+		}
+		if most := grown(); most > 32<<20 {
+			t.Errorf("the heap grew by %d bytes for 100 MiB of output", most)
+		}
+		if told.Status != "exited" || told.Printed != 100<<20 {
+			t.Fatalf("it ended as %+v", told)
+		}
+		told = mine.job("job:read", object{"job_id": begun.ID, "offset": 0, "limit": 8})
+		if told.Offset != 84<<20 || told.Lost != 84<<20 || told.Output != "0000084\n" {
+			t.Errorf("the oldest is %+v", told)
+		}
+		if told = mine.job("job:read", object{"job_id": begun.ID, "offset": 100<<20 - 8}); told.Output != "0000099\n" {
+			t.Errorf("the newest is %+v", told)
+		}
+	})
+}
+
+// Jobs end with their session, with the server, and when it is killed.
+func TestBackgroundJobsEnd(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		mark := fmt.Sprint(34_000_000 + os.Getpid())
+		mine := caller{w, "a", "s1"}
+		begun := mine.job("system:shell", serving(mark))
+		mine.untilPrinted(begun.ID, "serving\n")
+		_, err := loombridgev1.NewContextServiceClient(w.conn).EndSession(t.Context(), &loombridgev1.EndSessionRequest{AgentId: "a", SessionId: "s1"})
+		must(t, err)
+		noneLeft(t, mark)
+		if list := mine.try("job:list", object{}).GetOutputJson(); list != `{"jobs":[]}` {
+			t.Errorf("the list is %s", list)
+		}
+	})
+	for _, tier := range []string{"namespaces", "landlock"} {
+		for _, end := range []string{"stopped", "killed"} {
+			t.Run(tier+"/"+end, func(t *testing.T) {
+				dir := t.TempDir()
+				c := MustStartChild(t, dir, "--data-dir="+filepath.Join(t.TempDir(), "store"), "--sandbox-tier="+tier)
+				p := &process{conn: MustDial(t, c.Address)}
+				w := &shellWorld{t, p, tier}
+				if s := w.status().GetSandbox(); s.GetTier() != tier {
+					t.Skipf("this machine does not have the tier: %v", s.GetProblems())
+				}
+				mark := fmt.Sprint(35_000_000 + os.Getpid())
+				mine := caller{w, "a", "s1"}
+				begun := mine.job("system:shell", serving(mark))
+				mine.untilPrinted(begun.ID, "serving\n")
+				if end == "killed" {
+					must(t, c.Process.Kill())
+				} else {
+					must(t, c.Process.Signal(os.Interrupt))
+				}
+				_ = c.Wait()
+				noneLeft(t, mark)
+			})
+		}
+	}
+}
+
+// The jobs that run at once are bounded, and the refusal says by what.
+func TestBackgroundJobsAreBounded(t *testing.T) {
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		mine := caller{w, "a", "s"}
+		sleep := object{"background": true, "command": "python3", "args": []string{"-c", "import time; time.sleep(1000)"}}
+		first := mine.job("system:shell", sleep)
+		if got := mine.try("system:shell", sleep); !strings.Contains(got.GetErrorMessage(), "background jobs") {
+			t.Errorf("a second one gave %v", got)
+		}
+		mine.job("job:stop", object{"job_id": first.ID})
+		mine.job("system:shell", sleep)
+	}, "--max-jobs", "1")
+}
