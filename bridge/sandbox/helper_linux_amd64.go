@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -15,7 +16,8 @@ type machine struct {
 		file *os.File
 		err  error
 	}
-	launcher launcher
+	launcher  launcher
+	scratches scratches
 }
 
 // helper returns the program of the stages: the embedded one, as a sealed file in
@@ -51,8 +53,9 @@ func sealed(program []byte) (*os.File, error) {
 
 func (m *machine) release() error {
 	m.launcher.end()
+	err := m.scratches.release()
 	if m.program.file == nil {
-		return nil
+		return err
 	}
-	return m.program.file.Close()
+	return errors.Join(err, m.program.file.Close())
 }

@@ -160,21 +160,6 @@ func (l *Local) hidden(spec inner.Spec) error {
 	return nil
 }
 
-// scratch makes a private folder for temporary files.
-func (l *Local) scratch(who identity) (string, error) {
-	place, err := os.MkdirTemp(l.opts.TempDir, "loom-scratch-")
-	if err == nil && who.uid != os.Geteuid() {
-		err = os.Chown(place, who.uid, who.gid)
-	}
-	if err == nil {
-		place, err = filepath.EvalSymlinks(place)
-	}
-	if err != nil {
-		return "", fmt.Errorf("sandbox: temporary files: %w", err)
-	}
-	return place, nil
-}
-
 // discard removes a folder that a tool could do anything with.
 func (l *Local) discard(place string) {
 	if err := os.RemoveAll(place); err == nil {
