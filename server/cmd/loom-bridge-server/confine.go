@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/everyday"
 )
 
 // openSandbox finds out how programs are confined here, and gives the tools that run
@@ -104,34 +106,33 @@ func sandboxLine(c sandbox.Confinement) string {
 func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tell which tier of the sandbox works here, its layers and its gaps",
+		Short: "Tell which tier of the sandbox works here, its layers and gaps, and what can be done in it",
 		Args:  cobra.NoArgs,
 	}
 	all := configFlags()
 	cmd.Flags().AddFlag(all.Lookup(keyConfig))
 	cmd.Flags().AddFlag(all.Lookup("sandbox-tier"))
+	jobs := cmd.Flags().Bool("jobs", true, "do everyday jobs in the tier that is used, and tell which work")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := loadConfig(cmd.Flags(), getenv)
 		if err != nil {
 			return err
 		}
-		return doctor(cmd.Context(), config, stdout)
+		return doctor(cmd.Context(), config, *jobs, stdout)
 	}
 	return cmd
 }
 
 // doctor tries both tiers, and fails when the server would run no program.
-func doctor(ctx context.Context, config Config, stdout io.Writer) error {
+func doctor(ctx context.Context, config Config, jobs bool, stdout io.Writer) error {
 	confined := false
 	for _, tier := range []string{sandbox.TierNamespaces, sandbox.TierLandlock} {
 		if config.Sandbox.Tier != sandbox.TierAuto && config.Sandbox.Tier != tier {
 			continue
 		}
 		runner := sandbox.NewLocal(&sandbox.Options{Tier: tier})
+		defer runner.Close()
 		c := runner.Describe(ctx)
-		if err := runner.Close(); err != nil {
-			return err
-		}
 		if !c.Confined() {
 			fmt.Fprintf(stdout, "tier %s: does not work here\n", tier)
 			for _, problem := range c.Problems {
@@ -151,9 +152,34 @@ func doctor(ctx context.Context, config Config, stdout io.Writer) error {
 		for _, gap := range c.Gaps {
 			fmt.Fprintf(stdout, "  not kept from: %s\n", gap)
 		}
+		if jobs && used != "" {
+			tellJobs(ctx, runner, stdout)
+		}
 	}
 	if !confined {
 		return fmt.Errorf("no tier of the sandbox works here: the server runs no programs for tools, unless --%s off", keySandbox)
 	}
 	return nil
+}
+
+// tellJobs does everyday jobs and tells which of them work.
+func tellJobs(ctx context.Context, runner sandbox.Runner, stdout io.Writer) {
+	all := everyday.Jobs()
+	var lines []string
+	work := 0
+	for _, j := range all {
+		said := "works"
+		switch err := j.Try(ctx, runner); {
+		case err == nil:
+			work++
+		case errors.Is(err, everyday.ErrNoProgram):
+			said = "was not tried: the program is not here"
+		case j.Socket:
+			said = "does not work: it needs sockets, terminals or shared memory"
+		default:
+			said = "does not work: " + err.Error()
+		}
+		lines = append(lines, fmt.Sprintf("    %s: %s\n", j.Name, said))
+	}
+	fmt.Fprintf(stdout, "  everyday jobs: %d of %d work\n%s", work, len(all), strings.Join(lines, ""))
 }

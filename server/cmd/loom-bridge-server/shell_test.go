@@ -358,6 +358,15 @@ func TestSandboxIsTold(t *testing.T) {
 		if !strings.Contains(out.String(), "tier "+w.tier+": works (used)\n  layers: ") {
 			t.Errorf("doctor: %s", out.String())
 		}
+		// The list has what works here: in namespaces everything but what the machine lacks.
+		work, lines := 0, strings.Count(out.String(), "\n    ")
+		if _, rest, ok := strings.Cut(out.String(), "  everyday jobs: "); ok {
+			_, _ = fmt.Sscanf(rest, "%d", &work) // 0 is told below
+		}
+		untried := strings.Count(out.String(), "was not tried")
+		if least := map[string]int{"namespaces": lines, "landlock": 40}[w.tier]; lines < 49 || work+untried < least {
+			t.Errorf("doctor: %d of %d jobs work: %s", work, lines, out.String())
+		}
 	})
 }
 
