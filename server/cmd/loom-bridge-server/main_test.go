@@ -40,6 +40,7 @@ import (
 const asServer = "LOOM_TEST_AS_SERVER"
 
 func TestMain(m *testing.M) {
+	becomeMachine()
 	if os.Getenv(asServer) != "" {
 		main()
 		return
