@@ -94,7 +94,7 @@ func TestWhatProfilesRefuse(t *testing.T) {
 		"[profile.a]\nmode = 3":                                             "loom.toml, line 2: profile.a.mode: must be a text in quotes",
 		"[profile.a]\nmode = \"off\"":                                       "loom.toml, line 2: profile.a.mode: off leaves the sandbox, which the operator must allow: start the server with --sandbox-allow-off",
 		"\n[profile.a]\nmod = \"read\"":                                     `loom.toml, line 3: profile.a.mod: there is no such key, nearest is "mode"; there are extends, mode, `,
-		"[profile.a]\nlimits = { memry = \"1\" }":                             `loom.toml, line 2: profile.a.limits.memry: there is no such key, nearest is "memory"; there are cpu, `,
+		"[profile.a]\nlimits = { memry = \"1\" }":                           `loom.toml, line 2: profile.a.limits.memry: there is no such key, nearest is "memory"; there are cpu, `,
 		"[profile.a]\nextends = \"b\"\n[profile.b]\nextends = \"a\"":        "loom.toml, line 2: profile.a.extends: goes in a circle: a extends b extends a",
 		"[profile.a]\nextends = \"a\"":                                      "loom.toml, line 2: profile.a.extends: goes in a circle: a extends a",
 		"[profile.a]\nextends = \"builtin:of\"":                             `loom.toml, line 2: profile.a.extends: there is no profile "builtin:of", nearest is`,
