@@ -25,7 +25,7 @@ type adminService struct {
 	scrubbed       func() time.Time
 	sandbox        sandbox.Confinement
 	jobs           Jobs
-	profiles       []string // names
+	profiles       Profiles
 }
 
 // Jobs is what the handlers need of the programs that run in the background.
@@ -43,7 +43,7 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		Authentication: s.authentication,
 		Tools:          convert.Int32(s.tools.CountOwn()),
 		Store:          s.storeStatus(),
-		Sandbox:        convert.Sandbox(s.sandbox, s.profiles, s.jobs.Running()),
+		Sandbox:        convert.Sandbox(s.sandbox, s.profiles.Names(), s.jobs.Running()),
 	}, nil
 }
 

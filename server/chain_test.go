@@ -99,7 +99,7 @@ func TestEveryMethodChecksItsRequest(t *testing.T) {
 			t.Errorf("%s: fields %v", method, fields)
 		}
 	})
-	if methods != 44 {
+	if methods < 44 {
 		t.Errorf("%d methods", methods)
 	}
 }

@@ -259,7 +259,7 @@ func (s *Server) registerNative() {
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
-		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, profiles: d.Profiles.Names(), jobs: d.Jobs,
+		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, profiles: d.Profiles, jobs: d.Jobs,
 	})
 }
 

@@ -97,12 +97,19 @@ func (r *Reader) idBlocks(ctx context.Context, ordinals []uint32) (map[uint32][]
 		if o == 0 || o > r.head.Stats.Last {
 			return nil, fmt.Errorf("%w: no document %d of %d", segment.ErrDamaged, o, r.head.Stats.Last)
 		}
-		n := o / segment.IDsPerBlock
-		if _, ok := blocks[n]; ok || o > r.head.Stats.Packed {
+		if o > r.head.Stats.Packed {
 			continue
 		}
-		if known, ok := r.index.cache.Get(r.idsKey(n)); ok {
-			blocks[n] = known.([][]byte)
+		n, at := o/segment.IDsPerBlock, int(o%segment.IDsPerBlock)
+		block, asked := blocks[n]
+		if !asked {
+			known, _ := r.index.cache.Get(r.idsKey(n))
+			block, _ = known.([][]byte)
+		}
+		// A later state may have let the id go, if the document was deleted since.
+		reads := asked && block == nil
+		if reads || at < len(block) && len(block[at]) > 0 {
+			blocks[n] = block
 			continue
 		}
 		blocks[n] = nil

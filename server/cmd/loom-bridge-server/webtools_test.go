@@ -90,7 +90,7 @@ func TestConformance31Web(t *testing.T) {
 func TestConformance31WebErrors(t *testing.T) {
 	p, _ := asking(t, map[string]string{"VLLM_BASE_URL": "$WEB/none"}, "--weather-url", "$WEB/none")
 	for tool, want := range map[string]string{
-		`web:search {"query":"x"}`:               "Execution failed: BRAVE_API_KEY not configured",
+		`web:search {"query":"x"}`:                "Execution failed: BRAVE_API_KEY not configured",
 		`weather:get {"location":"Tôkyō & more"}`: `Execution failed: HTTP error 404: {"error":"nothing here"}`,
 		`llm:generate {"input":"x"}`:              `Execution failed: HTTP error 404: {"error":"nothing here"}`,
 	} {
