@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 	})
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout),
-		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr))
+		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr), approvalsCommand(env, stdout))
 	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
