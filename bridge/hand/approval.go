@@ -107,7 +107,11 @@ func (c *call) denied(what policy.Capability, answer approval.Answer) *tools.Err
 	case approval.TimedOut:
 		text += ", and nobody answered in time"
 	}
-	return &tools.Error{Code: tools.PermissionDenied, Message: text}
+	failure := &tools.Error{Code: tools.PermissionDenied, Message: text}
+	if answer == approval.Unattended {
+		failure.Cause = policy.ErrUnattended
+	}
+	return failure
 }
 
 // confine finds what a call of a tool of the server's may do in its workspace. The tools of

@@ -112,7 +112,8 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		take = takeWhole
 	}
 	if out.body, err = take(ctx, c, result); err != nil {
-		return failed(c, err)
+		out = failed(c, err)
+		out.result.Tier = result.Tier
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -23,6 +24,8 @@ func (f *files) listDir(ctx context.Context, c tools.Input) (tools.Output, error
 	if err != nil {
 		return tools.Output{}, failure(name, err)
 	}
+	g := guardOf(ctx)
+	names = slices.DeleteFunc(names, func(one string) bool { return !g.sees(path.Join(dir.rel, one)) })
 	entries, hidden, err := f.entries(ctx, dir.Root, names)
 	if err != nil {
 		return tools.Output{}, failure(name, err)

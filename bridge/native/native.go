@@ -143,6 +143,7 @@ func (f *files) tools() []tool {
 	}
 	for i := range list {
 		list[i].Level, list[i].Category = tools.LevelFunction, "file"
+		list[i] = f.confined(list[i])
 	}
 	return list
 }

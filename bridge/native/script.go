@@ -42,7 +42,8 @@ const scriptSchema = `{"type":"object","properties":{
 "function":{"type":"string","description":"Function of it to call, whose result is given as JSON; without one the script runs as a whole, and what it prints is the result"},
 "args":{"type":["object","array"],"description":"Arguments: an object by name, or a list. Of a script as a whole: a list is its command line, an object its standard input as JSON"},
 "cache":{"type":"boolean","description":"Take the result of an equal run, if script, arguments and all it read are the same (default true)"},
-"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"}}}`
+"timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
+` + needsSchema + `}}`
 
 func (s *shell) scriptTool() tool {
 	return tool{tools.Descriptor{
@@ -262,7 +263,7 @@ func (c *scriptCall) run(ctx context.Context) (tools.Output, error) {
 	if err != nil {
 		return tools.Output{}, err
 	}
-	job, err := c.shell.job(c.in, argv, ".")
+	job, err := c.shell.job(ctx, c.in, argv, ".")
 	if err != nil {
 		return tools.Output{}, err
 	}
@@ -274,7 +275,7 @@ func (c *scriptCall) run(ctx context.Context) (tools.Output, error) {
 	c.started = time.Now()
 	go func() {
 		defer cancel()
-		outcome, err := c.shell.runner.Run(ctx, job, sandbox.Streams{Stdin: bytes.NewReader(input), Stdout: split, Stderr: &p.stderr})
+		outcome, err := c.shell.start(ctx, job, sandbox.Streams{Stdin: bytes.NewReader(input), Stdout: split, Stderr: &p.stderr})
 		c.finish(ctx, p, out, split, outcome, runFailure(python, err))
 		close(p.ended)
 		out.end(p.err)

@@ -143,9 +143,13 @@ func (s *search) dir(ctx context.Context, dir *os.Root, rel, below string, depth
 	if err != nil {
 		return err
 	}
+	g := guardOf(ctx)
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if !g.sees(path.Join(rel, name)) {
+			continue
 		}
 		info, err := dir.Lstat(name)
 		switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/native/script"
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -38,6 +40,8 @@ type ShellOptions struct {
 	Gate *egress.Gate
 	// Refused is why there is no Runner, for callers.
 	Refused string
+	// Logger hears of programs that changed what is not theirs. Default silent.
+	Logger *slog.Logger
 	// Allow are the names of programs that may be run. Default Commands.
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
@@ -63,12 +67,17 @@ type shell struct {
 	gate   *egress.Gate // nil without a way out
 	allow  []string
 	lent   lendings
+	keeper policy.Keeper
+	logger *slog.Logger
 	cache  *script.Cache // of the answers of scripts
 	jobs   *jobs.Jobs    // nil without any
 }
 
 func newShell(f *files, o ShellOptions) *shell {
 	s := &shell{files: f, runner: o.Runner, gate: o.Gate, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
+	if s.logger = o.Logger; s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
 	if len(s.allow) == 0 {
 		s.allow = Commands()
 	}
@@ -81,6 +90,10 @@ const (
 	toolShellRun = "shell:run"
 )
 
+// needsSchema is the argument by which a command asks a person for places.
+const needsSchema = `"needs":{"type":"object","additionalProperties":false,"description":"Absolute places outside of the workspace that it must reach; a person is asked for those that it may not","properties":{
+"read":{"type":"array","maxItems":16,"items":{"type":"string"}},"write":{"type":"array","maxItems":16,"items":{"type":"string"}}}}`
+
 const (
 	shellSchema = `{"type":"object","properties":{
 "command":{"type":"string","minLength":1,"description":"Program to run, such as git; or a command line, when there are no args"},
@@ -88,14 +101,16 @@ const (
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
 "timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
-"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"}},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"},
+` + needsSchema + `},
 "required":["command"]}`
 	shellRunSchema = `{"type":"object","properties":{
 "command":{"type":"string","minLength":1,"description":"Command line, such as: git log --oneline | head -5"},
 "cwd":{"type":"string","description":"Folder to run in, relative to the workspace (default .)"},
 "stdin":{"type":"string","description":"Text for its standard input"},
 "timeout":{"type":"number","exclusiveMinimum":0,"description":"Seconds until it is killed"},
-"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"}},
+"background":{"type":"boolean","description":"Start it and do not wait, as with a server: gives a job_id (default false)"},
+` + needsSchema + `},
 "required":["command"]}`
 )
 
@@ -183,7 +198,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		return tools.Output{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
-	job, err := s.job(c, cmd.argv, cwd)
+	job, err := s.job(ctx, c, cmd.argv, cwd)
 	if err != nil {
 		cancel()
 		giveBack()
@@ -200,7 +215,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		if stdin, ok := c.Args["stdin"].(string); ok {
 			streams.Stdin = strings.NewReader(stdin)
 		}
-		out, err := s.runner.Run(ctx, job, streams)
+		out, err := s.start(ctx, job, streams)
 		giveBack()
 		p.denied = deniedTo(job)
 		p.end(out, runFailure(cmd.argv[0], err))
@@ -208,11 +223,25 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
 }
 
+// start runs a program. What it did to the policy of its workspace is undone.
+func (s *shell) start(ctx context.Context, job sandbox.Job, streams sandbox.Streams) (sandbox.Outcome, error) {
+	release := s.keeper.Hold(job.Root)
+	out, err := s.runner.Run(ctx, job, streams)
+	if restored, failed := release(); restored || failed != nil {
+		s.logger.WarnContext(ctx, "a program changed "+policy.File+", which was put back",
+			"workspace", job.Root.Name(), "scope", job.Scope.String(), "program", job.Argv[0], "error", failed)
+	}
+	return out, err
+}
+
 // job is a run of a program for a call of a tool.
-func (s *shell) job(c tools.Input, argv []string, cwd string) (sandbox.Job, error) {
+func (s *shell) job(ctx context.Context, c tools.Input, argv []string, cwd string) (sandbox.Job, error) {
 	job := sandbox.Job{Scope: c.Scope, Argv: argv, Env: c.Profile.Env(), Cwd: cwd, Root: c.Root, Policy: c.Profile.Sandbox()}
 	var err error
-	if job.Policy.Hide, err = s.hidden(c); err != nil || s.gate == nil {
+	if job.Policy.Hide, err = s.hidden(c); err != nil {
+		return job, err
+	}
+	if err := needs(ctx, c, &job.Policy); err != nil || s.gate == nil {
 		return job, err
 	}
 	switch job.Policy.Mode {

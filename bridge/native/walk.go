@@ -35,6 +35,8 @@ type want struct {
 	noFollow bool
 	// parents makes the folders that are missing on the way.
 	parents bool
+	// guard is what the walk may not touch.
+	guard guard
 }
 
 // errRaced says that the path changed under the walk.
@@ -46,6 +48,7 @@ func (f *files) find(ctx context.Context, root *os.Root, name string, w want) (*
 	if err != nil {
 		return nil, err
 	}
+	w.guard = guardOf(ctx)
 	for range maxRaces {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -212,6 +215,9 @@ func (w *walker) step(part string) (*target, error) {
 		return nil, w.follow(part)
 	case info.IsDir() && w.files.isStore(info):
 		return nil, errStore()
+	}
+	if err := w.want.guard.check(path.Join(append(w.names, part)...)); err != nil {
+		return nil, err
 	}
 	if last {
 		return &target{dir: w.top(), name: part, rel: path.Join(append(w.names, part)...), info: info}, nil

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -76,6 +77,12 @@ func (p Profile) Sandbox() sandbox.Policy {
 	return sandbox.Policy{Mode: p.Mode, Read: p.Read, Write: p.Write, Protect: protect, Limits: p.Limits}
 }
 
+// Gives tells whether the profile gives an absolute place outside of the workspace, to be
+// read or to be changed.
+func (p Profile) Gives(place string, write bool) bool {
+	return coveredBy(place, p.Write) && rank(p.Mode) > rankRead || !write && coveredBy(place, p.Read) || rank(p.Mode) == rankOff
+}
+
 // Env are the variables as NAME=value, sorted.
 func (p Profile) Env() []string {
 	var env []string
@@ -95,6 +102,9 @@ const (
 	KindRead  = "read"
 	KindWrite = "write"
 )
+
+// ErrUnattended: what was asked for is denied because nobody could be asked.
+var ErrUnattended = errors.New("policy: nobody could be asked")
 
 // Capability is one thing beyond a profile: never a command line, never the arguments of
 // one call.

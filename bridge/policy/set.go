@@ -339,7 +339,7 @@ func gives(place string, forbidden []string) string {
 			mine = real
 		}
 		if below(mine, place) || below(place, mine) {
-			return "would give away what is the server's own: " + mine
+			return "would give away what is the server's own"
 		}
 	}
 	return ""

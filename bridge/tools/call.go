@@ -38,7 +38,10 @@ type Input struct {
 // denied.
 func (c Input) Need(ctx context.Context, what policy.Capability) error {
 	if c.Ask == nil {
-		return Errorf(PermissionDenied, "Permission denied: %s %s is outside of what this call may use", what.Kind, what.Name)
+		return &Error{
+			Code: PermissionDenied, Message: "Permission denied: " + what.Kind + " " + what.Name + " is outside of what this call may use",
+			Cause: policy.ErrUnattended,
+		}
 	}
 	return c.Ask(ctx, what)
 }

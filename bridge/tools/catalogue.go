@@ -27,6 +27,12 @@ type Offer struct {
 	Metadata map[string]string
 }
 
+// CategoryMCP is that of tools of servers of the Model Context Protocol.
+const CategoryMCP = "mcp"
+
+// foreign tells whether others than the server say what the tool is called.
+func (o Offer) foreign() bool { return o.AgentID != "" || o.Category == CategoryMCP }
+
 // NameForm says how those who run models write the name of a tool, and whether they take
 // it at all.
 type NameForm func(name string) (written string, taken bool)
@@ -142,7 +148,7 @@ func (c *Catalogue) List(tenant, after string, levels ...int) []Offer {
 		if o.Name <= after || len(levels) > 0 && !slices.Contains(levels, o.Level) {
 			continue
 		}
-		if o.AgentID != "" {
+		if o.foreign() {
 			if _, own := c.registry.Find(o.Name); own || len(o.Name) > MaxNameBytes {
 				continue
 			}
@@ -153,20 +159,20 @@ func (c *Catalogue) List(tenant, after string, levels ...int) []Offer {
 	return list
 }
 
-// Offered is the List of what prompts may offer. Of an agent's tool that models would call
+// Offered is the List of what prompts may offer. Of a tool of an agent or of another server that models would call
 // by the name of another one, the other one stays, and one whose name the form does not
 // take is left out: it would break the prompt.
 func (c *Catalogue) Offered(tenant string, form NameForm) []Offer {
 	list := c.List(tenant, "")
 	names := make(map[string]bool, len(list))
 	for _, o := range list {
-		if o.AgentID == "" {
+		if !o.foreign() {
 			name, _ := form(o.Name)
 			names[name] = true
 		}
 	}
 	return slices.DeleteFunc(list, func(o Offer) bool {
-		if o.AgentID == "" {
+		if !o.foreign() {
 			return false
 		}
 		name, taken := form(o.Name)

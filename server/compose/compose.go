@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
@@ -89,6 +90,10 @@ type Options struct {
 	Jobs jobs.Options
 	// Web are the tools that ask others on networks. Default: there are none.
 	Web *web.Options
+	// MCP are the servers of the Model Context Protocol whose tools the agents of MCPTenant
+	// call. Default: none.
+	MCP       []mcp.Server
+	MCPTenant string
 	// Egress says how tools reach networks.
 	Egress egress.Options
 	// Hand says how tools run here.
@@ -237,6 +242,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
+	d.openMCP(workspaces, o)
 	o.Disk.Engine, o.Disk.BlobBytes = engine, func(ctx context.Context, scope kv.Scope) (int64, error) {
 		used, err := d.Blobs.Usage(ctx, scope)
 		return used.Bytes, err

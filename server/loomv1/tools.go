@@ -90,6 +90,9 @@ func descriptorOf(o tools.Offer) *loomv1pb.ToolDescriptor {
 	d := &loomv1pb.ToolDescriptor{Name: o.Name, Description: o.Description}
 	if o.AgentID == "" {
 		d.ParametersSchema, d.Provider = string(o.Schema), loomv1pb.ProviderKind_PROVIDER_NATIVE
+		if o.Category == tools.CategoryMCP {
+			d.Provider = loomv1pb.ProviderKind_PROVIDER_MCP
+		}
 		return d
 	}
 	d.ParametersSchema, d.Provider, d.Metadata = o.Given, loomv1pb.ProviderKind_PROVIDER_GRPC, o.Metadata

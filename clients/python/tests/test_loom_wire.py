@@ -183,7 +183,7 @@ async def test_arguments_as_loom_py_writes_them(srv: testing.Server, stubs: Stub
 
 
 async def test_what_is_asked_for_and_not_served_is_told(binary: Path, stubs: Stubs) -> None:
-    asked = {"LOOM_MCP_SERVERS": '{"x": {"command": "secret"}}', "LOOM_DASHBOARD": "true"}
+    asked = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://secret", "LOOM_DASHBOARD": "true"}
     async with (
         testing.server(binary, env=asked) as srv,
         Peer(stubs, srv.address, "a", [TOPIC]) as a,
@@ -191,7 +191,7 @@ async def test_what_is_asked_for_and_not_served_is_told(binary: Path, stubs: Stu
         await a.until(await a.emit(TOPIC, "note"))
         ((code, text),) = a.errors
         assert code == "UNIMPLEMENTED"
-        assert "LOOM_MCP_SERVERS is set, but MCP servers are not started" in text
+        assert "OTEL_EXPORTER_OTLP_ENDPOINT is set, but no telemetry is exported" in text
         assert "LOOM_DASHBOARD is set, but there is no dashboard" in text
         assert "secret" not in text
         async with Peer(stubs, srv.address, "a", [TOPIC]) as again:

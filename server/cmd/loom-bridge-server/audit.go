@@ -9,10 +9,13 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/approvals"
 )
 
 // errAuditFailed: the verification found something.
@@ -160,5 +163,30 @@ func auditErase(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	})
 	command.Flags().StringVar(&tenant, "tenant", "default", "`name` of the tenant")
 	command.Flags().StringVar(&agent, "agent", "", "`id` of the agent (required)")
+	return command
+}
+
+// approvalsCommand answers calls that wait at a server that runs.
+func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
+	s := &shim{env: env}
+	var command *cobra.Command
+	command = approvals.Command(approvals.Options{In: os.Stdin, Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
+		config, err := loadConfig(command.PersistentFlags(), env.get)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.config = config
+		conn, err := s.dial()
+		if token := env.get(envToken); token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+		}
+		return ctx, conn, err
+	}})
+	command.Long = "Answer calls of agents that wait for a person at the server on --addr. " + envToken + " is the\n" +
+		"token; its credential must say whose calls it approves."
+	settings := configFlags()
+	command.PersistentFlags().AddFlag(settings.Lookup("addr"))
+	command.PersistentFlags().AddFlag(settings.Lookup(keyConfig))
+	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS")
 	return command
 }

@@ -33,7 +33,7 @@ type Config struct {
 	Credentials, TLSCert, TLSKey, TLSClientCA string
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
-	MCPAddr                                   string
+	MCPAddr, MCPServers                       string
 	MCPHosts                                  []string
 
 	MetricsAddr, LogLevel, LogFormat string

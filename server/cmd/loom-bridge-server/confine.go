@@ -23,7 +23,7 @@ func openSandbox(ctx context.Context, config Config, logger *slog.Logger, opened
 	runner := newRunner(config, logger)
 	opened.add(runner.Close)
 	c := runner.Describe(ctx)
-	shell := native.ShellOptions{Runner: runner, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes}
+	shell := native.ShellOptions{Runner: runner, Logger: logger, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes}
 	if c.Tier == sandbox.TierLandlock {
 		for _, name := range config.Policies.Names() {
 			if p, _ := config.Policies.Profile(name); len(p.Hide) > 0 && !p.HideBestEffort {

@@ -132,7 +132,6 @@ func parseDotenv(path string) (map[string]string, error) {
 // unserved are settings of loom.v1's core that mean nothing here, and what they
 // would have done.
 var unserved = []struct{ name, what string }{
-	{"LOOM_MCP_SERVERS", "MCP servers are not started"},
 	{"LOOM_DASHBOARD", "there is no dashboard"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "no telemetry is exported"},
 }

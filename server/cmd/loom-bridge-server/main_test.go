@@ -40,8 +40,13 @@ import (
 const asServer = "LOOM_TEST_AS_SERVER"
 
 func TestMain(m *testing.M) {
+	becomeMachine()
 	if os.Getenv(asServer) != "" {
 		main()
+		return
+	}
+	if mode := os.Getenv(asMCPServer); mode != "" {
+		serveMCP(mode)
 		return
 	}
 	code := m.Run()
@@ -210,7 +215,9 @@ func TestStatus(t *testing.T) {
 	p := MustRun(t, dir, "--durability", "wal", "--addr", "localhost:0")
 	got, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(t.Context(), &loombridgev1.GetStatusRequest{})
 	must(t, err)
-	if got.GetVersion() != buildVersion() || got.GetDurability() != "wal" || got.GetTools() != 23 || got.GetAuthentication() {
+	tools, err := loombridgev1.NewToolServiceClient(p.conn).ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: "a", PageSize: 100})
+	must(t, err)
+	if got.GetVersion() != buildVersion() || got.GetDurability() != "wal" || int(got.GetTools()) != len(tools.GetTools()) || got.GetAuthentication() {
 		t.Errorf("status = %v", got)
 	}
 	marker, err := os.ReadFile(filepath.Join(dir, "store", "LOOM-FORMAT"))

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	client "github.com/loom-bridge/loom-bridge/bridge/mcp"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -65,6 +68,7 @@ func mcpCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			config.MCPServers = cmp.Or(config.MCPServers, env.get(envMCPServers))
 			s.config = config
 			if !cmd.Flags().Changed("addr") && env.get(envName("addr")) == "" && config.Addr == NewConfig().Addr {
 				if s.config.Addr, err = ownSocket(config.DataDir); err != nil {
@@ -255,4 +259,40 @@ type announced func()
 func (a *announced) Write(p []byte) (int, error) {
 	(*a)()
 	return len(p), nil
+}
+
+// envMCPServers is where agents of loom.v1 say which MCP servers there are.
+const envMCPServers = "LOOM_MCP_SERVERS"
+
+// mcpServers are the servers whose tools agents of a tenant call. One that can't be used
+// is no reason not to start.
+func (c Config) mcpServers(known *auth.Credentials, logger *slog.Logger) (servers []client.Server, tenant string) {
+	if c.MCPServers == "" {
+		return nil, ""
+	}
+	tenant = auth.DefaultTenant
+	if known != nil {
+		tenant = c.LoomTenant
+		if all := known.Tenants(); tenant == "" && len(all) == 1 {
+			tenant = all[0]
+		}
+	}
+	if tenant == "" {
+		logger.Warn("MCP servers are not started: with several tenants, --loom-tenant says whose they are")
+		return nil, ""
+	}
+	servers, bad, err := client.Parse(c.MCPServers)
+	for _, err := range append(bad, err) {
+		if err != nil {
+			logger.Warn("an MCP server is left out", "error", err)
+		}
+	}
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.Name
+	}
+	if len(names) > 0 {
+		logger.Info("Loading MCP servers from "+envMCPServers, "servers", strings.Join(names, ", "))
+	}
+	return servers, tenant
 }

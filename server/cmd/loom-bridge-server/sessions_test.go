@@ -68,7 +68,7 @@ func TestShortTermMemoryEnds(t *testing.T) {
 		{[]string{"--history-preset=design"}, map[string]string{"": "3 0", "design": "3 0", "three_phase": "4 1"}},
 		{[]string{"--history-preset=design", "--short-term-persist=true"}, map[string]string{"": "4 1", "design": "4 1"}},
 	} {
-		s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t)}
+		s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t)}
 		s.start(tt.args)
 		gone := make(map[string]*loombridgev1.BlobInfo)
 		bytes := 2000 // of each result others: equal ones are one

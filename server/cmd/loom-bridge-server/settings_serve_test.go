@@ -41,6 +41,15 @@ func servingEffects() []effect {
 			with: "true", without: "false",
 		},
 		{
+			setting: "mcp-servers", args: []string{"--mcp-servers", `[{"name":"one","command":"/no/such"}]`},
+			see: func(s *stand) func() string {
+				return func() string {
+					return fmt.Sprint(strings.Contains(s.Log.String(), "Loading MCP servers") && strings.Contains(s.Log.String(), "server=one"))
+				}
+			},
+			with: "true", without: "false",
+		},
+		{
 			setting: "mcp-hosts", args: []string{"--mcp-hosts", "loom.example"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
 			see: func(s *stand) func() string {
 				request := post(s.tb, s.mcpURL(s.tb), initializeBody)

@@ -1,0 +1,176 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+)
+
+// maxNeeds bounds the places that one command asks for.
+const maxNeeds = 16
+
+// guard is what a call may not touch where it works.
+type guard struct {
+	hide, protect []string
+	// only is the one name that it may; empty for all.
+	only string
+}
+
+type guardKey struct{}
+
+// guardOf is the guard of a call; the zero guard for none.
+func guardOf(ctx context.Context) guard {
+	g, _ := ctx.Value(guardKey{}).(guard)
+	return g
+}
+
+// check returns why a path, links resolved, can't be touched.
+func (g guard) check(rel string) error {
+	switch {
+	case g.only != "" && rel != g.only:
+		return errTraversal()
+	case lies(rel, g.hide):
+		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is hidden", rel)
+	case lies(rel, g.protect):
+		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is protected from changes", rel)
+	}
+	return nil
+}
+
+// sees tells whether a name of a folder is to be seen.
+func (g guard) sees(rel string) bool { return !lies(rel, g.hide) }
+
+// lies tells whether a path is one of some, or lies in one.
+func lies(rel string, paths []string) bool {
+	for _, p := range paths {
+		if rest, ok := strings.CutPrefix(rel, p); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// confined is a file tool that keeps to the profiles of its calls.
+func (f *files) confined(t tool) tool {
+	run := t.run
+	t.run = func(ctx context.Context, c tools.Input) (tools.Output, error) {
+		g := guard{hide: c.Profile.Hide}
+		if t.Mutates {
+			if c.Profile.Mode == sandbox.ModeRead {
+				return tools.Output{}, tools.Errorf(tools.PermissionDenied, "Permission denied: the profile %s lets nothing be changed", c.Profile.Name)
+			}
+			g.protect = c.Profile.Protect
+		}
+		name := c.String("path", "")
+		if _, inside := inside(c.Root, name); inside || !path.IsAbs(name) || strings.IndexByte(name, 0) >= 0 || len(name) > MaxPathBytes {
+			return run(context.WithValue(ctx, guardKey{}, g), c)
+		}
+		return elsewhere(ctx, c, name, t.Mutates, run)
+	}
+	return t
+}
+
+// elsewhere runs a file tool on a place outside of the workspace, if the profile gives it or
+// a person does.
+func elsewhere(ctx context.Context, c tools.Input, name string, write bool, run tools.Func) (tools.Output, error) {
+	place, err := real(name)
+	if err != nil {
+		return tools.Output{}, errTraversal()
+	}
+	if err := reach(ctx, c, place, write); err != nil {
+		return tools.Output{}, err
+	}
+	folder, base := place, "."
+	if info, err := os.Lstat(place); err != nil || !info.IsDir() {
+		folder, base = filepath.Split(place)
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return tools.Output{}, failure(name, err)
+	}
+	defer root.Close()
+	g := guard{}
+	if base != "." {
+		g.only = base
+	}
+	c.Root, c.Args = root, maps.Clone(c.Args)
+	c.Args["path"] = base
+	out, err := run(context.WithValue(ctx, guardKey{}, g), c)
+	if _, ok := out.Values["path"]; ok {
+		out.Values["path"] = name
+	}
+	out.File, out.Written = "", nil // they speak of the workspace
+	return out, err
+}
+
+// real is a place without links in its name. What is not there yet must lie in a folder that
+// is.
+func real(name string) (string, error) {
+	place := filepath.Clean(name)
+	found, err := filepath.EvalSymlinks(place)
+	if errors.Is(err, fs.ErrNotExist) {
+		var folder string
+		if folder, err = filepath.EvalSymlinks(filepath.Dir(place)); err == nil {
+			found = filepath.Join(folder, filepath.Base(place))
+		}
+	}
+	return found, err
+}
+
+// reach returns nil when a call may read, or change, a place outside of the workspace: by its
+// profile, or because a person allows it now.
+func reach(ctx context.Context, c tools.Input, place string, write bool) error {
+	what := policy.Capability{Kind: policy.KindRead, Name: place}
+	switch {
+	case c.Profile.Gives(place, write):
+		return nil
+	case write && c.Profile.Mode == sandbox.ModeRead:
+		return tools.Errorf(tools.PermissionDenied, "Permission denied: the profile %s lets nothing be changed", c.Profile.Name)
+	case write:
+		what.Kind = policy.KindWrite
+	}
+	err := c.Need(ctx, what)
+	if errors.Is(err, policy.ErrUnattended) {
+		return errTraversal()
+	}
+	return err
+}
+
+// needs adds what a command asks for to what it may do: argument `needs`, whose lists read
+// and write hold absolute places.
+func needs(ctx context.Context, c tools.Input, p *sandbox.Policy) error {
+	asked, _ := c.Args["needs"].(map[string]any)
+	for _, l := range []struct {
+		key string
+		to  *[]string
+	}{{policy.KindRead, &p.Read}, {policy.KindWrite, &p.Write}} {
+		list, _ := asked[l.key].([]any)
+		if len(list) > maxNeeds {
+			return refuse("needs."+l.key, "has too many places")
+		}
+		for _, one := range list {
+			name, _ := one.(string)
+			if !path.IsAbs(name) || strings.IndexByte(name, 0) >= 0 || len(name) > MaxPathBytes {
+				return refuse("needs."+l.key, "must hold absolute paths")
+			}
+			place, err := filepath.EvalSymlinks(name)
+			if err != nil {
+				return tools.Errorf(tools.NotFound, "File not found: %s", name)
+			}
+			if err := reach(ctx, c, place, l.key == policy.KindWrite); err != nil {
+				return err
+			}
+			*l.to = append((*l.to)[:len(*l.to):len(*l.to)], place)
+		}
+	}
+	return nil
+}

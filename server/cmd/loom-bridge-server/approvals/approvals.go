@@ -1,0 +1,266 @@
+// Package approvals is the command line of the people who approve calls: it lists, watches
+// and answers those that wait at a server, and revokes what is remembered.
+package approvals
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// DefaultAgent is who answers unless a flag names another one. An agent's own calls are never
+// its to approve, so no agent should have this name.
+const DefaultAgent = "operator"
+
+// listTime is how long list waits for the calls that wait already.
+const listTime = 300 * time.Millisecond
+
+// Options are what the commands work with. All are required.
+type Options struct {
+	// Dial connects to the server; ctx then has what its calls carry.
+	Dial func(ctx context.Context) (context.Context, *grpc.ClientConn, error)
+	In   io.Reader
+	Out  io.Writer
+}
+
+// decisions are the answers by their names on the command line.
+var decisions = map[string]loombridgev1.ApprovalDecision{
+	"deny":    loombridgev1.ApprovalDecision_APPROVAL_DECISION_DENY,
+	"once":    loombridgev1.ApprovalDecision_APPROVAL_DECISION_ONCE,
+	"session": loombridgev1.ApprovalDecision_APPROVAL_DECISION_SESSION,
+	"agent":   loombridgev1.ApprovalDecision_APPROVAL_DECISION_AGENT,
+	"always":  loombridgev1.ApprovalDecision_APPROVAL_DECISION_ALWAYS,
+}
+
+// desk is one run of a command.
+type desk struct {
+	Options
+	agent string
+	json  bool
+	tools loombridgev1.ToolServiceClient
+}
+
+// Command is the command with its sub-commands.
+func Command(o Options) *cobra.Command {
+	d := &desk{Options: o}
+	command := &cobra.Command{Use: "approvals", Short: "Answer calls of agents that wait for a person", Args: cobra.NoArgs}
+	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	command.PersistentFlags().StringVar(&d.agent, "agent", DefaultAgent, "who answers; the credential must be for it, and say approves")
+	command.PersistentFlags().BoolVar(&d.json, "json", false, "write lines of JSON")
+	var scope string
+	approve := d.sub("approve ID", "Let a call that waits go on", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+		decision, ok := decisions[scope]
+		if !ok || scope == "deny" {
+			return fmt.Errorf("--for %q is not once, session, agent or always", scope)
+		}
+		return d.decide(ctx, args[0], decision)
+	})
+	approve.Flags().StringVar(&scope, "for", "once", "what it is for: once, session, agent, or always, which is all agents")
+	var answer bool
+	watch := d.sub("watch", "Show calls that wait as they come, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
+		return d.watch(ctx, answer)
+	})
+	watch.Flags().BoolVar(&answer, "answer", false, "ask for an answer to each on the terminal")
+	command.AddCommand(
+		d.sub("list", "List calls that wait, and answers that are remembered", cobra.NoArgs, d.list),
+		watch, approve,
+		d.sub("deny ID", "Deny a call that waits", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+			return d.decide(ctx, args[0], decisions["deny"])
+		}),
+		d.sub("revoke ID", "Take a remembered answer back", cobra.ExactArgs(1), d.revoke),
+	)
+	return command
+}
+
+// sub is a sub-command that talks to the server.
+func (d *desk) sub(use, short string, args cobra.PositionalArgs, run func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, given []string) error {
+		ctx, conn, err := d.Dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		d.tools = loombridgev1.NewToolServiceClient(conn)
+		return run(ctx, given)
+	}}
+}
+
+// say writes a message as JSON, or as a line.
+func (d *desk) say(m proto.Message, line string) error {
+	if d.json {
+		text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+		if err != nil {
+			return err
+		}
+		line = string(text)
+	}
+	_, err := fmt.Fprintln(d.Out, line)
+	return err
+}
+
+func question(p *loombridgev1.PendingApproval) string {
+	c := p.GetCapability()
+	what := "to use the tool " + c.GetName()
+	switch c.GetKind() {
+	case "host":
+		what = "to reach " + c.GetName() + " by " + p.GetTool()
+	case "read", "write":
+		what = "to " + c.GetKind() + " " + c.GetName() + " by " + p.GetTool()
+	}
+	return fmt.Sprintf("%s  agent %q, session %q, asks %s  %s  until %s", p.GetId(), p.GetAgentId(), p.GetSessionId(), what,
+		oneLine(p.GetArgumentsJson()), p.GetExpireTime().AsTime().Local().Format(time.TimeOnly))
+}
+
+// oneLine keeps what an agent wrote from steering a terminal.
+func oneLine(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c >= 0x7f && c < 0xa0 {
+			return ' '
+		}
+		return c
+	}, text)
+}
+
+func (d *desk) open(ctx context.Context) (grpc.ServerStreamingClient[loombridgev1.WatchApprovalsResponse], error) {
+	return d.tools.WatchApprovals(ctx, &loombridgev1.WatchApprovalsRequest{AgentId: d.agent})
+}
+
+// watch shows what comes, and asks about each when it is to.
+func (d *desk) watch(ctx context.Context, answer bool) error {
+	stream, err := d.open(ctx)
+	if err != nil {
+		return err
+	}
+	answers := bufio.NewScanner(d.In)
+	for {
+		change, err := stream.Recv()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		p := change.GetPending()
+		if p == nil {
+			continue
+		}
+		if err := d.say(p, oneLine(question(p))); err != nil {
+			return err
+		}
+		if answer {
+			if err := d.ask(ctx, answers, p.GetId()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ask reads an answer to a call; an empty line leaves it to others.
+func (d *desk) ask(ctx context.Context, answers *bufio.Scanner, id string) error {
+	for {
+		if _, err := fmt.Fprint(d.Out, "once, session, agent, always, deny, or nothing to leave it: "); err != nil {
+			return err
+		}
+		if !answers.Scan() {
+			return answers.Err()
+		}
+		word := strings.TrimSpace(answers.Text())
+		if word == "" {
+			return nil
+		}
+		decision, ok := decisions[word]
+		if !ok {
+			continue
+		}
+		if err := d.decide(ctx, id, decision); err != nil {
+			fmt.Fprintln(d.Out, err)
+		}
+		return nil
+	}
+}
+
+func (d *desk) decide(ctx context.Context, id string, decision loombridgev1.ApprovalDecision) error {
+	answer, err := d.tools.ApproveCall(ctx, &loombridgev1.ApproveCallRequest{AgentId: d.agent, Id: id, Decision: decision})
+	if err != nil {
+		return err
+	}
+	word := "approved"
+	if decision == decisions["deny"] {
+		word = "denied"
+	}
+	c := answer.GetApproval().GetCapability()
+	return d.say(answer, fmt.Sprintf("%s: %s %s for agent %q", word, c.GetKind(), oneLine(c.GetName()), answer.GetApproval().GetAgentId()))
+}
+
+// list shows the calls that wait now, then what is remembered.
+func (d *desk) list(ctx context.Context, _ []string) error {
+	if err := d.waiting(ctx); err != nil {
+		return err
+	}
+	list, err := d.tools.ListApprovals(ctx, &loombridgev1.ListApprovalsRequest{AgentId: d.agent})
+	if err != nil {
+		return err
+	}
+	for _, one := range list.GetApprovals() {
+		whose := "all agents"
+		if one.GetAgentId() != "" {
+			whose = fmt.Sprintf("agent %q", one.GetAgentId())
+		}
+		if one.GetSessionId() != "" {
+			whose += fmt.Sprintf(", session %q", one.GetSessionId())
+		}
+		line := fmt.Sprintf("%s  remembered: %s %s for %s, by %s at %s", one.GetId(), one.GetCapability().GetKind(), oneLine(one.GetCapability().GetName()),
+			whose, one.GetApproverId(), one.GetCreateTime().AsTime().Local().Format(time.DateTime))
+		if err := d.say(one, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting shows the calls that wait now. The stream tells of them first, and then is silent.
+func (d *desk) waiting(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := d.open(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := stream.Header(); err != nil {
+		return err
+	}
+	silence := time.AfterFunc(listTime, cancel)
+	defer silence.Stop()
+	for {
+		change, err := stream.Recv()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if p := change.GetPending(); p != nil {
+			if err := d.say(p, oneLine(question(p))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (d *desk) revoke(ctx context.Context, args []string) error {
+	answer, err := d.tools.RevokeApproval(ctx, &loombridgev1.RevokeApprovalRequest{AgentId: d.agent, Id: args[0]})
+	if err != nil {
+		return err
+	}
+	return d.say(answer, "revoked: "+oneLine(args[0]))
+}
