@@ -4,7 +4,8 @@
 //   - A [Store] saves, changes, finds and reads records (memory/record) of any number
 //     of scopes. Nothing is read across two but by a query that names both.
 //   - A question (memory/question), narrowed by a filter (memory/filter), gets an
-//     [Answer]: its hits and a [Receipt] that says how they came about.
+//     [Answer]: its hits and a [Receipt] that says how they came about. Within a number
+//     of tokens long texts give passages (memory/passage).
 //   - A [Staging] puts a change into a commit of the caller's.
 //
 // A save, a batch, an update and a deletion are one commit each, with all that belongs

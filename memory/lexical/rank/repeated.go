@@ -27,10 +27,14 @@ const (
 
 // pool is how many of the best candidates may change places.
 func (r *ranking) pool() int {
+	least := repeatedAmong*r.query.Limit + repeatedMore
 	if r.shares.repeated == 0 {
-		return max(newerAmong, r.query.Limit)
+		least = r.query.Limit
 	}
-	return max(newerAmong, repeatedAmong*r.query.Limit+repeatedMore)
+	if r.query.Current || r.query.One {
+		return max(newerAmong, least)
+	}
+	return least
 }
 
 // sessionOf is a session of a part.
