@@ -368,6 +368,9 @@ func TestAttachResumes(t *testing.T) {
 	for n := range 3 {
 		a.publish(int64(n+1), countPublish(n, "news", false))
 	}
+	for n := range 3 {
+		a.answer(int64(n + 1)) // what is not answered is not there yet
+	}
 	last := a.event().GetSequence()
 	stopped := make(chan error, 1)
 	go func() { stopped <- first.Face.Shutdown(context.Background()) }()
