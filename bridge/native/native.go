@@ -97,11 +97,12 @@ func (f *files) tools() []tool {
 			CLIEquivalents: []string{"cat", "head", "tail"},
 		}, f.readFile},
 		{tools.Descriptor{
-			Name:        "fs:write_file",
-			Description: "Write a text file of the workspace. Missing folders are made; what the file held before is replaced, unless append is true.",
-			Schema:      json.RawMessage(writeSchema),
-			Mutates:     true,
-			ResultKind:  "json",
+			Name:           "fs:write_file",
+			Description:    "Write a text file of the workspace. Missing folders are made; what the file held before is replaced, unless append is true.",
+			Schema:         json.RawMessage(writeSchema),
+			Mutates:        true,
+			ResultKind:     "json",
+			CLIEquivalents: []string{"echo", "tee"},
 		}, f.writeFile},
 		{tools.Descriptor{
 			Name:           "fs:edit_file",

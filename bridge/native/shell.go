@@ -228,7 +228,7 @@ func (s *shell) start(ctx context.Context, job sandbox.Job, streams sandbox.Stre
 	release := s.keeper.Hold(job.Root)
 	out, err := s.runner.Run(ctx, job, streams)
 	if restored, failed := release(); restored || failed != nil {
-		s.logger.WarnContext(ctx, "a program changed "+policy.File+", which was put back",
+		s.logger.WarnContext(ctx, "a program changed the settings of its sandbox, which were put back", "file", policy.File,
 			"workspace", job.Root.Name(), "scope", job.Scope.String(), "program", job.Argv[0], "error", failed)
 	}
 	return out, err
@@ -337,4 +337,40 @@ func runFailure(name string, err error) error {
 		return err
 	}
 	return wrapped(tools.Failed, err.Error(), err)
+}
+
+// Absent gives the tool that answers for one of loom.v1 that is not here, or nil.
+// Lists do not show it. It is safe for concurrent use.
+//
+// They are the two that run programs, under either of their names, for servers that run
+// none: they refuse every command with the words of loom.v1's core, and say why where
+// that is known. loom-py looks for the words: it then asks the person in front of it, and
+// runs the command itself. That there is no such tool would tell it to give up.
+func Absent(why string) func(name string) *tools.Tool {
+	absent := map[string]*tools.Tool{}
+	for _, name := range []string{toolShell, toolShellRun} {
+		t, err := tools.New(tools.Descriptor{
+			Name:        name,
+			Description: "Run a program. It is not served: every command is refused.",
+			Schema:      json.RawMessage(shellSchema),
+			Level:       tools.LevelFunction,
+			Category:    "shell",
+			ResultKind:  "json",
+		}, refuseCommand(why))
+		if err != nil {
+			panic(err) // the descriptor is a constant, and a test makes it
+		}
+		absent[name], absent[strings.ReplaceAll(name, ":", "_")] = t, t
+	}
+	return func(name string) *tools.Tool { return absent[name] }
+}
+
+func refuseCommand(why string) tools.Func {
+	return func(_ context.Context, c tools.Input) (tools.Output, error) {
+		failure := notAllowed(c.String("command", ""))
+		if why != "" {
+			failure.Message += ": " + why
+		}
+		return tools.Output{}, failure
+	}
 }

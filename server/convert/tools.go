@@ -19,7 +19,7 @@ import (
 func Descriptor(d tools.Offer, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
 	out := &loombridgev1.ToolDescriptor{
 		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
-		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates, AgentId: d.AgentID,
+		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates, AgentId: d.AgentID, CliEquivalents: d.CLIEquivalents,
 	}
 	if schema, ok := pleasantStruct(d.Schema, form); ok {
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}

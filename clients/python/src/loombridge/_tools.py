@@ -60,6 +60,8 @@ class ToolInfo(_brief.Brief):
     """It changes something outside the log; assumed of every agent's tool."""
     agent_id: str
     """The agent that provides it; empty for the server's own."""
+    cli_equivalents: tuple[str, ...] = ()
+    """Commands that do the like, such as `cat` for `fs:read_file`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -374,6 +376,7 @@ def _tool_info(m: pb.ToolDescriptor) -> ToolInfo:
         category=m.category,
         mutates=m.mutates,
         agent_id=m.agent_id,
+        cli_equivalents=tuple(m.cli_equivalents),
     )
 
 

@@ -1489,9 +1489,12 @@ type ToolDescriptor struct {
 	// every tool that an agent provides.
 	Mutates bool `protobuf:"varint,8,opt,name=mutates,proto3" json:"mutates,omitempty"`
 	// agent_id is the agent that provides the tool; empty for the server's own.
-	AgentId       string `protobuf:"bytes,9,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	AgentId string `protobuf:"bytes,9,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// cli_equivalents are commands that do the like, such as `cat` for `fs:read_file`, by
+	// which a model may know it. Those of agents have none.
+	CliEquivalents []string `protobuf:"bytes,10,rep,name=cli_equivalents,json=cliEquivalents,proto3" json:"cli_equivalents,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ToolDescriptor) Reset() {
@@ -1596,6 +1599,13 @@ func (x *ToolDescriptor) GetAgentId() string {
 		return x.AgentId
 	}
 	return ""
+}
+
+func (x *ToolDescriptor) GetCliEquivalents() []string {
+	if x != nil {
+		return x.CliEquivalents
+	}
+	return nil
 }
 
 type isToolDescriptor_ParametersSchemaForm interface {
@@ -2642,7 +2652,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"disk_floor\x18\a \x01(\x03R\tdiskFloor\x12\x1d\n" +
 	"\n" +
 	"open_files\x18\b \x01(\x05R\topenFiles\x12\x16\n" +
-	"\x06output\x18\t \x01(\x03R\x06output\"\xf4\x02\n" +
+	"\x06output\x18\t \x01(\x03R\x06output\"\x9d\x03\n" +
 	"\x0eToolDescriptor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
@@ -2652,7 +2662,9 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x11requires_approval\x18\x06 \x01(\bR\x10requiresApproval\x12\x1a\n" +
 	"\bcategory\x18\a \x01(\tR\bcategory\x12\x18\n" +
 	"\amutates\x18\b \x01(\bR\amutates\x12\x19\n" +
-	"\bagent_id\x18\t \x01(\tR\aagentIdB\x18\n" +
+	"\bagent_id\x18\t \x01(\tR\aagentId\x12'\n" +
+	"\x0fcli_equivalents\x18\n" +
+	" \x03(\tR\x0ecliEquivalentsB\x18\n" +
 	"\x16parameters_schema_form\"\xb7\x01\n" +
 	"\x10ListToolsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +

@@ -260,7 +260,7 @@ class ProgramLimits(_message.Message):
     def __init__(self, cpu: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wall: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., memory: _Optional[int] = ..., processes: _Optional[int] = ..., file: _Optional[int] = ..., scratch: _Optional[int] = ..., disk_floor: _Optional[int] = ..., open_files: _Optional[int] = ..., output: _Optional[int] = ...) -> None: ...
 
 class ToolDescriptor(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id")
+    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id", "cli_equivalents")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +270,7 @@ class ToolDescriptor(_message.Message):
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     MUTATES_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CLI_EQUIVALENTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     parameters_schema: _struct_pb2.Struct
@@ -279,7 +280,8 @@ class ToolDescriptor(_message.Message):
     category: str
     mutates: bool
     agent_id: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ...) -> None: ...
+    cli_equivalents: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListToolsRequest(_message.Message):
     __slots__ = ("agent_id", "levels", "json_form", "page_size", "page_token")
