@@ -21,7 +21,8 @@ for name in ("flag", "log", "net/http", "os"):
 source = re.sub(r"^package main$", "package mcp", source, count=1, flags=re.MULTILINE)
 source += """
 func fixtureOptions(o *mcp.ServerOptions) {
-	o.CompletionHandler, o.SubscribeHandler, o.UnsubscribeHandler, o.Capabilities = completionHandler, subscribeHandler, unsubscribeHandler, nil
+	o.CompletionHandler, o.Capabilities = completionHandler, nil
+	o.SubscribeHandler, o.UnsubscribeHandler = subscribeHandler, unsubscribeHandler
 }
 
 func addFixtures(server *mcp.Server) {
