@@ -72,6 +72,9 @@ def missing(server: str) -> list[str]:
             ["help", "all"],
             ["export", "--help"],
             ["audit", "verify", "--help"],
+            ["approvals", "watch", "--help"],
+            ["doctor", "--help"],
+            ["mcp", "--help"],
             ["--help"],
         )
     )
