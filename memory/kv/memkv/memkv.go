@@ -113,7 +113,11 @@ func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error)
 		return nil, err
 	}
 	s := new(snapshot)
-	if s.sequences, err = view.held.Load().sequences(refs); err != nil {
+	now, err := view.version(ctx) // none is left if the engine was closed meanwhile
+	if err == nil {
+		s.sequences, err = now.sequences(refs)
+	}
+	if err != nil {
 		view.close()
 		return nil, err
 	}
