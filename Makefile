@@ -42,6 +42,8 @@ RELEASED := proto/loombridge-v1.binpb
 
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 10m
+# The packages that take longest begin first, so that none runs on alone at the end.
+TEST_FIRST := ./server/cmd/loom-bridge-server ./bridge/sandbox
 RACE_PACKAGES ?= ./memory ./memory/embed ./memory/plans ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native
 # Tests side by side: most of them wait for a server.
 PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4
@@ -123,8 +125,8 @@ run: build ## Build and start the server; flags go in ARGS
 ##@ Test
 
 .PHONY: go-test
-go-test: install-deps ## Run the Go tests
-	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+go-test: build ## Run the Go tests
+	LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) $(GO) test -tags embedhelper -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
 .PHONY: py-test
 py-test: build py-sync ## Run the tests and examples of the Python client against the built server

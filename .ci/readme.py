@@ -75,6 +75,7 @@ def missing(server: str) -> list[str]:
             ["approvals", "watch", "--help"],
             ["doctor", "--help"],
             ["mcp", "--help"],
+            ["mcp", "install", "--help"],
             ["--help"],
         )
     )

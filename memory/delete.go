@@ -117,3 +117,99 @@ func checkNamed(id, key string, expected int64) error {
 	}
 	return record.CheckID("id", id)
 }
+
+// Matching says which records are to go.
+type Matching struct {
+	// Filter is an expression as of a query. Required: what deletes everything says so,
+	// such as `version >= 1`.
+	Filter string
+	// Tiers are those looked at. Default: long-term memory.
+	Tiers []int
+	// DryRun counts, and deletes nothing.
+	DryRun bool
+}
+
+// Cleared says what a DeleteMatching did.
+type Cleared struct {
+	// Deleted is how many records went, or with DryRun would go.
+	Deleted int
+	// NotOwned is how many stayed because another agent had saved them.
+	NotOwned int
+}
+
+// DeleteMatching deletes the records that a filter lets through, as Delete does each, those
+// superseded and archived included. What is saved or changed meanwhile stays. They go in
+// commits of some dozens: when it fails those that went are gone, the counts say how many,
+// and it can be made again.
+//
+// Errors: *invalid.Error; *filter.Error.
+func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) (done Cleared, err error) {
+	if m.Filter == "" {
+		return done, invalid.Field(ErrInvalid, "filter", "is required; to delete everything, give one that everything passes, such as version >= 1")
+	}
+	actor := actorOf(ctx)
+	var found []Deleted
+	for token, more := "", true; more; more = token != "" {
+		l, err := s.checkListing(scope, Listing{Filter: m.Filter, Tiers: m.Tiers, PageSize: MaxPageSize, PageToken: token})
+		if err != nil {
+			return done, err
+		}
+		page, err := s.page(ctx, scope, l)
+		if err != nil {
+			return done, wrap("memory: delete matching", err)
+		}
+		for _, r := range page.Records {
+			if actor.may(&r) != nil {
+				done.NotOwned++
+				continue
+			}
+			found = append(found, Deleted{r.ID, r.Version})
+		}
+		token = page.NextPageToken
+	}
+	if m.DryRun {
+		done.Deleted = len(found)
+		return done, nil
+	}
+	for len(found) > 0 {
+		c := &clearing{found: found, now: record.StoredTime(s.now())}
+		staging := &Staging{store: s, scope: scope, run: c.stage, actor: actor}
+		if err := staging.commit(ctx, "memory: delete matching"); err != nil {
+			return done, err
+		}
+		done.Deleted += c.deleted
+		found = found[c.passed:]
+	}
+	return done, nil
+}
+
+// clearing is one commit of a DeleteMatching.
+type clearing struct {
+	found []Deleted
+	now   time.Time
+
+	passed, deleted int
+}
+
+// stage removes some of what was found and is as it was then.
+func (c *clearing) stage(ctx context.Context, e *edit) error {
+	c.passed, c.deleted = 0, 0
+	for _, d := range c.found[:min(len(c.found), sweepRecords)] {
+		if e.removed > sweepBytes {
+			break
+		}
+		c.passed++
+		r, _, err := e.read(ctx, d.ID)
+		if err != nil {
+			return err
+		}
+		if r == nil || r.Version != d.Version || r.ExpiredAt(c.now) || e.actor.may(r) != nil {
+			continue
+		}
+		if err := e.remove(ctx, r); err != nil {
+			return err
+		}
+		c.deleted++
+	}
+	return nil
+}

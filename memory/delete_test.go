@@ -35,7 +35,7 @@ func testDelete(t *testing.T, r *rig) {
 		second(r.Get(t.Context(), agent, "a")),
 		second(r.GetByKey(t.Context(), agent, "k")),
 		second(r.Update(t.Context(), agent, text("a", "x"), "")),
-		second2(r.Versions(t.Context(), agent, "a")),
+		second2(r.Versions(t.Context(), agent, "a", 0, 0)),
 		second3(r.Delete(t.Context(), agent, memory.Deletion{ID: "a"}, "")),
 		second3(r.Delete(t.Context(), agent, memory.Deletion{Key: "k"}, "")),
 	} {

@@ -25,7 +25,7 @@ const (
 	// taken.
 	feedbackReach = 10
 	// leastFeedback is the share from which on it is worth to search again.
-	leastFeedback = 0.01
+	leastFeedback = 0.1
 	// minFeedbackScore is the score of the first hit under which nothing is
 	// taken: it would lead further away.
 	minFeedbackScore = 0.3
@@ -64,6 +64,7 @@ func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []rank.
 		return rank.Answer{}, nil, err
 	}
 	a.keepPlain(&found, first.Hits)
+	a.keepFirst(&found, first.Hits)
 	return found, words, nil
 }
 
@@ -88,6 +89,25 @@ func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
 		}
 	}
 	slices.SortStableFunc(found.Hits, func(a, b rank.Hit) int { return cmp.Compare(b.Score, a.Score) })
+}
+
+// keepFirst puts what the query finds best by itself before what was found with more words:
+// these are for what comes behind it.
+func (a *asking) keepFirst(found *rank.Answer, plain []rank.Hit) {
+	hits := found.Hits
+	if len(plain) == 0 || len(hits) == 0 || plain[0].Score < a.asked.MinScore {
+		return
+	}
+	first := plain[0]
+	at := slices.IndexFunc(hits, func(h rank.Hit) bool { return h.Part == first.Part && h.Ordinal == first.Ordinal })
+	if at < 0 {
+		at = len(hits) - 1 // it takes the last one's place
+	} else {
+		first = hits[at]
+	}
+	first.Score = max(first.Score, hits[0].Score)
+	copy(hits[1:at+1], hits[:at])
+	hits[0] = first
 }
 
 // suggested returns words that the first hits suggest, with weights of their own that sum

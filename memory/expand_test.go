@@ -13,15 +13,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// mustCount is how many hits a query has, with expansion or without.
-func mustCount(t *testing.T, s *memory.Store, scope kv.Scope, q question.Question, expand bool) int {
+// mustFind returns what a query finds, with expansion or without.
+func mustFind(t *testing.T, s *memory.Store, scope kv.Scope, q question.Question, expand bool) []string {
 	t.Helper()
 	q.Expand = expand
 	found, err := s.Query(t.Context(), scope, q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(found.Hits)
+	return ids(found)
 }
 
 // Where all hits that have new words score nothing, their words weigh nothing.
@@ -31,13 +31,13 @@ func TestExpandWithHitsThatScoreNothing(t *testing.T) {
 	r.MustSave(t, record.Record{Text: "deploy failed: disk full again"})
 	r.MustSave(t, record.Record{Text: "deploy failed", Importance: 1})
 	q := question.Question{Text: "deploy failed", Limit: 5, ImportanceWeight: 1}
-	if plain, more := mustCount(t, r.Store, agent, q, false), mustCount(t, r.Store, agent, q, true); plain != 3 || more != 3 {
-		t.Errorf("%d hits without expansion, %d with it", plain, more)
+	if plain, more := mustFind(t, r.Store, agent, q, false), mustFind(t, r.Store, agent, q, true); len(plain) != 3 || len(more) != 3 {
+		t.Errorf("%q without expansion, %q with it", plain, more)
 	}
 }
 
 // Expansion finds more, never less, whatever the scores of further hits do to those
-// of the first.
+// of the first, and what comes first without it comes first with it.
 func TestExpandFindsNoLess(t *testing.T) {
 	seed := rand.Uint64()
 	c := rand.New(rand.NewPCG(seed, 1))
@@ -64,11 +64,11 @@ func TestExpandFindsNoLess(t *testing.T) {
 				Text: words[c.IntN(len(words))] + " " + words[c.IntN(len(words))], Limit: 1 + c.IntN(30), MinScore: max(0, 1.5*c.Float64()-0.5),
 				ImportanceWeight: float64(c.IntN(3)) / 2, RecencyWeight: float64(c.IntN(2)) / 2,
 			}
-			plain, expanded := mustCount(t, s, scope, q, false), mustCount(t, s, scope, q, true)
-			if expanded < plain || expanded > q.Limit {
-				t.Fatalf("seed %d: %d hits without expansion, %d with it: %+v", seed, plain, expanded, q)
+			plain, expanded := mustFind(t, s, scope, q, false), mustFind(t, s, scope, q, true)
+			if len(expanded) < len(plain) || len(expanded) > q.Limit || len(plain) > 0 && plain[0] != expanded[0] {
+				t.Fatalf("seed %d: %q without expansion, %q with it: %+v", seed, plain, expanded, q)
 			}
-			more += expanded - plain
+			more += len(expanded) - len(plain)
 		}
 	}
 	if more == 0 {

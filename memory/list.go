@@ -65,18 +65,23 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 	if err != nil {
 		return Page{}, err
 	}
-	var page Page
-	err = s.current(ctx, scope, func() error {
-		return s.view(ctx, func(view kv.Snapshot) (err error) {
-			page, err = s.list(ctx, view, listing)
-			return err
-		})
-	})
+	page, err := s.page(ctx, scope, listing)
 	if err != nil {
 		return Page{}, wrap("memory: list", err)
 	}
 	s.touched(scope, page.Records...)
 	return page, nil
+}
+
+// page reads a page, and prolongs nothing.
+func (s *Store) page(ctx context.Context, scope kv.Scope, l listing) (page Page, err error) {
+	err = s.current(ctx, scope, func() error {
+		return s.view(ctx, func(view kv.Snapshot) (err error) {
+			page, err = s.list(ctx, view, l)
+			return err
+		})
+	})
+	return page, err
 }
 
 func (s *Store) checkListing(scope kv.Scope, l Listing) (listing, error) {

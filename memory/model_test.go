@@ -90,6 +90,9 @@ func (m *model) documents() (bodies, turns, windows, spoken []counts) {
 	for i, r := range m.records {
 		body := m.terms(r.Text)
 		turn := m.terms(r.Author)
+		if head := turn.length(); head > 0 {
+			turn[unheard] = 4 - head // whatever the head holds, it counts as four words
+		}
 		turn.add(body, 1)
 		bodies, turns = append(bodies, body), append(turns, turn)
 		if numbers[i] >= 0 {
@@ -172,10 +175,39 @@ func bm25(query counts, documents []counts, average, part float64) []float64 {
 	return sums
 }
 
+// believed is how far sessions are believed: less where the words of a query stand beside
+// themselves no more often than chance has it.
+func (m *model) believed(query counts, bodies, turns []counts) float64 {
+	n, shared, expected := float64(len(m.records)), 0.0, 0.0
+	for word := range query {
+		with, times, windows := 0.0, 0.0, make(map[int]bool)
+		for i, turn := range turns {
+			if turn[word] == 0 {
+				continue
+			}
+			with++
+			times++
+			windows[i] = true
+			for _, step := range []int{-2, -1, 1, 2} {
+				if at := m.neighbour(i, step); at >= 0 && bodies[i][word] > 0 {
+					times++
+					windows[at] = true
+				}
+			}
+		}
+		if with > 1 && with <= 0.25*n {
+			by := n * (1 - math.Exp(-times/n))
+			shared, expected = shared+by-float64(len(windows)), expected+by
+		}
+	}
+	return min(1, max(0, ((shared+200)/(expected+1000)-0.09)/0.03))
+}
+
 func largest(sums []float64) float64 { return max(1e-300, slices.Max(append([]float64{0}, sums...))) }
 
-// rank returns the rank of every record; a negative one is none.
-func (m *model) rank(text string) []float64 {
+// rank returns the rank of every record; a negative one is none. believed says how far
+// sessions are.
+func (m *model) rank(text string) (ranks []float64, believed float64) {
 	query := m.terms(text)
 	bodies, turns, windows, spoken := m.documents()
 	average, part, uneven := lengths(turns)
@@ -192,38 +224,43 @@ func (m *model) rank(text string) []float64 {
 	}
 	section := bm25(query, spoken, average, 0.6)
 	numbers, _ := m.sections()
+	believed = m.believed(query, bodies, turns)
 	answered := slices.Clone(own)
 	for i, r := range m.records {
 		if p := m.neighbour(i, -1); p >= 0 && m.asks(p) && m.records[p].Author != r.Author {
 			part := min(1, 20/(bodies[i].length()+1))
-			answered[i] += 0.8 * part * part * own[p]
+			answered[i] += 0.8 * believed * part * part * own[p]
 		}
 	}
-	ranks := make([]float64, len(m.records))
+	ranks = make([]float64, len(m.records))
 	for i := range m.records {
 		turn, around := answered[i]/largest(answered), (1-0.6*uneven)*window[i]/largest(window)
 		if numbers[i] < 0 {
-			ranks[i] = m.weigh(text, i, turn, around)
+			ranks[i] = m.weigh(text, i, turn, around, uneven)
 			continue
 		}
 		around += 0.3 * uneven * max(0, (1-0.6*uneven)*turn-around)
-		alone := min(1, 30/(bodies[i].length()+1))
+		alone := believed * min(1, 30/(bodies[i].length()+1))
 		around = alone * (around + 0.4*section[numbers[i]]/largest(section))
 		brevity := 1 - (1-uneven)*2/(bodies[i].length()+3)
-		ranks[i] = m.weigh(text, i, turn*(0.6+(1.4-0.6*uneven)*(1-alone)), around*brevity)
+		ranks[i] = m.weigh(text, i, turn*(0.6+(1.4-0.6*uneven)*(1-alone)), around*brevity, uneven)
 	}
-	return ranks
+	return ranks, believed
 }
 
 // weigh adds what does not come from words.
-func (m *model) weigh(text string, i int, own, around float64) float64 {
+func (m *model) weigh(text string, i int, own, around, uneven float64) float64 {
 	r := m.records[i]
 	if own+around == 0 {
 		return -1
 	}
 	rank := own + around
-	if r.SessionID != "" && m.asks(i) {
+	switch {
+	case r.SessionID == "" || !m.asks(i):
+	case m.neighbour(i, 1) >= 0:
 		rank -= 0.1 // all of it: what follows is short
+	default:
+		rank -= 0.1 * (1 - uneven)
 	}
 	if r.Author != "" && m.named(text) == r.Author {
 		rank += 0.25
@@ -251,37 +288,77 @@ func (m *model) asks(i int) bool {
 	return strings.HasSuffix(strings.TrimSpace(m.records[i].Text), "?")
 }
 
-// spreadOut takes from each of the best what the better ones have shown of its session.
-func (m *model) spreadOut(found []scored, limit int) []scored {
-	sizes, shown := make(map[string]float64), make(map[string]float64)
+// units are the session of every record, or of a long one its section, and how large each
+// counts.
+func (m *model) units() (names []string, sizes map[string]float64) {
+	numbers, _ := m.sections()
+	sizes = make(map[string]float64)
 	for _, r := range m.records {
 		sizes[r.SessionID]++
 	}
+	for i, r := range m.records {
+		name := r.SessionID
+		if name != "" && sizes[name] > 40 {
+			name = fmt.Sprint(name, " ", numbers[i])
+			sizes[name] = 20
+		}
+		names = append(names, name)
+	}
+	return names, sizes
+}
+
+// spreadOut takes from each of the best what the better ones have shown of its session, but
+// for the other side of an exchange that is no question. It returns those within the limit,
+// and the others with what is left of their ranks. Of those too close to tell the one that
+// got names for the place comes first: what it shows decides about the rest.
+func (m *model) spreadOut(found []scored, limit int, believed float64, got []memory.Hit) (spread, rest []scored) {
+	units, sizes := m.units()
+	shown, kept := make(map[string]float64), make(map[int]float64)
 	left := slices.Clone(found[:min(len(found), max(20, 2*limit+20))])
-	var spread []scored
+	for _, f := range left {
+		kept[f.at] = 1
+	}
 	for len(left) > 0 && len(spread) < limit {
 		best, rank := 0, math.Inf(-1)
 		for i, f := range left {
-			session := m.records[f.at].SessionID
-			if loss := min(0.5, 7*math.Pow(shown[session]/max(6, sizes[session]), 1.5)); session != "" && f.rank > 0 {
-				f.rank *= 1 - loss
-			}
-			if f.rank > rank {
+			if f.rank *= kept[f.at]; f.rank > rank {
 				best, rank = i, f.rank
+			}
+		}
+		for i, f := range left {
+			if n := len(spread); n < len(got) && got[n].Record.ID == f.id && f.rank*kept[f.at] > rank-1e-5 {
+				best, rank = i, f.rank*kept[f.at]
 			}
 		}
 		hit := left[best]
 		left = slices.Delete(left, best, best+1)
-		session := m.records[hit.at].SessionID
-		shown[session] += min(1, (m.terms(m.records[hit.at].Text).length()+1)/60)
 		spread = append(spread, scored{hit.id, rank, hit.at})
+		if len(spread) == limit || m.records[hit.at].SessionID == "" {
+			continue
+		}
+		unit := units[hit.at]
+		shown[unit] += min(1, (m.terms(m.records[hit.at].Text).length()+1)/60)
+		for _, f := range left {
+			if units[f.at] != unit {
+				continue
+			}
+			beside := m.neighbour(hit.at, 1) == f.at || m.neighbour(hit.at, -1) == f.at
+			brief := m.terms(m.records[f.at].Text).length() < 20
+			if f.rank > 0 && !(beside && brief && !m.asks(f.at)) {
+				kept[f.at] = 1 - min(0.5, 7*believed*math.Pow(shown[unit]/max(6, sizes[unit]), 1.5))
+			}
+		}
 	}
-	return spread
+	for _, f := range left {
+		rest = append(rest, scored{f.id, f.rank * kept[f.at], f.at})
+	}
+	return spread, rest
 }
 
 // search ranks all live records that match, best first, and counts candidates.
-func (m *model) search(query string, match func(record.Record) bool, now time.Time) (found []scored, candidates int) {
-	for i, rank := range m.rank(query) {
+func (m *model) search(query string, match func(record.Record) bool, now time.Time) (found []scored, candidates int, believed float64) {
+	ranks, believed := m.rank(query)
+	for i, rank := range ranks {
 		r := m.records[i]
 		if rank == -1 {
 			continue
@@ -295,7 +372,7 @@ func (m *model) search(query string, match func(record.Record) bool, now time.Ti
 	slices.SortFunc(found, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.at, a.at))
 	})
-	return found, candidates
+	return found, candidates, believed
 }
 
 // player makes random moves on the store and on the model.
@@ -371,7 +448,7 @@ func (p *player) query(t *testing.T) {
 	}
 	f := filters[p.rng.IntN(len(filters))]
 	limit := 1 + p.rng.IntN(20)
-	want, candidates := p.model.search(text, f.match, p.clock.Now())
+	want, candidates, believed := p.model.search(text, f.match, p.clock.Now())
 	got := p.MustQuery(t, question.Question{Text: text, Filter: f.filter, Limit: limit})
 	if got.Receipt.LexicalCandidates != candidates || got.Receipt.Records != int64(len(p.model.records)) {
 		t.Fatalf("query %q: %d candidates of %d, receipt %+v", text, candidates, len(p.model.records), got.Receipt)
@@ -383,8 +460,8 @@ func (p *player) query(t *testing.T) {
 	for _, w := range want {
 		ranks[w.id] = w.rank
 	}
-	want = p.model.spreadOut(want, limit)
-	for _, w := range want {
+	want, rest := p.model.spreadOut(want, limit, believed, got.Hits)
+	for _, w := range slices.Concat(want, rest) {
 		ranks[w.id] = w.rank
 	}
 	if got.Receipt.Empty == memory.NothingRelevant && len(got.Hits) == 0 {

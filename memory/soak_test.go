@@ -330,7 +330,7 @@ func (s soaked) verify(t *testing.T, store *memory.Store, scope kv.Scope) {
 			t.Errorf("record %s of %d versions: %+v, %v", id, len(texts), got, err)
 			continue
 		}
-		versions, err := store.Versions(t.Context(), scope, id)
+		versions, err := store.Versions(t.Context(), scope, id, 0, 0)
 		if err != nil || len(versions) != len(texts)-1 {
 			t.Errorf("record %s: %d earlier versions of %d, %v", id, len(versions), len(texts), err)
 		}

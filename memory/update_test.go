@@ -37,7 +37,7 @@ func (r *rig) MustGet(tb testing.TB, id string) record.Record {
 
 func (r *rig) MustVersions(tb testing.TB, id string) []record.Record {
 	tb.Helper()
-	versions, err := r.Versions(tb.Context(), agent, id)
+	versions, err := r.Versions(tb.Context(), agent, id, 0, 0)
 	if err != nil {
 		tb.Fatalf("versions of %q: %v", id, err)
 	}

@@ -3,16 +3,18 @@ package memory
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// Versions returns what a record was before it changed, the newest first, at
-// most MaxVersions. They have no vectors. A record that is not there or has
-// expired is a *NotFoundError.
-func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string) ([]record.Record, error) {
+// Versions returns what a record was before it changed, the newest first: at most limit
+// versions, all that are kept if that is zero, and only those before a version unless that
+// is zero. They have no vectors. A record that is not there or has expired is a
+// *NotFoundError.
+func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string, before int64, limit int) ([]record.Record, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
@@ -28,7 +30,7 @@ func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string) ([]reco
 		if !ok || current.ExpiredAt(s.now()) {
 			return &NotFoundError{"id", id}
 		}
-		versions, err = readVersions(ctx, view, scope, id)
+		versions, err = readVersions(ctx, view, scope, id, before, limit)
 		return err
 	})
 	if err != nil {
@@ -37,10 +39,49 @@ func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string) ([]reco
 	return versions, nil
 }
 
-func readVersions(ctx context.Context, view kv.Reader, scope kv.Scope, id string) ([]record.Record, error) {
+// AsOf returns what a record was at a moment, by the server's clock: the version that had
+// been acknowledged last by then. Earlier versions have no vectors. A record that was saved
+// later, or whose version of then is kept no longer, is a *NotFoundError; so is one that has
+// been deleted, or has expired, since.
+func (s *Store) AsOf(ctx context.Context, scope kv.Scope, id string, at time.Time) (record.Record, error) {
+	now, err := s.Get(ctx, scope, id)
+	if err != nil {
+		return record.Record{}, err
+	}
+	at = record.StoredTime(at)
+	if !changed(now).After(at) {
+		return now, nil
+	}
+	versions, err := s.Versions(ctx, scope, id, 0, 0)
+	if err != nil {
+		return record.Record{}, err
+	}
+	for _, v := range versions {
+		if !changed(v).After(at) {
+			return v, nil
+		}
+	}
+	if now.CreateTime.After(at) {
+		return record.Record{}, &NotFoundError{"id", id}
+	}
+	return record.Record{}, &NotFoundError{"version", fmt.Sprintf("of %s as of %s, which is kept no longer", id, at.UTC().Format(time.RFC3339Nano))}
+}
+
+// changed is when a version came to be.
+func changed(r record.Record) time.Time {
+	if r.UpdateTime.IsZero() {
+		return r.CreateTime
+	}
+	return r.UpdateTime
+}
+
+func readVersions(ctx context.Context, view kv.Reader, scope kv.Scope, id string, before int64, limit int) ([]record.Record, error) {
 	var versions []record.Record
 	newestFirst := kv.Prefix(record.VersionsOf(scope, id))
-	newestFirst.Reverse = true
+	newestFirst.Reverse, newestFirst.Limit = true, limit
+	if before > 0 {
+		newestFirst.End = record.VersionKey(scope, id, before)
+	}
 	for pair, err := range view.Scan(ctx, kv.Records, newestFirst) {
 		if err != nil {
 			return nil, err

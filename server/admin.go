@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
@@ -24,9 +27,24 @@ type adminService struct {
 	store          *kv.Health
 	scrubbed       func() time.Time
 	sandbox        sandbox.Confinement
+	prepared       func() int
 	jobs           Jobs
 	profiles       Profiles
+	hand           Hand
+	backups        Backups
 }
+
+// Backups is what the handlers need of the copies of the store.
+type Backups interface {
+	Create(ctx context.Context, full bool, progress func(done, total int64)) (backup.Backup, error)
+	Report() backup.Report
+	Folder() *backup.Folder
+}
+
+var _ Backups = (*backup.Keeper)(nil)
+
+// errNoBackups: the server has no folder for backups.
+var errNoBackups = errors.New("server: there is no folder for backups; start it with --backup-dir")
 
 // Jobs is what the handlers need of the programs that run in the background.
 type Jobs interface{ Running() int }
@@ -43,7 +61,9 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		Authentication: s.authentication,
 		Tools:          convert.Int32(s.tools.CountOwn()),
 		Store:          s.storeStatus(),
-		Sandbox:        convert.Sandbox(s.sandbox, s.profiles.Names(), s.jobs.Running()),
+		ToolLimits:     convert.ToolLimits(s.hand.Limits()),
+		Sandbox:        convert.Sandbox(s.sandbox, s.profiles.Names(), s.jobs.Running(), s.prepared()),
+		Backups:        s.backupStatus(),
 	}, nil
 }
 
@@ -71,4 +91,60 @@ func publicDamage(ks kv.Keyspace, err error) string {
 		return fmt.Sprintf("%s: %s %s", ks, damage.File, damage.Problem)
 	}
 	return ks.String() + ": something that is stored can't be read; the server's log says what"
+}
+
+func (s *adminService) backupStatus() *loombridgev1.BackupStatus {
+	if s.backups == nil {
+		return nil
+	}
+	return convert.BackupStatus(s.backups.Report())
+}
+
+// mayBackUp refuses callers who do not run the server, and servers without a folder.
+func (s *adminService) mayBackUp(ctx context.Context) error {
+	if err := auth.Operator(ctx); err != nil {
+		return err
+	}
+	if s.backups == nil {
+		return errNoBackups
+	}
+	return nil
+}
+
+// progressEvery is the time between two messages about how far something is.
+const progressEvery = 200 * time.Millisecond
+
+// CreateBackup makes a backup, and tells how far it is.
+func (s *adminService) CreateBackup(r *loombridgev1.CreateBackupRequest, stream grpc.ServerStreamingServer[loombridgev1.CreateBackupResponse]) error {
+	if err := s.mayBackUp(stream.Context()); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(stream.Context())
+	defer stop(nil)
+	var told time.Time
+	made, err := s.backups.Create(ctx, r.GetFull(), func(done, total int64) {
+		if time.Since(told) < progressEvery {
+			return
+		}
+		told = time.Now()
+		if err := stream.Send(&loombridgev1.CreateBackupResponse{BytesDone: done, BytesTotal: total}); err != nil {
+			stop(err)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return stream.Send(&loombridgev1.CreateBackupResponse{BytesDone: made.Bytes, BytesTotal: made.Bytes, Backup: convert.Backup(made)})
+}
+
+// ListBackups returns the backups.
+func (s *adminService) ListBackups(ctx context.Context, _ *loombridgev1.ListBackupsRequest) (*loombridgev1.ListBackupsResponse, error) {
+	if err := s.mayBackUp(ctx); err != nil {
+		return nil, err
+	}
+	all, err := s.backups.Folder().List()
+	if err != nil && len(all) == 0 {
+		return nil, err
+	}
+	return &loombridgev1.ListBackupsResponse{Backups: convert.Backups(all)}, nil
 }

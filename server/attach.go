@@ -17,6 +17,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/stream"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -50,6 +52,7 @@ type attachment struct {
 	agents    Agents
 	log       *slog.Logger
 	now       func() time.Time
+	signals   topics.Signals
 	tenant    string
 	agentID   string
 	session   string
@@ -131,7 +134,7 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now,
+		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now, signals: s.signals,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: convert.Interval(hello), before: s.events.Now(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
@@ -141,7 +144,7 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 	if err != nil {
 		return nil, within("hello", err)
 	}
-	if a.subscription, err = s.events.Subscribe(ctx, a.tenant, selections, readerOf(ctx)); err != nil {
+	if a.subscription, err = s.events.Subscribe(ctx, a.tenant, selections, readerOf(ctx, scope, s.children)); err != nil {
 		return nil, within("hello", err)
 	}
 	if a.link, err = s.open(a, registration); err != nil {
@@ -189,11 +192,25 @@ func (a *attachment) Receive(ctx context.Context) error {
 		a.link.Complete(item.ToolResult.GetCallId(), convert.ToolResult(item.ToolResult))
 		return nil
 	case *loombridgev1.AttachRequest_Heartbeat:
-		return a.Heartbeat(ctx, answer{reply: &loombridgev1.AttachAnswer{Ref: item.Heartbeat.GetRef(), ServerTime: convert.Timestamp(a.now())}})
+		return a.Heartbeat(ctx, a.beat(ctx, item.Heartbeat))
 	case *loombridgev1.AttachRequest_Hello:
 		return validate.Refuse("hello", "comes first and once")
 	}
 	return validate.Refuse("item", "is required")
+}
+
+// beat notes a heartbeat with what it brings, and answers it.
+func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) answer {
+	reply := &loombridgev1.AttachAnswer{Ref: r.GetRef(), ServerTime: convert.Timestamp(a.now())}
+	err := validate.AttachHeartbeat(r)
+	if err == nil {
+		scope := kv.AgentScope(a.tenant, a.agentID)
+		reply.InterruptRequested, err = a.signals.Beat(ctx, scope, a.session, convert.Signals(r.GetSignals()))
+	}
+	if err != nil {
+		reply.Error = a.errorOf(ctx, within("heartbeat", err))
+	}
+	return answer{reply: reply}
 }
 
 // subscribe adds topics to the subscription: all or none.

@@ -26,7 +26,7 @@ func (a *attachment) publicationOf(ctx context.Context, p *loombridgev1.AttachPu
 	if err != nil {
 		return a.refusedPublish(ctx, p.GetRef(), err)
 	}
-	one := publication{Ref: p.GetRef(), Event: event, Options: convert.EmitOptions(p.GetEvent()), Size: len(event.Payload)}
+	one := publication{Ref: p.GetRef(), Event: event, Options: convert.EmitOptions(p.GetEvent(), ownsOf(ctx)), Size: len(event.Payload)}
 	for key, value := range event.Headers {
 		one.Size += len(key) + len(value)
 	}

@@ -120,7 +120,7 @@ func TestAttachKeepsTheOrder(t *testing.T) {
 	for n := range events {
 		writer.publish(int64(n+1), countPublish(n, "mixed", n%3 == 1))
 		if n%100 == 50 {
-			writer.publish(int64(-n), countPublish(n, "agent.spawn", false))
+			writer.publish(int64(-n), countPublish(n, "agent.status", false))
 		}
 	}
 	var refs, wanted []int64
@@ -161,7 +161,7 @@ func TestAttachSilentPublish(t *testing.T) {
 	a := MustAttach(t, t.Context(), s.Bridge, helloOf("quiet"))
 	a.publish(0, countPublish(1, "news", false))
 	a.publish(0, countPublish(1, "news", true))
-	a.publish(0, countPublish(1, "agent.spawn", true))
+	a.publish(0, countPublish(1, "agent.status", true))
 	rest := a.leave()
 	if len(rest) != 1 || rest[0].GetAnswer().GetError().GetReason() != loombridgev1.ErrorReason_ERROR_REASON_RESERVED_TOPIC {
 		t.Errorf("answers %v", rest)
@@ -206,7 +206,7 @@ func TestAttachRefusesSingleMessages(t *testing.T) {
 		{"other agent", publish(&loombridgev1.EmitRequest{AgentId: "lead", Topic: "a"}), "INVALID_REQUEST", []string{"publish.event.agent_id"}},
 		{"long type and tag", publish(&loombridgev1.EmitRequest{Topic: "a", Type: long, Tags: []string{"", long}}), "INVALID_REQUEST", []string{"publish.event.type", "publish.event.tags[1]"}},
 		{"no JSON", publish(&loombridgev1.EmitRequest{Topic: "a", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: "{"}}), "INVALID_REQUEST", []string{"publish.event.payload"}},
-		{"reserved", publish(&loombridgev1.EmitRequest{Topic: "agent.result"}), "RESERVED_TOPIC", nil},
+		{"reserved", publish(&loombridgev1.EmitRequest{Topic: "agent.status"}), "RESERVED_TOPIC", nil},
 		{"nothing to subscribe to", subscribe(), "INVALID_REQUEST", []string{"subscribe.topics"}},
 		{"subscribed already", subscribe(topicsOf("other", "mine")...), "INVALID_REQUEST", []string{"subscribe.topics[1].topic"}},
 		{"twice at once", subscribe(topicsOf("other", "other")...), "INVALID_REQUEST", []string{"subscribe.topics[1].topic"}},

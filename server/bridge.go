@@ -11,6 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -25,6 +27,7 @@ type Hand interface {
 	Call(ctx context.Context, r hand.Request) (hand.Answer, error)
 	Record(ctx context.Context, r hand.Recorded) (hand.Answer, error)
 	Compress(ctx context.Context, r hand.CompressRequest) (hand.CompressAnswer, error)
+	Limits() []throttle.Used
 }
 
 // Events is what the handlers need of the bus.
@@ -43,14 +46,17 @@ var (
 
 type bridgeService struct {
 	loombridgev1.UnimplementedBridgeServiceServer
-	memory Memory
-	hand   Hand
-	events Events
-	agents Agents
-	limits Limits
-	shares *Shares
-	now    func() time.Time
-	log    *slog.Logger
+	memory   Memory
+	hand     Hand
+	events   Events
+	children Children
+	agents   Agents
+	// signals takes in what heartbeats bring.
+	signals topics.Signals
+	limits  Limits
+	shares  *Shares
+	now     func() time.Time
+	log     *slog.Logger
 }
 
 // MemorySave saves one record.
@@ -63,7 +69,11 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	saved, err := s.memory.Save(ctx, scope, record, r.GetRequestId())
+	save := s.memory.Save
+	if r.GetReplace() {
+		save = s.memory.SaveOrReplace
+	}
+	saved, err := save(ctx, scope, record, r.GetRequestId())
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +190,7 @@ func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (
 	if err := heard(s.events, s.agents, scope.Tenant, r, event); err != nil {
 		return nil, err
 	}
-	taken, err := s.events.Emit(ctx, scope.Tenant, event, convert.EmitOptions(r))
+	taken, err := s.events.Emit(ctx, scope.Tenant, event, convert.EmitOptions(r, ownsOf(ctx)))
 	if err != nil {
 		return nil, err
 	}

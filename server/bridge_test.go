@@ -350,7 +350,7 @@ func TestDomainErrorsReachTheClient(t *testing.T) {
 		{"no embedder", query(&loombridgev1.MemoryQueryRequest{Mode: loombridgev1.QueryMode_QUERY_MODE_VECTOR}), codes.FailedPrecondition, "NO_EMBEDDER", ""},
 		{"no record", get("nope"), codes.NotFound, "RECORD_NOT_FOUND", ""},
 		{"no step", step("step_999"), codes.NotFound, "STEP_NOT_FOUND", ""},
-		{"reserved topic", emit("agent.spawn"), codes.InvalidArgument, "RESERVED_TOPIC", ""},
+		{"reserved topic", emit("agent.status"), codes.InvalidArgument, "RESERVED_TOPIC", ""},
 		{"bad topic", emit("a..b"), codes.InvalidArgument, "INVALID_REQUEST", ""},
 		{"overflow", assemble(strings.Repeat("word ", 500)), codes.FailedPrecondition, "CONTEXT_OVERFLOW", "part_tokens"},
 	} {

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -27,7 +29,7 @@ type Log interface {
 	Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error)
 	Configure(ctx context.Context, scope kv.Scope, sessionID string, change func(session.Config) (session.Config, error), requestID string, content []byte) (session.Config, error)
 	Working(ctx context.Context, scope kv.Scope, sessionID string) (working.Working, error)
-	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, change working.Change, known []string, requestID string) (working.Working, error)
+	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, u session.WorkingUpdate) (working.Working, error)
 	End(ctx context.Context, scope kv.Scope, sessionID string) (last uint64, err error)
 	Ended(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
 	Undo(ctx context.Context, scope kv.Scope, sessionID string, batch uint64, requestID string) (session.Undone, error)
@@ -45,6 +47,8 @@ type Assembler interface {
 	Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (assemble.Diff, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
+	ReportOverflow(ctx context.Context, scope kv.Scope, sessionID, turnID string) (window.Level, error)
+	Figures(ctx context.Context, scope kv.Scope, sessionID string) (working.Figures, error)
 	CountMessages(model string, messages []session.Message) (tokens.Count, error)
 }
 
@@ -64,9 +68,11 @@ type contextService struct {
 	assembler     Assembler
 	tools         Tools
 	hand          Hand
+	children      Children
 	tasks         Tasks
 	conversations Conversations
 	lessons       Lessons
+	signals       topics.Signals
 	limits        Limits
 	metrics       *observe.Metrics
 }

@@ -344,7 +344,7 @@ func TestListTools(t *testing.T) {
 	}
 	want := []string{
 		"fs:delete", "fs:edit_file", "fs:list_dir", "fs:read_file", "fs:search", "fs:stat", "fs:write_file",
-		"memory:save", "query_l1_memory", "query_l2_memory", "query_l3_memory", "query_l4_memory",
+		"memory:save", "query_l1_memory", "query_l2_memory", "query_l3_memory", "query_l4_memory", "tools:search",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)

@@ -7,10 +7,13 @@ import (
 	"strconv"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
@@ -37,6 +40,14 @@ func badRequestOf(err error) *errdetails.BadRequest {
 		return nil
 	}
 	return &bad
+}
+
+// retryOf is when a refused call may come again, or nil where that is not known.
+func retryOf(err error) *errdetails.RetryInfo {
+	if e, ok := errors.AsType[*throttle.LimitedError](err); ok {
+		return &errdetails.RetryInfo{RetryDelay: durationpb.New(e.Retry)}
+	}
+	return nil
 }
 
 // violationsOf lists the fields that an error is about; none for one that is about
@@ -133,6 +144,14 @@ func detailsOf(err error) map[string]string {
 		put("tool", e.Tool)
 		put("schema", string(e.Schema))
 	}
+	if e, ok := errors.AsType[*tools.LimitError](err); ok {
+		put("limit", e.Limit)
+		number("max", int(e.Max))
+	}
+	if e, ok := errors.AsType[*children.LimitError](err); ok {
+		put("limit", "children_of_"+e.Of)
+		number("max", e.Limit)
+	}
 	if e, ok := errors.AsType[*assemble.OverflowError](err); ok {
 		put("part", e.Part)
 		put("detail", validate.Printable(e.Detail))
@@ -200,6 +219,11 @@ func detailsOf(err error) map[string]string {
 		put("share_of", string(e.Whose))
 		number("held", int(e.Held))
 		number("total", int(e.Total))
+	}
+	if e, ok := errors.AsType[*throttle.LimitedError](err); ok {
+		put("tool", e.Tool)
+		put("rule", e.Rule.String())
+		put("limit_of", string(e.Rule.Per))
 	}
 	if e, ok := errors.AsType[*kv.LimitError](err); ok {
 		put("limit_of", e.What)

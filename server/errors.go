@@ -8,10 +8,13 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -25,6 +28,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -63,6 +67,7 @@ const (
 	publicOutcome  = "the store failed while writing; make the call again with the same request_id to see whether it took effect"
 	publicDamaged  = "what the call needs can't be read from the server's disk"
 	publicFailed   = "the store failed earlier and takes no writes until the server is started again"
+	publicBackup   = "a backup is being made or removed; try again when that is over"
 	publicStopping = "the server is stopping; connect again"
 )
 
@@ -95,6 +100,7 @@ func errorTable() []errorRow {
 		{ErrOverloaded, codes.Unavailable, reasonOverloaded, ""},
 		{share.ErrQuota, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
 		{share.ErrExhausted, codes.Unavailable, reasonOverloaded, ""},
+		{throttle.ErrLimited, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_TOOL_LIMIT_REACHED, ""},
 		{ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 
 		{kv.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_STORAGE_FULL, publicFull},
@@ -139,17 +145,36 @@ func errorTable() []errorRow {
 		{tokens.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{assemble.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{settings.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{working.ErrTooLarge, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_WORKING_TOO_LARGE, ""},
 		{working.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{assemble.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{past.ErrGone, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_GONE, ""},
 		{assemble.ErrPromptUnknown, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_UNKNOWN, ""},
+		{assemble.ErrRefusedAgain, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},
 		{assemble.ErrOverflow, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW, ""},
 
 		{approval.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_APPROVAL_NOT_FOUND, ""},
 		{approval.ErrNotAllowed, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_APPROVAL_NOT_ALLOWED, ""},
+		{auth.ErrNotOperator, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_OPERATOR_REQUIRED, ""},
+		{errNoBackups, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NO_BACKUP_FOLDER, ""},
+		{backup.ErrBusy, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_BACKUP_RUNNING, publicBackup},
 		{auth.ErrNotApprover, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_APPROVAL_NOT_ALLOWED, ""},
+		{mcp.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{mcp.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND, ""},
+		{mcp.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_MCP_SERVER_EXISTS, ""},
+		{mcp.ErrConfigured, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_MCP_SERVER_CONFIGURED, ""},
+		{mcp.ErrTooMany, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
+		{mcp.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 		{tools.ErrToolNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, ""},
 		{tools.ErrInvalidArguments, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_ARGUMENTS, ""},
+
+		{tools.ErrAgentLimit, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_AGENT_LIMIT_EXCEEDED, ""},
+		{children.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{children.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_AGENT_EXISTS, ""},
+		{children.ErrDepth, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_MAX_DEPTH_EXCEEDED, ""},
+		{children.ErrTooMany, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_AGENT_LIMIT_EXCEEDED, ""},
+		{children.ErrNotChild, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND, ""},
+		{children.ErrEnded, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_AGENT_ENDED, ""},
 
 		{hand.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},

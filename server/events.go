@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -40,6 +41,7 @@ type eventService struct {
 	events   Events
 	messages Messages
 	sender   Sender
+	children Children
 	limits   Limits
 	now      func() time.Time
 	log      *slog.Logger
@@ -58,7 +60,7 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 		return err
 	}
 	before := s.events.Now()
-	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, readerOf(stream.Context()))
+	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, readerOf(stream.Context(), scope, s.children))
 	if err != nil {
 		return err
 	}
@@ -99,13 +101,15 @@ func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest
 	return fmt.Errorf("%w to the topic %q; it was not emitted", ErrNobodyListens, validate.Printable(e.Topic))
 }
 
-// readerOf says what the caller may read.
-func readerOf(ctx context.Context) *events.SubscribeOptions {
+// readerOf says what the caller may read as an agent.
+func readerOf(ctx context.Context, agent kv.Scope, family Children) *events.SubscribeOptions {
+	return &events.SubscribeOptions{MayRead: topics.Readable(agent.Owner, family.Spawned(agent), ownsOf(ctx))}
+}
+
+// ownsOf tells which agents the caller may act for.
+func ownsOf(ctx context.Context) func(agent string) bool {
 	id, _ := auth.Of(ctx)
-	if id.OwnsAll() {
-		return nil
-	}
-	return &events.SubscribeOptions{MayRead: topics.ReadableBy(id.Owns)}
+	return id.Owns
 }
 
 // SendMessage says something to one agent.

@@ -125,3 +125,16 @@ func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.Report
 		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio, MissedTokens: convert.Int32(learned.Missed),
 	}, nil
 }
+
+// ReportOverflow tells that a provider refused a prompt.
+func (s *contextService) ReportOverflow(ctx context.Context, r *loombridgev1.ReportOverflowRequest) (*loombridgev1.ReportOverflowResponse, error) {
+	scope, err := agentScope(ctx, r, validate.ReportOverflowRequest)
+	if err != nil {
+		return nil, err
+	}
+	level, err := s.assembler.ReportOverflow(ctx, scope, r.GetSessionId(), r.GetTurnId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ReportOverflowResponse{Level: convert.PressureLevel(level)}, nil
+}

@@ -83,7 +83,7 @@ func TestConfigureSessionRefusals(t *testing.T) {
 		history *loombridgev1.HistorySettings
 		field   string
 	}{
-		"unknown preset":             {&loombridgev1.HistorySettings{Preset: "partitioned"}, "history.preset"},
+		"unknown preset":             {&loombridgev1.HistorySettings{Preset: "spiral"}, "history.preset"},
 		"a policy without its rules": {&loombridgev1.HistorySettings{Policy: preset}, "history.preset"},
 		"rules of another policy":    {&loombridgev1.HistorySettings{Policy: ledger, Preset: "code"}, "history.preset"},
 		"prices without input":       {&loombridgev1.HistorySettings{Prices: &loombridgev1.TokenPrices{CacheWrite: 1}}, "history.prices.input"},

@@ -84,7 +84,7 @@ func everything() *loombridgev1.PromptSettings {
 // I01, I02, I03, I04, I08, K18, M03
 func TestLayouts(t *testing.T) {
 	s := servertest.Start(t, nil)
-	for _, layout := range []string{"three_phase", "task_context", "react"} {
+	for _, layout := range []string{"three_phase", "task_context", "react", "partitioned"} {
 		t.Run(layout, func(t *testing.T) {
 			settings := everything()
 			settings.Layout = loombridgev1.PromptLayout(loombridgev1.PromptLayout_value["PROMPT_LAYOUT_"+strings.ToUpper(layout)])

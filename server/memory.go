@@ -1,7 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -22,6 +25,10 @@ type Memory interface {
 	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (record.Record, error)
 	Delete(ctx context.Context, scope kv.Scope, d memory.Deletion, requestID string) (memory.Deleted, error)
 	QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (memory.Answer, error)
+	SaveOrReplace(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error)
+	DeleteMatching(ctx context.Context, scope kv.Scope, m memory.Matching) (memory.Cleared, error)
+	Versions(ctx context.Context, scope kv.Scope, id string, before int64, limit int) ([]record.Record, error)
+	AsOf(ctx context.Context, scope kv.Scope, id string, at time.Time) (record.Record, error)
 	Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error)
 	GetByKey(ctx context.Context, scope kv.Scope, key string) (record.Record, error)
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
@@ -43,16 +50,79 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	if err != nil {
 		return nil, err
 	}
-	get, name := s.memory.Get, r.GetId()
-	if r.GetKey() != "" {
-		get, name = s.memory.GetByKey, r.GetKey()
+	found, err := s.find(ctx, scope, r)
+	if err == nil && r.GetAsOf() != nil {
+		found, err = s.memory.AsOf(ctx, scope, found.ID, r.GetAsOf().AsTime())
 	}
-	found, err := get(ctx, scope, name)
 	if err != nil {
 		return nil, err
 	}
 	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	return &loombridgev1.GetRecordResponse{Record: view.Record(found)}, nil
+}
+
+// namedRecord is a request that names a record by its id or its key.
+type namedRecord interface {
+	GetId() string
+	GetKey() string
+}
+
+// find returns the record that a request names.
+func (s *memoryService) find(ctx context.Context, scope kv.Scope, by namedRecord) (record.Record, error) {
+	if by.GetKey() != "" {
+		return s.memory.GetByKey(ctx, scope, by.GetKey())
+	}
+	return s.memory.Get(ctx, scope, by.GetId())
+}
+
+// ListVersions returns what a record is and was.
+func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVersionsRequest) (*loombridgev1.ListVersionsResponse, error) {
+	scope, err := memoryScope(ctx, r, validate.ListVersionsRequest)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.find(ctx, scope, r)
+	if err != nil {
+		return nil, err
+	}
+	size := cmp.Or(int(r.GetPageSize()), memory.DefaultPageSize)
+	before := cmp.Or(r.GetBeforeVersion(), found.Version) // it may have changed since it was read
+	earlier, err := s.memory.Versions(ctx, scope, found.ID, before, size+1)
+	if err != nil {
+		return nil, err
+	}
+	if r.GetBeforeVersion() == 0 {
+		found.Embedding, found.EmbeddingSpace = nil, ""
+		earlier = slices.Insert(earlier, 0, found)
+	}
+	view := convert.RecordView{JSON: r.GetJsonForm()}
+	out := &loombridgev1.ListVersionsResponse{}
+	for i, sent := 0, 0; i < len(earlier); i++ {
+		next := view.Record(earlier[i])
+		if sent += proto.Size(next) + recordFrame; i > 0 && (i == size || sent > s.limits.MaxSendBytes) {
+			out.NextBeforeVersion = earlier[i-1].Version
+			break
+		}
+		out.Versions = append(out.Versions, next)
+	}
+	return out, nil
+}
+
+// recordFrame is what a record takes in an answer beside its own bytes, at most, with a
+// share of what stands around all of them.
+const recordFrame = 32
+
+// DeleteRecords deletes what a filter lets through.
+func (s *memoryService) DeleteRecords(ctx context.Context, r *loombridgev1.DeleteRecordsRequest) (*loombridgev1.DeleteRecordsResponse, error) {
+	ctx, scope, err := sharedMemory(ctx, r, validate.DeleteRecordsRequest)
+	if err != nil {
+		return nil, err
+	}
+	cleared, err := s.memory.DeleteMatching(ctx, scope, memory.Matching{Filter: r.GetFilter(), Tiers: convert.Tiers(r.GetTiers()), DryRun: r.GetDryRun()})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.DeleteRecordsResponse{Deleted: int64(cleared.Deleted), NotOwned: int64(cleared.NotOwned)}, nil
 }
 
 // UpdateRecord changes some fields of a record.

@@ -237,6 +237,9 @@ func TestMemoryQuerySignals(t *testing.T) {
 	if hits := ask("newer"); len(hits[0].GetOlderIds()) > 0 || hits[1].GetRecord().GetText() == "Bob drinks tea in his car." {
 		t.Errorf("without newer found %v", hits)
 	}
+	if hits := ask("now", "several"); len(hits) == 0 {
+		t.Error("without now and several nothing is found")
+	}
 	_, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "tea", WithoutSignals: []string{"magic"}})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	if fields := fieldsOf(err); !slices.Contains(fields, "without_signals") {
@@ -244,17 +247,25 @@ func TestMemoryQuerySignals(t *testing.T) {
 	}
 }
 
-// max_tokens leaves out what does not fit.
+// max_tokens leaves out what does not fit; without a limit, it alone bounds the hits.
 func TestMemoryQueryWithinTokens(t *testing.T) {
 	s := servertest.Start(t, nil)
-	for range 4 {
+	const records = 8
+	for range records {
 		MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "Bitcoin closed at forty five thousand dollars today"})
 	}
 	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "bitcoin", MaxTokens: 20})
 	must(t, err)
 	receipt := found.GetReceipt()
-	if n := len(found.GetHits()); n == 0 || n == 4 || int(receipt.GetOverMaxTokens()) != 4-n || receipt.GetTokens() > 20 {
+	if n := len(found.GetHits()); n == 0 || n == records || int(receipt.GetOverMaxTokens()) != records-n || receipt.GetTokens() > 20 {
 		t.Errorf("%d hits, receipt %v", n, receipt)
+	}
+	for limit, want := range map[int32]int{0: records, 3: 3} {
+		found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "bitcoin", MaxTokens: 1000, Limit: limit})
+		must(t, err)
+		if n := len(found.GetHits()); n != want {
+			t.Errorf("with limit %d %d hits, want %d", limit, n, want)
+		}
 	}
 }
 

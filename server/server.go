@@ -20,6 +20,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -87,9 +88,13 @@ type Options struct {
 	Store *kv.Health
 	// Sandbox is how programs that tools run are confined. Default: none are run.
 	Sandbox sandbox.Confinement
+	// PreparedStarts tells for how many programs the start is prepared. Default: none.
+	PreparedStarts func() int
 	// Scrubbed returns when the store had last been read back whole, zero for never.
 	// Default nil: never.
 	Scrubbed func() time.Time
+	// Backups makes copies of the store. Default nil: none are made.
+	Backups Backups
 }
 
 // About is what the process tells about itself.
@@ -114,7 +119,9 @@ type Server struct {
 	about        About
 	store        *kv.Health
 	scrubbed     func() time.Time
+	backups      Backups
 	sandbox      sandbox.Confinement
+	prepared     func() int
 	following    sync.Once // the start of followHealth
 	now          func() time.Time
 
@@ -151,7 +158,9 @@ func New(services Services, opts *Options) *Server {
 		about:        o.About,
 		store:        o.Store,
 		scrubbed:     o.Scrubbed,
+		backups:      o.Backups,
 		sandbox:      o.Sandbox,
+		prepared:     o.PreparedStarts,
 		now:          o.Now,
 		health:       health.NewServer(),
 		observer:     observe.Observer{Log: o.Logger, Slow: o.SlowCall, Metrics: o.Metrics, OwnTool: ownTools(services, o.Loom)},
@@ -207,6 +216,9 @@ func withDefaults(opts *Options) Options {
 	if o.Store == nil {
 		o.Store = new(kv.Health)
 	}
+	if o.PreparedStarts == nil {
+		o.PreparedStarts = func() int { return 0 }
+	}
 	if o.Scrubbed == nil {
 		o.Scrubbed = func() time.Time { return time.Time{} }
 	}
@@ -244,22 +256,24 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
-		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, limits: s.limits,
-		shares: s.shares, now: s.now, log: s.observer.Log,
+		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, children: d.Children, limits: s.limits,
+		signals: topics.Signals{Log: d.Log, Bus: d.Events},
+		shares:  s.shares, now: s.now, log: s.observer.Log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		hand: d.Hand, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
+		signals: topics.Signals{Log: d.Log, Bus: d.Events},
+		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, limits: s.limits})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{
-		events: d.Events, messages: d.Messages, sender: d.Sender, limits: s.limits, now: s.now, log: s.observer.Log,
+		events: d.Events, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, now: s.now, log: s.observer.Log,
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
-		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, profiles: d.Profiles, jobs: d.Jobs,
+		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
 	})
 }
 
@@ -378,6 +392,8 @@ type Services struct {
 	Tasks Tasks
 	// Tools lists what can be run.
 	Tools Tools
+	// ToolServers are the servers of the Model Context Protocol.
+	ToolServers ToolServers
 	// Jobs are the programs that run in the background.
 	Jobs Jobs
 	// Log holds steps and messages.
@@ -396,6 +412,8 @@ type Services struct {
 	Assembler Assembler
 	// Events carries events.
 	Events Events
+	// Children makes the children of agents.
+	Children Children
 	// Messages has the direct messages of agents, Sender sends them.
 	Messages Messages
 	Sender   Sender

@@ -65,8 +65,17 @@ edits = ["victim"]
 	must(t, update("editor", "editor", "name"))
 	MustFail(t, update("editor", "editor", "city"), codes.PermissionDenied, "AGENT_NOT_OWNED")
 	must(t, update("operator", "any", "name"))
+	all := &loombridgev1.DeleteRecordsRequest{AgentId: "a", UserId: "ann", Filter: "version >= 1", DryRun: true}
+	for _, all.DryRun = range []bool{true, false} {
+		gone, err := s.Memory.DeleteRecords(as("a"), all)
+		must(t, err)
+		if gone.GetDeleted() != 1 || gone.GetNotOwned() != 1 {
+			t.Errorf("all that an agent may delete, dry run %t: %v", all.DryRun, gone)
+		}
+	}
+	_, err = s.Bridge.MemorySave(as("a"), &loombridgev1.MemorySaveRequest{AgentId: "a", UserId: "ann", Key: "name", Text: "Her name is Eve", Replace: true})
+	MustFail(t, err, codes.PermissionDenied, "AGENT_NOT_OWNED")
 	must(t, remove("operator", "any", "name"))
-	must(t, remove("a", "a", "city"))
 }
 
 // In an agent's own memory, and without authentication, nothing of this shows: any

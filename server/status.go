@@ -47,6 +47,9 @@ func failureOf(ctx context.Context, err error) error {
 	if request := badRequestOf(err); request != nil {
 		details = append(details, protoadapt.MessageV1Of(request))
 	}
+	if retry := retryOf(err); retry != nil {
+		details = append(details, protoadapt.MessageV1Of(retry))
+	}
 	return &observe.CallError{Status: newStatus(row.code, text, details), Cause: err, Hidden: row.public != ""}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -43,6 +44,7 @@ type toolService struct {
 	audit     Audit
 	approvals Approvals
 	profiles  Profiles
+	hosted    ToolServers
 	limits    Limits
 }
 
@@ -226,4 +228,75 @@ func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfile
 		return nil, err
 	}
 	return convert.Profile(profile, s.profiles.Approval(scope, r.GetTool()), refused, err), nil
+}
+
+// ToolServers is what the handlers need of the servers of the Model Context Protocol.
+type ToolServers interface {
+	List(tenant string) []mcp.Status
+	Add(ctx context.Context, tenant string, s mcp.Server) (mcp.Status, error)
+	Remove(ctx context.Context, tenant, name string) error
+	Refresh(ctx context.Context, tenant, name string) (mcp.Status, error)
+}
+
+var _ ToolServers = (*mcp.Clients)(nil)
+
+// operated is the tenant of a caller who runs the server.
+func operated(ctx context.Context) (tenant string, err error) {
+	if err := auth.Operator(ctx); err != nil {
+		return "", err
+	}
+	return auth.TenantOf(ctx)
+}
+
+// ListMcpServers returns the servers of the caller's tenant.
+func (s *toolService) ListMcpServers(ctx context.Context, _ *loombridgev1.ListMcpServersRequest) (*loombridgev1.ListMcpServersResponse, error) {
+	tenant, err := auth.TenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ListMcpServersResponse{Servers: convert.ToolServers(s.hosted.List(tenant), auth.Operator(ctx) == nil)}, nil
+}
+
+// AddMcpServer begins to connect to a further server.
+func (s *toolService) AddMcpServer(ctx context.Context, r *loombridgev1.AddMcpServerRequest) (*loombridgev1.AddMcpServerResponse, error) {
+	tenant, err := operated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := validate.AddMcpServerRequest(r); err != nil {
+		return nil, err
+	}
+	added, err := s.hosted.Add(ctx, tenant, convert.ToolServerToAdd(r.GetDefinition()))
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.AddMcpServerResponse{Server: convert.ToolServer(added, true)}, nil
+}
+
+// RemoveMcpServer forgets a server.
+func (s *toolService) RemoveMcpServer(ctx context.Context, r *loombridgev1.RemoveMcpServerRequest) (*loombridgev1.RemoveMcpServerResponse, error) {
+	tenant, err := operated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := validate.RemoveMcpServerRequest(r); err != nil {
+		return nil, err
+	}
+	return &loombridgev1.RemoveMcpServerResponse{}, s.hosted.Remove(ctx, tenant, r.GetName())
+}
+
+// RefreshMcpServer connects to a server anew.
+func (s *toolService) RefreshMcpServer(ctx context.Context, r *loombridgev1.RefreshMcpServerRequest) (*loombridgev1.RefreshMcpServerResponse, error) {
+	tenant, err := operated(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := validate.RefreshMcpServerRequest(r); err != nil {
+		return nil, err
+	}
+	now, err := s.hosted.Refresh(ctx, tenant, r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.RefreshMcpServerResponse{Server: convert.ToolServer(now, true)}, nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
@@ -26,19 +27,36 @@ func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.Upda
 		return nil, err
 	}
 	var w working.Working
-	if r.Goal == nil && r.GetPlan() == nil && len(r.GetActivate()) == 0 && len(r.GetDeactivate()) == 0 {
+	if change := convert.WorkingChange(r); change.Empty() {
 		w, err = s.log.Working(ctx, scope, r.GetSessionId())
 	} else {
-		w, err = s.updateWorking(ctx, scope, r, config)
+		w, err = s.updateWorking(ctx, scope, r, config, change)
 	}
 	if err != nil {
 		return nil, err
 	}
-	active := w.Skills(settings.FirstActive(config.Skills()))
-	return &loombridgev1.UpdateWorkingResponse{Working: convert.Working(w, active)}, nil
+	figures, err := s.assembler.Figures(ctx, scope, r.GetSessionId())
+	if err != nil {
+		return nil, err
+	}
+	count := s.countFor(config.Model)
+	out := convert.Working(w, w.Skills(settings.FirstActive(config.Skills())), figures)
+	out.Tokens = convert.Int32(count(w.Text(figures, true, count)))
+	return &loombridgev1.UpdateWorkingResponse{Working: out}, nil
 }
 
-func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *loombridgev1.UpdateWorkingRequest, config session.Config) (working.Working, error) {
+// countFor counts tokens of a model. What can't be counted is too long for any prompt.
+func (s *contextService) countFor(model string) func(string) int {
+	return func(text string) int {
+		n, err := s.tokens.Count(model, text)
+		if err != nil {
+			return math.MaxInt32
+		}
+		return n.Tokens
+	}
+}
+
+func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *loombridgev1.UpdateWorkingRequest, config session.Config, change working.Change) (working.Working, error) {
 	var known []string
 	undeclared := func(name string) bool {
 		return !slices.ContainsFunc(config.Skills(), func(s settings.Skill) bool { return s.Name == name })
@@ -52,5 +70,7 @@ func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *l
 			known = append(known, recorded[i].Name)
 		}
 	}
-	return s.log.UpdateWorking(ctx, scope, r.GetSessionId(), convert.WorkingChange(r), known, r.GetRequestId())
+	return s.signals.Update(ctx, scope, r.GetSessionId(), session.WorkingUpdate{
+		Change: change, Known: known, RequestID: r.GetRequestId(), Count: s.countFor(config.Model),
+	})
 }

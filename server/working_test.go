@@ -26,7 +26,7 @@ func MustUpdateWorking(tb testing.TB, s *servertest.Server, r *loombridgev1.Upda
 
 func checkWorking(tb testing.TB, got, want *loombridgev1.Working) {
 	tb.Helper()
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, got, protocmp.Transform(), protocmp.IgnoreFields(&loombridgev1.Working{}, "dashboard", "tokens")); diff != "" {
 		tb.Errorf("working state (-want +got):\n%s", diff)
 	}
 }

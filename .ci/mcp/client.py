@@ -1,21 +1,26 @@
 """A host of the Model Context Protocol, in Python's own library.
 
 It saves, finds, reads a blob back, runs a tool, sees progress and the end of a call that
-it gives up, and is refused without a token.
+it gives up, and is refused without a token. Then it starts a server by itself, as hosts do
+that speak over pipes.
 
-Usage: client.py URL TOKEN
+Usage: client.py URL TOKEN SERVER
 """
 
 import asyncio
 import json
+import os
 import sys
+import tempfile
+from pathlib import Path
 
 import anyio
 import httpx2
-from mcp import ClientSession
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-URL, TOKEN = sys.argv[1:]
+URL, TOKEN, SERVER = sys.argv[1:]
 
 
 def check(holds: object, seen: object) -> None:
@@ -46,6 +51,8 @@ async def works() -> None:
         step = json.loads(await call(session, "step_record", tool="bash", result=long))
         part = json.loads(await call(session, "blob_read", name=step["step"], offset=14, limit=13))
         check((part["text"], part["size"]) == ("line of a log", len(long)), part)
+        blob = await session.read_resource(f"loom://blob/{step['blob']}")
+        check(blob.contents[0].text == long, blob)
         listed = await call(session, "tool_run", name="fs:list_dir", arguments={"path": "."})
         check("entries" in listed, listed)
 
@@ -71,6 +78,25 @@ async def refused() -> None:
     check((answer.status_code, asked[:6]) == (401, "Bearer"), answer)
 
 
+async def starts() -> None:
+    """Have a server started over pipes: what one host saves, the next one finds."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = ["--data-dir", str(Path(folder) / "store"), "--workspace", folder]
+        host = StdioServerParameters(
+            command=SERVER,
+            args=["mcp", *places],
+            env={**os.environ, "XDG_RUNTIME_DIR": folder},
+        )
+        for n in range(2):
+            async with stdio_client(host) as (read, write), ClientSession(read, write) as session:
+                await session.initialize()
+                if n == 0:
+                    await call(session, "memory_save", text="Grace lives in Arlington")
+                found = json.loads(await call(session, "memory_query", query="where is Grace"))
+                check(found["hits"][0]["text"] == "Grace lives in Arlington", found)
+
+
 asyncio.run(works())
 asyncio.run(refused())
-print("python: saves, finds, reads, runs tools, shows progress, gives up, needs a token")
+asyncio.run(starts())
+print("python: saves, finds, reads, runs tools, shows progress, gives up, needs a token, starts")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // targetOf is the target of a request's URL; scheme is http or https.
@@ -53,7 +55,7 @@ func clean(p string) string {
 func odd(r *http.Request) bool {
 	p := r.URL.Path
 	raw := strings.ToLower(r.URL.EscapedPath())
-	return !strings.HasPrefix(p, "/") || p != clean(p) || strings.ContainsAny(p, "\\\x00") || strings.Contains(p, "/..;") || strings.Contains(p, "/.;") ||
+	return !strings.HasPrefix(p, "/") || p != clean(p) || !utf8.ValidString(p) || strings.ContainsRune(p, '\\') || strings.ContainsFunc(p, unicode.IsControl) || strings.Contains(p, "/..;") || strings.Contains(p, "/.;") ||
 		strings.Contains(raw, "%2f") || strings.Contains(raw, "%5c") || strings.Contains(raw, "%25")
 }
 

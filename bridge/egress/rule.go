@@ -272,7 +272,7 @@ func (r Rule) inspected() bool { return r.Secret != nil || len(r.Methods) > 0 ||
 // takes tells whether the rule allows a request to a host that it allows. Path is the
 // decoded one.
 func (r Rule) takes(method, path string) bool {
-	if len(r.Methods) > 0 && !slices.ContainsFunc(r.Methods, func(m string) bool { return strings.EqualFold(m, method) }) {
+	if len(r.Methods) > 0 && !slices.ContainsFunc(r.Methods, func(m string) bool { return strings.ToUpper(m) == method }) {
 		return false
 	}
 	return len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(prefix string) bool {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -31,7 +32,7 @@ func eachTier(t *testing.T, test func(t *testing.T, runner *sandbox.Local)) {
 			runner := sandbox.NewLocal(&sandbox.Options{Tier: tier})
 			t.Cleanup(func() { must(t, runner.Close()) })
 			if c := runner.Describe(t.Context()); !c.Confined() {
-				t.Skipf("this machine does not have the tier: %v", c.Problems)
+				machine.Lacks(t, tier, c.Problems)
 			}
 			test(t, runner)
 		})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -75,7 +76,7 @@ func (s *sealed) reveal(v string) string {
 }
 
 // echoes are the forms in which an answer may hold the values: as they are, as a header had
-// them, and as JSON, URLs and base64 write them.
+// them, and as JSON, URLs, hexadecimal digits and base64 write them, also within a longer text.
 func echoes(sent http.Header, secrets []sealed) [][]byte {
 	var out [][]byte
 	add := func(text string) {
@@ -90,11 +91,19 @@ func echoes(sent http.Header, secrets []sealed) [][]byte {
 		add(s.Value)
 		if quoted, err := json.Marshal(s.Value); err == nil {
 			add(string(quoted[1 : len(quoted)-1]))
+			add(strings.ReplaceAll(string(quoted[1:len(quoted)-1]), "/", `\/`))
 		}
-		add(url.QueryEscape(s.Value))
-		add(url.PathEscape(s.Value))
-		add(strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(s.Value)), "="))
-		add(strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(s.Value)), "="))
+		for _, escaped := range []string{url.QueryEscape(s.Value), url.PathEscape(s.Value)} {
+			add(escaped)
+			add(lowerEscapes(escaped))
+		}
+		add(hex.EncodeToString([]byte(s.Value)))
+		add(strings.ToUpper(hex.EncodeToString([]byte(s.Value))))
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for before := range 3 {
+				add(within(encoding, before, s.Value))
+			}
+		}
 		for _, v := range sent.Values(s.Header) {
 			if scheme, token, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Basic") {
 				add(strings.TrimRight(token, "="))
@@ -104,6 +113,24 @@ func echoes(sent http.Header, secrets []sealed) [][]byte {
 	// The longest first: a shorter one may be a part of it.
 	slices.SortStableFunc(out, func(a, b []byte) int { return len(b) - len(a) })
 	return out
+}
+
+// within is what base64 always has of a value that stands behind so many bytes more than a
+// multiple of three: characters that hold bits of its neighbours are left out.
+func within(encoding *base64.Encoding, before int, value string) string {
+	text := encoding.EncodeToString(append(make([]byte, before), value...))
+	return text[(before*8+5)/6 : (before+len(value))*8/6]
+}
+
+// lowerEscapes writes the digits of a URL's escapes in lower case.
+func lowerEscapes(text string) string {
+	out := []byte(text)
+	for i := 0; i+2 < len(out); i++ {
+		if out[i] == '%' {
+			copy(out[i+1:i+3], bytes.ToLower(out[i+1:i+3]))
+		}
+	}
+	return string(out)
 }
 
 // mask puts stars in the place of the patterns. The length stays.

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -42,10 +43,18 @@ type EmitOptions struct {
 	// can't name (empty, too long, with NUL) the event is volatile. Only such
 	// emitters wait for subscriptions that are full.
 	Legacy bool
+	// Emitter is the agent that emits, where that is not the source of the event, which an
+	// agent of loom.v1 writes as it likes. Default: the source.
+	Emitter string
+	// Owns tells whether the emitter may act for an agent. Nil: for all.
+	Owns func(agent string) bool
 	// Own says that the bridge itself emits the event: Options.Admit is not asked,
 	// and it does not count against Options.Rate.
 	Own bool
 }
+
+// EmitterOf is the agent that emits an event.
+func (o *EmitOptions) EmitterOf(e *Event) string { return cmp.Or(o.Emitter, e.Source) }
 
 // Emit takes one event and returns it with its id, time and sequence. A
 // durable event is synced when Emit returns, unless it is Lazy; a volatile one

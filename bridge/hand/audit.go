@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -23,6 +24,7 @@ const (
 	refusedRequest   = "INVALID_REQUEST"
 	refusedReused    = "REQUEST_ID_REUSED"
 	refusedRoom      = "OVERLOADED"
+	refusedLimit     = "TOOL_LIMIT_REACHED"
 	refusedGone      = "CANCELLED"
 	refusedStore     = "STORE"
 )
@@ -36,6 +38,8 @@ func refusal(err error) string {
 		return refusedArguments
 	case errors.Is(err, share.ErrExhausted), errors.Is(err, share.ErrLimit):
 		return refusedRoom
+	case errors.Is(err, throttle.ErrLimited):
+		return refusedLimit
 	case errors.Is(err, kv.ErrRequestReused):
 		return refusedReused
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -184,7 +188,7 @@ func (r *recording) endAudit(err error) {
 func (h *Hand) lostAudit(in session.Intent, number uint64) audit.Record {
 	return audit.Record{
 		Tenant: in.Scope.Tenant, Agent: in.Scope.Owner, Session: in.SessionID, CallID: in.CallID, TurnID: in.TurnID,
-		RequestID: in.RequestID, Tool: in.Tool, CalledAs: in.CalledAs, Args: audit.Safe(in.MinimalArgs),
+		RequestID: requestID(in.RequestID), Tool: in.Tool, CalledAs: in.CalledAs, Args: audit.Safe(in.MinimalArgs),
 		Outcome: audit.OutcomeUnknown, Code: string(tools.OutcomeUnknown), Step: number, Time: in.Time,
 	}
 }

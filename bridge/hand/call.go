@@ -12,7 +12,7 @@ import (
 
 // Call runs a tool and records the call as a step. An error means that the call
 // was refused and nothing ran: *tools.NotFoundError, *tools.ArgumentsError,
-// *invalid.Error, kv.ErrRequestReused, *share.ExhaustedError, ErrNoWorkspace,
+// *invalid.Error, kv.ErrRequestReused, *throttle.LimitedError, *share.ExhaustedError, ErrNoWorkspace,
 // ErrClosed, an error of the store before the tool ran, or that of ctx while the
 // call had to wait. Everything that happens from then on is told by the answer.
 //
@@ -40,9 +40,9 @@ func (h *Hand) Call(ctx context.Context, req Request) (Answer, error) {
 	return answer, err
 }
 
-// answerOnce performs the call, once if it has a request id.
+// answerOnce performs the call, once if it has a request or call id.
 func (h *Hand) answerOnce(ctx context.Context, c *call) (Answer, error) {
-	if c.RequestID == "" {
+	if c.once == "" {
 		return h.perform(ctx, c)
 	}
 	return h.performOnce(ctx, c)
@@ -52,6 +52,7 @@ func (h *Hand) answerOnce(ctx context.Context, c *call) (Answer, error) {
 // ended.
 func (h *Hand) end(c *call) {
 	free := func() {
+		c.limited.End()
 		c.slot.Leave()
 		h.running.Done()
 	}
@@ -65,10 +66,10 @@ func (h *Hand) end(c *call) {
 	}()
 }
 
-// performOnce is perform for a call with a request id: an answer that was given
+// performOnce is perform for a call with a request or call id: an answer that was given
 // before is given again, and an outcome that got lost is told as unknown.
 func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
-	unlock, err := h.requests.lock(ctx, c.Scope, c.RequestID)
+	unlock, err := h.requests.lock(ctx, c.Scope, c.once)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -83,7 +84,7 @@ func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 		}
 		answer, found, err := h.replay(ctx, c)
 		if err == nil && !found {
-			err = fmt.Errorf("hand: the settled request %q has no answer", c.RequestID)
+			err = fmt.Errorf("hand: the settled request %q has no answer", c.once)
 		}
 		return answer, err
 	}
@@ -95,6 +96,23 @@ func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, fmt.Errorf("hand: call: %w", err)
+	}
+	free, err := h.bound(ctx, c)
+	if err != nil {
+		return Answer{}, err
+	}
+	answer, err := h.bounded(ctx, c)
+	free(err == nil && answer.Recorded)
+	return answer, err
+}
+
+// bounded is perform for a call within the bounds of its agent.
+func (h *Hand) bounded(ctx context.Context, c *call) (Answer, error) {
+	if failure := c.forbidden(); failure != nil {
+		return h.record(ctx, c, outcome{failure: failure}), nil
+	}
+	if err := h.limit(c); err != nil {
+		return Answer{}, err
 	}
 	failure, err := h.approve(ctx, c)
 	switch {
@@ -124,13 +142,13 @@ func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	return h.record(ctx, c, out), nil
 }
 
-// intentID names a call's intent. That of a request id is always the same, so
+// intentID names a call's intent. That of a request or call id is always the same, so
 // that a repeated call finds what the first one left.
 func intentID(c *call) string {
-	if c.RequestID == "" {
+	if c.once == "" {
 		return rand.Text()
 	}
-	sum := sha256.Sum256([]byte(c.RequestID))
+	sum := sha256.Sum256([]byte(c.once))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -149,7 +167,7 @@ func (h *Hand) announce(ctx context.Context, c *call) error {
 		Thought:     c.Thought,
 		TurnID:      c.TurnID,
 		CallID:      c.CallID,
-		RequestID:   c.RequestID,
+		RequestID:   c.once,
 		Digest:      c.digest,
 		Time:        h.now(),
 	})

@@ -4,12 +4,14 @@
 //
 //  1. The arguments are parsed, the tool is looked up, the schema checked. What
 //     is refused here leaves no trace.
-//  2. A request id that was answered before gives that answer again.
-//  3. A call that needs the approval of a person waits for it (package approval). One that
+//  2. A request id, or a call of a call id, that was answered before gives that answer
+//     again.
+//  3. A call beyond a limit of its tool (package throttle) is refused.
+//  4. A call that needs the approval of a person waits for it (package approval). One that
 //     is denied is a step like every other call.
-//  4. A tool that changes something gets an intent in the log.
-//  5. The tool runs, under a deadline. A long result is stored as it comes.
-//  6. The result is reduced to a step. Step, blob, request id and the end of
+//  5. A tool that changes something gets an intent in the log.
+//  6. The tool runs, under a deadline. A long result is stored as it comes.
+//  7. The result is reduced to a step. Step, blob, request id and the end of
 //     the intent are one commit. The bytes of the result stay as the tool, or the
 //     caller of [Hand.Record], gave them.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -61,7 +62,23 @@ type Workspaces interface {
 	Root(scope kv.Scope) (*os.Root, error)
 }
 
-// Deps are what a hand works with. All but Policies, Approvals, Audit, Compressor, Pressure and Style are required;
+// Divided is what Workspaces may have besides: of agents that share one.
+type Divided interface {
+	// Closed tells whether an entry of the workspace of the scope's agent, by its name,
+	// belongs to another agent alone. It is asked for every name that is looked at.
+	Closed(scope kv.Scope, name string) bool
+}
+
+// closedTo is what of an agent's workspace is closed to it.
+func (h *Hand) closedTo(scope kv.Scope) func(name string) bool {
+	divided, ok := h.Workspaces.(Divided)
+	if !ok {
+		return nil
+	}
+	return func(name string) bool { return divided.Closed(scope, name) }
+}
+
+// Deps are what a hand works with. All but Policies, Approvals, Audit, Count, Compressor, Pressure, Bounds and Style are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Tools      *tools.Catalogue
@@ -78,11 +95,15 @@ type Deps struct {
 	Approvals *approval.Broker
 	// Audit gets a record of every call. Default: nobody does.
 	Audit *audit.Log
+	// Count counts the tokens of a text, for Bounds. Default: four bytes are one.
+	Count func(text string) int
 	// Compressor shortens results. Default: one that takes four bytes for a token.
 	Compressor *compress.Compressor
 	// Pressure is how full the window of a session is, 0 to 1, for a Compressor whose
 	// threshold follows that. Default: always empty.
 	Pressure func(scope kv.Scope, sessionID string) float64
+	// Bounds are what an agent may do. Default: nobody has any.
+	Bounds func(ctx context.Context, scope kv.Scope) (Bounds, error)
 	// Style is how the observations of a session refer to blobs. Default: as the
 	// Options say.
 	Style func(ctx context.Context, scope kv.Scope, sessionID string) step.ReferenceStyle
@@ -98,6 +119,8 @@ type Options struct {
 	MaxRunning, MaxWaiting int
 	// OneTenant keeps no slots for other tenants: there are none.
 	OneTenant bool
+	// Limits bound how often, and how many at once, tools are called. Default: they do not.
+	Limits *throttle.Limits
 	// MaxResultBytes bounds a result that a caller streams in. Default
 	// DefaultMaxResultBytes.
 	MaxResultBytes int64
@@ -107,6 +130,9 @@ type Options struct {
 	// OnTask is called after a step was recorded that brought a task of the session. The
 	// caller of Record waits for it. Default: nobody is told.
 	OnTask func(ctx context.Context, scope kv.Scope, sessionID string)
+	// OnProgress is called when a tool tells how far it is, at most once in ProgressEvery
+	// for a call. The tool waits for it. Default: nobody is told.
+	OnProgress func(ctx context.Context, r Request, tool string, p tools.Progress)
 	// Now gives the time of steps. Default time.Now.
 	Now func() time.Time
 	// Logger hears of panics and of steps that could not be recorded or read. Default
@@ -121,11 +147,14 @@ type Hand struct {
 	dropWritten bool
 	maxResult   int64
 	onTask      func(ctx context.Context, scope kv.Scope, sessionID string)
+	onProgress  func(ctx context.Context, r Request, tool string, p tools.Progress) // may be nil
 	now         func() time.Time
 	logger      *slog.Logger
 	slots       *share.Pool
 	uploads     *share.Pool // of results that are streamed in
+	limits      *throttle.Limits
 	requests    requestLocks
+	steps       stepCounts
 
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
@@ -143,9 +172,11 @@ func New(d Deps, opts *Options) *Hand {
 		dropWritten: o.DropWritten,
 		maxResult:   o.MaxResultBytes,
 		onTask:      o.OnTask,
+		onProgress:  o.OnProgress,
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
 		slots:       newSlots(o),
+		limits:      o.Limits,
 		uploads: share.New(share.Options{
 			Name: "results that are streamed in", OneTenant: o.OneTenant, Total: maxUploads, Waiting: maxWaitingUploads,
 		}),
@@ -153,11 +184,17 @@ func New(d Deps, opts *Options) *Hand {
 	if h.Policies == nil {
 		h.Policies = policy.NewResolver(policy.NewSet(nil), nil)
 	}
+	if h.Count == nil {
+		h.Count = func(text string) int { return (len(text) + 3) / 4 }
+	}
 	if h.Compressor == nil {
-		h.Compressor = compress.New(func(text string) int { return (len(text) + 3) / 4 }, nil)
+		h.Compressor = compress.New(h.Count, nil)
 	}
 	if h.Style == nil {
 		h.Style = func(context.Context, kv.Scope, string) step.ReferenceStyle { return o.Style }
+	}
+	if h.Bounds == nil {
+		h.Bounds = func(context.Context, kv.Scope) (Bounds, error) { return Bounds{}, nil }
 	}
 	if h.Pressure == nil {
 		h.Pressure = func(kv.Scope, string) float64 { return 0 }

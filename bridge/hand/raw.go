@@ -49,6 +49,19 @@ func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 
 // performRaw runs the tool, if it may run.
 func (h *Hand) performRaw(ctx context.Context, c *call) (RawAnswer, error) {
+	var err error
+	if c.bounds, err = h.Bounds(ctx, c.Scope); err == nil {
+		err = c.bounds.Ended
+	}
+	if err != nil {
+		return RawAnswer{}, err
+	}
+	if failure := c.forbidden(); failure != nil {
+		return RawAnswer{Failure: failure}, nil
+	}
+	if err := h.limit(c); err != nil {
+		return RawAnswer{}, err
+	}
 	failure, err := h.approve(ctx, c)
 	if err != nil || failure != nil {
 		return RawAnswer{Failure: failure}, err
@@ -79,6 +92,9 @@ func rawAnswer(c *call, out outcome) RawAnswer {
 	if out.failure != nil {
 		return RawAnswer{Failure: out.failure}
 	}
+	if out.result.Join != nil {
+		return RawAnswer{Failure: tools.Errorf(tools.Failed, "%s is only for calls that are recorded; nothing was done", c.name())}
+	}
 	values := out.result.Values
 	if values == nil {
 		values = map[string]any{}
@@ -86,7 +102,11 @@ func rawAnswer(c *call, out outcome) RawAnswer {
 	if out.result.BodyKey != "" {
 		values[out.result.BodyKey] = string(out.body.shown)
 	}
-	text, err := compact(answerOf(values, out.result.ValueKey))
+	answer := answerOf(values, out.result.ValueKey)
+	if out.result.Brief != nil {
+		answer = out.result.Brief
+	}
+	text, err := compact(answer)
 	if err != nil {
 		return RawAnswer{Failure: tools.Errorf(tools.Failed, "the result is no JSON: %w", err)}
 	}

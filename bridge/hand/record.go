@@ -22,7 +22,7 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
 	defer cancel()
 	answer := h.answer(c, &out)
-	reduced := h.Reducer.Reduce(h.reducible(ctx, c, out))
+	reduced := h.fitted(c, h.reducible(ctx, c, out))
 	if answer.Success && reduced.Outcome == step.Failed {
 		answer.Success, answer.ErrorMessage, answer.ErrorCode = false, reduced.Error, tools.Failed
 	}
@@ -37,7 +37,7 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	if err == nil {
 		return r.answer
 	}
-	if !errors.Is(err, kv.ErrRequestReused) && !errors.Is(err, session.ErrTaskExists) { // those are the caller's mistakes
+	if !r.refused && !errors.Is(err, kv.ErrRequestReused) && !errors.Is(err, session.ErrTaskExists) { // those are the caller's mistakes
 		h.logger.ErrorContext(ctx, "step not recorded", "tool", c.name(), "scope", c.Scope.String(), "error", err)
 	}
 	answer.Observation, answer.RecordError = reduced.Named(reduced.Observation, "the result", ""), err
@@ -126,6 +126,8 @@ type recording struct {
 	// of its arguments; nil without one.
 	offload, given, kept, args *blob.Stored
 	answer                     Answer
+	// refused says that what is committed with the step was not to be.
+	refused bool
 	// audit is the record of the call, auditing its place in the commit; nil without an
 	// audit.
 	audit    *audit.Record
@@ -193,6 +195,9 @@ func (r *recording) commit(ctx context.Context) error {
 	if c.intent != "" {
 		req.Blind = []kv.Ref{h.Log.IntentRef(c.Scope)}
 	}
+	if join := r.outcome.result.Join; join != nil {
+		req.Refs, req.Blind = append(req.Refs, join.Refs...), append(req.Blind, join.Blind...)
+	}
 	if err := r.beginAudit(ctx, &req); err != nil {
 		return err
 	}
@@ -217,8 +222,9 @@ func (*answeredError) Error() string { return "hand: the request was answered by
 // is known without it.
 func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	h, c := r.hand, r.call
+	r.refused = false
 	ref := h.Log.Ref(c.Scope)
-	kept, found, err := kv.LookupOnce(ctx, tx, ref, c.RequestID, c.digest)
+	kept, found, err := kv.LookupOnce(ctx, tx, ref, c.once, c.digest)
 	if err != nil {
 		return err
 	}
@@ -247,12 +253,18 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 		}
 		answer.TaskID = task.ID
 	}
-	kv.StageOnce(tx, ref, c.RequestID, c.digest, encodeKept(s.Number, answer), now)
+	kv.StageOnce(tx, ref, c.once, c.digest, encodeKept(s.Number, answer), now)
 	if written := r.outcome.result.Written; written != nil {
 		h.Log.StageWrittenHash(tx, c.Scope, written.File, written.SHA256)
 	}
 	if c.intent != "" {
 		h.Log.StageIntentDone(tx, c.Scope, c.intent)
+	}
+	if join := r.outcome.result.Join; join != nil {
+		if err := join.Stage(ctx, tx, s.Number); err != nil {
+			r.refused = true
+			return err
+		}
 	}
 	r.stageAudit(tx, s.Number)
 	answer.Step, answer.Position = &s, position

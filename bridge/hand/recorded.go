@@ -35,6 +35,10 @@ type Recorded struct {
 	// rules of session.Log.StageTask. Its SessionID is that of the call. Default:
 	// none.
 	Task *session.Task
+	// Join is committed with the step. Default: nothing is.
+	Join *tools.Join
+	// Exempt says that the bridge itself reports it, whatever the agent's Bounds are.
+	Exempt bool
 }
 
 // outputKey holds a result that is no JSON object.
@@ -56,7 +60,7 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	if err := h.takeGiven(ctx, c, &r, &out); err != nil {
 		return Answer{}, err
 	}
-	if c.RequestID != "" {
+	if c.once = c.RequestID; c.once != "" {
 		c.digest = recordedDigest(c, &r, &out)
 		unlock, err := h.requests.lock(ctx, c.Scope, c.RequestID)
 		if err != nil {
@@ -66,7 +70,16 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		// A report changes nothing before it is committed, and the commit looks
 		// for the first answer. Looking for it here would cost more than it saves.
 	}
+	free, err := h.bound(ctx, c)
+	if err != nil {
+		if first, found, errReplay := h.replay(ctx, c); found && errReplay == nil {
+			return first, nil
+		}
+		return Answer{}, err
+	}
+	out.result.Join = r.Join
 	answer := h.record(ctx, c, out)
+	free(answer.Recorded && !answer.Replayed)
 	if answer.RecordError == nil && c.task != nil {
 		h.onTask(ctx, c.Scope, answer.Step.SessionID)
 	}
@@ -90,7 +103,7 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 	if err != nil {
 		return nil, outcome{}, err
 	}
-	c := &call{Request: r.Request, tool: tool, args: args, reported: true}
+	c := &call{Request: r.Request, tool: tool, args: args, reported: true, exempt: r.Exempt}
 	if r.Task != nil {
 		task := *r.Task
 		task.SessionID = r.SessionID

@@ -76,7 +76,7 @@ func decodeKept(value []byte) (number uint64, a Answer, err error) {
 
 // replay gives the answer an equal request got before, if there is one.
 func (h *Hand) replay(ctx context.Context, c *call) (Answer, bool, error) {
-	value, found, err := kv.LookupOnce(ctx, h.Engine, h.Log.Ref(c.Scope), c.RequestID, c.digest)
+	value, found, err := kv.LookupOnce(ctx, h.Engine, h.Log.Ref(c.Scope), c.once, c.digest)
 	if err != nil || !found {
 		return Answer{}, false, err
 	}

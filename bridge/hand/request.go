@@ -3,6 +3,7 @@ package hand
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -36,9 +38,13 @@ type Request struct {
 	// Thought is what the model said before the call; at most MaxThoughtBytes.
 	Thought string
 	// TurnID holds parallel calls together, CallID is the model's own id of the
-	// call; each at most MaxIDBytes.
+	// call; each at most MaxIDBytes. Without a RequestID the same call again under the
+	// same CallID, in the same turn and session, gives the first answer. Without a TurnID
+	// that holds only for tools that change something: some models count their calls anew
+	// in each turn, and what is read twice must not be out of date.
 	TurnID, CallID string
-	// RequestID makes the call safe to repeat; at most MaxIDBytes.
+	// RequestID makes the call safe to repeat; at most MaxIDBytes. The same id with
+	// another call is refused.
 	RequestID string
 	// Pinned keeps the step in every prompt as it is.
 	Pinned bool
@@ -93,14 +99,22 @@ type call struct {
 	// agents.
 	profile policy.Profile
 	slot    *share.Place
+	// limited is how it counts for the limits of tools; nil where none is about it.
+	limited *throttle.Call
 	args    map[string]any
 	came    time.Time // when the call came in
 	digest  [32]byte
+	// once is the id under which the answer is kept: RequestID, or one that is made of the
+	// call; empty for a call that may run again.
+	once    string
 	timeout time.Duration
 	// intent is the id of the intent in the log, empty without one.
 	intent string
 	// reported says that the caller ran the tool.
 	reported bool
+	// bounds are those of the agent, exempt says that they do not matter.
+	bounds Bounds
+	exempt bool
 	// task is added with the step; nil without one.
 	task *session.Task
 	// tier is how the tool's process was confined, for a call that is not recorded.
@@ -134,10 +148,30 @@ func (h *Hand) check(req Request, came time.Time) (*call, error) {
 		c.timeout = DefaultTimeout
 	}
 	c.timeout = min(c.timeout, MaxTimeout)
-	if req.RequestID != "" {
+	byCall := req.CallID != "" && (req.TurnID != "" || tool.Descriptor().Mutates)
+	if c.once = req.RequestID; c.once != "" || byCall {
 		c.digest = digest(c, "tool")
 	}
+	if c.once == "" && byCall {
+		c.once = onceOfCall(c.digest)
+	}
 	return c, nil
+}
+
+// callMark begins the ids that are made of calls. No request id has a NUL.
+const callMark = "\x00call:"
+
+// onceOfCall is the id under which the answer of a call with a CallID is kept. It holds for
+// the whole call: models whose ids repeat, with other arguments, mean another call.
+func onceOfCall(digest [32]byte) string { return callMark + hex.EncodeToString(digest[:]) }
+
+// requestID is the request id behind an id under which an answer is kept; empty where a
+// call id was behind it.
+func requestID(once string) string {
+	if strings.HasPrefix(once, callMark) {
+		return ""
+	}
+	return once
 }
 
 // withSchema completes what a tool, or the parser, says about arguments.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
@@ -86,6 +87,8 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		}
 	}()
 	result, err := c.tool.Run(ctx, tools.Input{
+		Room:      c.room(root),
+		Closed:    h.closedTo(c.Scope),
 		Scope:     c.Scope,
 		SessionID: c.SessionID,
 		CallID:    c.CallID,
@@ -93,6 +96,7 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		Root:      root,
 		Args:      c.args,
 		Profile:   c.profile,
+		Report:    h.reporter(ctx, c),
 		Ask:       func(ctx context.Context, what policy.Capability) error { return h.ask(ctx, c, what) },
 	})
 	if err != nil {
@@ -116,6 +120,27 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		out.result.Tier = result.Tier
 	}
 	return out
+}
+
+// ProgressEvery is the least time between two reports of the progress of one call.
+const ProgressEvery = 100 * time.Millisecond
+
+// reporter is what a call's tool tells its progress to: what comes too soon after the last
+// is left out.
+func (h *Hand) reporter(ctx context.Context, c *call) func(tools.Progress) {
+	if h.onProgress == nil {
+		return nil
+	}
+	var mu sync.Mutex
+	var last time.Time
+	return func(p tools.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(last) >= ProgressEvery && ctx.Err() == nil {
+			last = now
+			h.onProgress(ctx, c.Request, c.name(), p)
+		}
+	}
 }
 
 // takeGiven takes over a result that an agent gave.
@@ -143,7 +168,7 @@ func failed(c *call, err error) outcome {
 	if errors.Is(err, tools.ErrInvalidArguments) {
 		return outcome{refused: withSchema(err, c.tool)}
 	}
-	if errors.Is(err, share.ErrExhausted) {
+	if errors.Is(err, share.ErrExhausted) || errors.Is(err, tools.ErrAgentLimit) {
 		return outcome{refused: err}
 	}
 	if failure, ok := errors.AsType[*tools.Error](err); ok {

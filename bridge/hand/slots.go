@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -22,6 +23,18 @@ func newSlots(o Options) *share.Pool {
 		Total: orDefault(o.MaxRunning, DefaultMaxRunning), Waiting: orDefault(o.MaxWaiting, DefaultMaxWaiting),
 	})
 }
+
+// limit counts the call for the limits of tools, or refuses it. A call that is answered
+// again does not count.
+func (h *Hand) limit(c *call) (err error) {
+	if c.limited, err = h.limits.Begin(c.Scope.Tenant, c.Scope.Owner, c.name()); err != nil {
+		return fmt.Errorf("hand: call: %w", err)
+	}
+	return nil
+}
+
+// Limits tells how the limits of tools are used; nothing where there are none.
+func (h *Hand) Limits() []throttle.Used { return h.limits.Used() }
 
 // enter waits for a slot. A tool that runs elsewhere needs none: here it only
 // waits, and to answer it may call a tool that does run here.

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
@@ -176,7 +177,7 @@ func (r *reading) checks() []check {
 	case kv.Events:
 		return []check{store.Check}
 	case kv.System:
-		return []check{agents.Check, session.CheckIntents, memory.CheckDue, messages.Check}
+		return []check{agents.Check, session.CheckIntents, memory.CheckDue, messages.Check, children.Check}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -77,6 +78,8 @@ type Info struct {
 	Exit int
 	// Limit names the limit that ended it; empty for none.
 	Limit string
+	// Restored are protected paths that it changed and that were put back.
+	Restored []string
 	// Problem says why it failed.
 	Problem string
 	Started time.Time
@@ -96,6 +99,8 @@ type Options struct {
 	// Closed tells whether a session is over. It is asked from time to time. Default: only
 	// EndSession ends one.
 	Closed func(ctx context.Context, scope kv.Scope, session string) (bool, error)
+	// Audit takes a record of each job's end. Default: nobody does.
+	Audit func(ctx context.Context, r audit.Record) error
 	// Now gives the time. Default time.Now.
 	Now func() time.Time
 	// Logger hears of jobs that were stopped with their session. Default silent.
@@ -118,11 +123,13 @@ type Jobs struct {
 
 type job struct {
 	id      string
+	start   Start
 	command string
 	started time.Time
 	out     *spool
 	cancel  context.CancelFunc
 	ended   chan struct{} // closed at the end
+	audited chan struct{} // closed behind it, when the record was written
 
 	mu      sync.Mutex
 	cursor  int64     // guarded by mu; where the last reading ended
@@ -153,10 +160,23 @@ func New(runner sandbox.Runner, opts *Options) *Jobs {
 	return j
 }
 
-// Start starts a job, which runs until it ends, timeout has passed (zero: none) or it is
-// stopped; then done is called, after an error as well. A program that is not there is an error; so is a full share
-// of jobs, a *share.ExhaustedError.
-func (j *Jobs) Start(owner Owner, run sandbox.Job, timeout time.Duration, done func()) (Info, error) {
+// Start is how a job is started.
+type Start struct {
+	Owner Owner
+	// CallID and Profile are those of the call that starts it, for the audit.
+	CallID, Profile string
+	Run             sandbox.Job
+	// Timeout ends the job. Default: nothing does.
+	Timeout time.Duration
+	// Done is called when the job has ended, or could not be started. Required.
+	Done func()
+}
+
+// Start starts a job, which runs until it ends, its timeout has passed or it is stopped. A
+// program that is not there is an error; so is a full share of jobs, a
+// *share.ExhaustedError.
+func (j *Jobs) Start(s Start) (Info, error) {
+	owner, run, timeout, done := s.Owner, s.Run, s.Timeout, s.Done
 	place, err := j.places.TryTake(share.Owner{Tenant: owner.Scope.Tenant, Agent: owner.Scope.Owner}, 1)
 	if err != nil {
 		done()
@@ -174,8 +194,8 @@ func (j *Jobs) Start(owner Owner, run sandbox.Job, timeout time.Duration, done f
 		ctx, cancel = context.WithTimeout(context.Background(), timeout)
 	}
 	b := &job{
-		id: "job_" + strings.ToLower(rand.Text()[:8]), command: text.Cut(strings.Join(run.Argv, " "), maxCommandBytes, text.Ellipsis),
-		started: j.opts.Now(), out: out, cancel: cancel, ended: make(chan struct{}),
+		id: "job_" + strings.ToLower(rand.Text()[:8]), start: s, command: text.Cut(strings.Join(run.Argv, " "), maxCommandBytes, text.Ellipsis),
+		started: j.opts.Now(), out: out, cancel: cancel, ended: make(chan struct{}), audited: make(chan struct{}),
 	}
 	if err := j.add(owner, b); err != nil {
 		cancel()
@@ -191,6 +211,8 @@ func (j *Jobs) Start(owner Owner, run sandbox.Job, timeout time.Duration, done f
 		outcome, err := j.runner.Run(ctx, run, sandbox.Streams{Stdout: out, Stderr: out})
 		done()
 		b.finish(outcome, err, j.opts.Now())
+		j.audit(b)
+		close(b.audited)
 	}()
 	started := time.NewTimer(startTime)
 	defer started.Stop()
@@ -295,6 +317,7 @@ func (b *job) info() Info {
 	default:
 		i.Status, i.Exit, i.Limit = Exited, b.outcome.Exit, b.outcome.Limit
 	}
+	i.Restored = b.outcome.Restored
 	return i
 }
 
@@ -488,7 +511,7 @@ func (j *Jobs) Close() error {
 		b.halt()
 	}
 	for _, b := range all {
-		<-b.ended
+		<-b.audited
 		b.out.close()
 	}
 	j.swept.Wait()

@@ -2,117 +2,280 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-const (
-	// requestTime bounds what a server may take to greet and to list its tools.
-	requestTime = 30 * time.Second
-	// firstPause and lastPause are the times between two attempts to connect: it doubles.
-	firstPause, lastPause = time.Second, time.Minute
-	// maxTools and maxListBytes bound what one server may list; more is left out.
-	maxTools     = 512
-	maxListBytes = 4 << 20
-	// maxDescription bounds what one tool says of itself; the rest is cut off.
-	maxDescription = 2 << 10
+// maxAllServers bounds the servers of all tenants.
+const maxAllServers = 1024
+
+// Errors of those who add, refresh and remove servers.
+var (
+	ErrInvalid    = errors.New("mcp: bad server")
+	ErrNotFound   = errors.New("mcp: no such server")
+	ErrExists     = errors.New("mcp: there is a server of that name")
+	ErrConfigured = errors.New("mcp: the server stands in the settings of the bridge, and is changed there")
+	ErrTooMany    = errors.New("mcp: too many servers")
+	ErrClosed     = errors.New("mcp: closed")
 )
 
 // Options are how servers are reached. Nil fields mean that such servers are refused.
 type Options struct {
-	// Tenant is whose agents may call the tools. Required.
-	Tenant string
+	// Engine and Writer keep the servers that Add adds. Nil: nothing is kept.
+	Engine kv.Engine
+	Writer *kv.Writer
 	// Runner runs programs, under Policy, in the workspace that Root returns.
 	Runner sandbox.Runner
 	Policy sandbox.Policy
-	Root   func() (*os.Root, error)
-	// Network returns what asks a server on a network. The function ends it.
-	Network func(s Server) (way http.RoundTripper, end func(), err error)
+	Root   func(tenant string) (*os.Root, error)
+	// Network returns what asks a server on a network. The function ends it. Configured
+	// says that the server stands in the settings.
+	Network func(tenant string, s Server, configured bool) (way http.RoundTripper, end func(), err error)
 	// Takes tells whether a tool of that name would be one of its own. Default: all are.
 	Takes func(name string) bool
+	// Called is what models call a tool of that name. Default: its name.
+	Called func(name string) string
+	// Count counts the tokens that a tool takes in a prompt. Default: it is not counted.
+	Count func(d tools.Descriptor) int
 	// Logger hears of servers that come and go. Default: silent.
 	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
 }
 
 // Clients are the connections to servers. All methods are safe for concurrent use.
 type Clients struct {
 	opts    Options
-	clients []*client
+	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-}
 
-// client is the connection to one server.
-type client struct {
-	Server
-	set   *Clients
-	ready atomic.Pointer[connected]
-}
+	// changing is held while a server is added or removed.
+	changing sync.Mutex
 
-// connected is a server that is there, and the tools that it has listed.
-type connected struct {
-	session *sdk.ClientSession
-	offers  []tools.Offer // sorted by name
+	mu      sync.RWMutex
+	tenants map[string][]*client // guarded by mu; sorted by name; a slice never changes
 }
 
 var _ tools.Supplier = (*Clients)(nil)
 
-// Start begins to connect to all servers, and returns at once. Close it after use.
-func Start(servers []Server, opts Options) *Clients {
+// Start begins to connect to the servers of the settings, by tenant, and to those that
+// are kept, and returns at once. Close it after use. An error is one of reading what is
+// kept.
+func Start(ctx context.Context, servers map[string][]Server, opts Options) (*Clients, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.Takes == nil {
 		opts.Takes = func(string) bool { return true }
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &Clients{opts: opts, cancel: cancel}
-	for _, s := range servers {
-		one := &client{Server: s, set: c}
-		c.clients = append(c.clients, one)
-		c.running.Go(func() { one.keep(ctx) })
+	if opts.Called == nil {
+		opts.Called = func(name string) string { return name }
 	}
-	return c
+	if opts.Count == nil {
+		opts.Count = func(tools.Descriptor) int { return 0 }
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	c := &Clients{opts: opts, tenants: map[string][]*client{}}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	kept, err := c.load(ctx)
+	if err != nil {
+		c.cancel()
+		return nil, err
+	}
+	for tenant, list := range servers {
+		for _, s := range list {
+			c.begin(tenant, s, true)
+		}
+	}
+	for _, k := range kept {
+		if c.find(k.tenant, k.Name) != nil {
+			opts.Logger.Warn("an MCP server that was added is left out: one of the settings has its name", "server", k.Name)
+			continue
+		}
+		c.begin(k.tenant, k.Server, false)
+	}
+	return c, nil
 }
 
 // Close ends all connections and the programs behind them.
 func (c *Clients) Close() error {
 	c.cancel()
+	c.changing.Lock() // whoever adds one now finds it closed
+	defer c.changing.Unlock()
 	c.running.Wait()
 	return nil
 }
 
-// Find returns the tool of a server that is there.
-func (c *Clients) Find(tenant, name string) (*tools.Tool, bool) {
-	server, _, ok := strings.Cut(name, ":")
-	if !ok || tenant != c.opts.Tenant {
-		return nil, false
+// begin begins to connect to a server.
+func (c *Clients) begin(tenant string, s Server, configured bool) *client {
+	one := &client{Server: s, tenant: tenant, configured: configured, set: c, again: make(chan struct{}, 1), changed: make(chan struct{})}
+	one.status.State = Connecting
+	ctx, cancel := context.WithCancel(c.ctx)
+	one.stop, one.ended = cancel, make(chan struct{})
+	c.mu.Lock()
+	list := append(slices.Clone(c.tenants[tenant]), one)
+	slices.SortFunc(list, func(a, b *client) int { return strings.Compare(a.Name, b.Name) })
+	c.tenants[tenant] = list
+	c.mu.Unlock()
+	c.running.Go(func() {
+		defer close(one.ended)
+		one.keep(ctx)
+	})
+	return one
+}
+
+// of are the servers of a tenant, by name.
+func (c *Clients) of(tenant string) []*client {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.tenants[tenant]
+}
+
+func (c *Clients) find(tenant, name string) *client {
+	list := c.of(tenant)
+	at := slices.IndexFunc(list, func(one *client) bool { return one.Name == name })
+	if at < 0 {
+		return nil
 	}
-	for _, one := range c.clients {
+	return list[at]
+}
+
+// Add begins to connect to a further server of a tenant, which is kept: the next start
+// connects to it, too. The same server again changes nothing. An error is ErrInvalid, ErrExists, ErrTooMany, ErrClosed or one of
+// the store.
+func (c *Clients) Add(ctx context.Context, tenant string, s Server) (Status, error) {
+	if err := s.Check(); err != nil {
+		return Status{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	there := c.find(tenant, s.Name)
+	switch {
+	case c.ctx.Err() != nil:
+		return Status{}, ErrClosed
+	case there != nil && !there.configured && reflect.DeepEqual(there.Server, s):
+		return there.Status(), nil
+	case there != nil:
+		return Status{}, fmt.Errorf("%w: %s", ErrExists, s.Name)
+	case len(c.of(tenant)) >= MaxServers:
+		return Status{}, fmt.Errorf("%w: at most %d of a tenant", ErrTooMany, MaxServers)
+	case c.count() >= maxAllServers:
+		return Status{}, fmt.Errorf("%w: at most %d of all tenants", ErrTooMany, maxAllServers)
+	}
+	if err := c.keep(ctx, tenant, s); err != nil {
+		return Status{}, err
+	}
+	return c.begin(tenant, s, false).Status(), nil
+}
+
+func (c *Clients) count() (n int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, list := range c.tenants {
+		n += len(list)
+	}
+	return n
+}
+
+// Remove ends the connection to a server that was added, and forgets it. Its tools are
+// gone when it returns; calls in flight fail. An error is ErrNotFound, ErrConfigured or
+// one of the store.
+func (c *Clients) Remove(ctx context.Context, tenant, name string) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	one := c.find(tenant, name)
+	switch {
+	case one == nil:
+		return fmt.Errorf("%w: %s", ErrNotFound, name)
+	case one.configured:
+		return fmt.Errorf("%w: %s", ErrConfigured, name)
+	}
+	if err := c.forget(ctx, tenant, name); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.tenants[tenant] = slices.DeleteFunc(slices.Clone(c.tenants[tenant]), func(o *client) bool { return o == one })
+	c.mu.Unlock()
+	one.stop()
+	<-one.ended
+	return nil
+}
+
+// Refresh connects anew to a server, and waits until it is ready, can't be reached, or
+// ctx ends. Calls in flight fail. An error is ErrNotFound or that of ctx.
+func (c *Clients) Refresh(ctx context.Context, tenant, name string) (Status, error) {
+	one := c.find(tenant, name)
+	if one == nil {
+		return Status{}, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	before := one.Status().Attempts
+	select {
+	case one.again <- struct{}{}:
+	default: // somebody has asked already
+	}
+	return one.wait(ctx, func(s Status) bool { return s.Attempts > before && s.State != Connecting })
+}
+
+// List returns the servers of a tenant, by name.
+func (c *Clients) List(tenant string) []Status {
+	var out []Status
+	for _, one := range c.of(tenant) {
+		out = append(out, one.Status())
+	}
+	return out
+}
+
+// All returns the servers of all tenants.
+func (c *Clients) All() []Status {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var out []Status
+	for _, list := range c.tenants {
+		for _, one := range list {
+			out = append(out, one.Status())
+		}
+	}
+	return out
+}
+
+// Settle waits until each server is ready or has failed once, or ctx ends.
+func (c *Clients) Settle(ctx context.Context, tenant string) []Status {
+	for _, one := range c.of(tenant) {
+		_, _ = one.wait(ctx, func(s Status) bool { return s.State != Connecting })
+	}
+	return c.List(tenant)
+}
+
+// Find returns the tool of a server that is there, by its name or by what models call it.
+func (c *Clients) Find(tenant, name string) (*tools.Tool, bool) {
+	for _, one := range c.of(tenant) {
 		now := one.ready.Load()
-		if one.Name != server || now == nil {
+		if now == nil {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(now.offers, name, func(o tools.Offer, name string) int { return strings.Compare(o.Name, name) })
-		if !found {
-			return nil, false
+		at, ok := now.byName[name]
+		if !ok {
+			continue
 		}
-		t, err := tools.NewRemote(now.offers[at].Descriptor, func(ctx context.Context, in tools.Input) (tools.Output, error) {
-			return now.call(ctx, strings.TrimPrefix(name, server+":"), in)
+		own := now.tools[at]
+		t, err := tools.NewRemote(own.offer.Descriptor, func(ctx context.Context, in tools.Input) (tools.Output, error) {
+			return own.run(ctx, now, in)
 		})
 		return t, err == nil
 	}
@@ -122,118 +285,16 @@ func (c *Clients) Find(tenant, name string) (*tools.Tool, bool) {
 // Offers yields the tools of the servers that are there.
 func (c *Clients) Offers(tenant string) iter.Seq[tools.Offer] {
 	return func(yield func(tools.Offer) bool) {
-		if tenant != c.opts.Tenant {
-			return
-		}
-		for _, one := range c.clients {
+		for _, one := range c.of(tenant) {
 			now := one.ready.Load()
 			if now == nil {
 				continue
 			}
-			for _, o := range now.offers {
-				if !yield(o) {
+			for i := range now.tools {
+				if !yield(now.tools[i].offer) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// keep connects again and again until ctx ends.
-func (c *client) keep(ctx context.Context) {
-	pause := firstPause
-	for ctx.Err() == nil {
-		began := time.Now()
-		err := c.connect(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		c.set.opts.Logger.Warn("an MCP server is away", "server", c.Name, "error", text.OneLine(err.Error()), "again_in", pause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		if pause = min(2*pause, lastPause); time.Since(began) > lastPause {
-			pause = firstPause
-		}
-	}
-}
-
-// connect greets the server and serves its tools until it is gone, and returns why.
-func (c *client) connect(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	way, closing, err := c.transport(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing()
-	changed := make(chan struct{}, 1)
-	host := sdk.NewClient(&sdk.Implementation{Name: "loom", Version: "1"}, &sdk.ClientOptions{
-		Capabilities: &sdk.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		},
-	})
-	greeting, greeted := context.WithTimeout(ctx, requestTime)
-	session, err := host.Connect(greeting, way, &sdk.ClientSessionOptions{ProtocolVersion: c.ProtocolVersion})
-	greeted()
-	if err != nil {
-		return err
-	}
-	gone := make(chan error, 1)
-	go func() { gone <- session.Wait() }()
-	defer c.ready.Store(nil)
-	defer func() { _ = session.Close() }()
-	for {
-		if err := c.list(ctx, session); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case err := <-gone:
-			return fmt.Errorf("mcp: the connection ended: %w", err)
-		case <-changed:
-			// A server that changes its list all the time is asked once a second.
-			select {
-			case <-ctx.Done():
-			case <-time.After(firstPause):
-			}
-		}
-	}
-}
-
-// list asks for the tools, and serves those that can be.
-func (c *client) list(ctx context.Context, session *sdk.ClientSession) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
-	defer cancel()
-	next := &connected{session: session}
-	bytes, left := 0, 0
-	for t, err := range session.Tools(ctx, nil) {
-		if err != nil {
-			return fmt.Errorf("mcp: list the tools: %w", err)
-		}
-		o, ok := c.offer(t)
-		if bytes += len(o.Name) + len(o.Description) + len(o.Schema); bytes > maxListBytes || len(next.offers) == maxTools {
-			left++
-			break // the server may go on for ever
-		}
-		if !ok || !c.set.opts.Takes(o.Name) {
-			left++
-			continue
-		}
-		next.offers = append(next.offers, o)
-	}
-	slices.SortFunc(next.offers, func(a, b tools.Offer) int { return strings.Compare(a.Name, b.Name) })
-	next.offers = slices.CompactFunc(next.offers, func(a, b tools.Offer) bool { return a.Name == b.Name })
-	level := slog.LevelInfo
-	if c.ready.Swap(next) != nil {
-		level = slog.LevelDebug // it may change its list all the time
-	}
-	c.set.opts.Logger.Log(ctx, level, "an MCP server is ready", "server", c.Name, "tools", len(next.offers), "left_out", left)
-	return nil
 }

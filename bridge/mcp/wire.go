@@ -45,7 +45,7 @@ func (c *client) overNetwork() (sdk.Transport, func(), error) {
 	if c.set.opts.Network == nil {
 		return nil, nil, errNoNetwork
 	}
-	way, closing, err := c.set.opts.Network(c.Server)
+	way, closing, err := c.set.opts.Network(c.tenant, c.Server, c.configured)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,12 +74,12 @@ func (c *client) program(ctx context.Context) (sdk.Transport, func(), error) {
 	if o.Runner == nil || o.Root == nil {
 		return nil, nil, errNoSandbox
 	}
-	root, err := o.Root()
+	root, err := o.Root(c.tenant)
 	if err != nil {
 		return nil, nil, err
 	}
 	job := sandbox.Job{
-		Scope: kv.AgentScope(o.Tenant, "mcp"), Argv: append([]string{c.Command}, c.Args...), Cwd: c.Cwd, Root: root, Policy: o.Policy,
+		Scope: kv.AgentScope(c.tenant, "mcp"), Argv: append([]string{c.Command}, c.Args...), Cwd: c.Cwd, Root: root, Policy: o.Policy,
 	}
 	job.Policy.Limits.CPU, job.Policy.Limits.Output = programTime, programOutput
 	for name, value := range c.Env {

@@ -72,6 +72,30 @@ func (v View) List(ctx context.Context, tenant, target string, q Query) ([]Messa
 	return all, nil
 }
 
+// Total counts the messages of all boxes, those that have expired and were not removed yet
+// among them. It reads two keys of each agent.
+func (b *Box) Total(ctx context.Context) (int, error) {
+	total := 0
+	for scope, err := range kv.Scopes(ctx, b.engine, kv.System) {
+		if err != nil {
+			return 0, fmt.Errorf("messages: count: %w", err)
+		}
+		if scope.Kind != kv.OwnerAgent {
+			continue
+		}
+		counted, err := b.engine.Get(ctx, kv.System, scope.Key(tagCounts))
+		if err != nil {
+			return 0, fmt.Errorf("messages: count: %w", err)
+		}
+		c, err := decodeCounts(counted[0])
+		if err != nil {
+			return 0, err
+		}
+		total += c.total()
+	}
+	return total, nil
+}
+
 var errNoKey = errors.New("a key is malformed")
 
 // Check reads the messages of a scope back: whether each can be read, stands where it

@@ -21,6 +21,10 @@ const maxNeeds = 16
 // guard is what a call may not touch where it works.
 type guard struct {
 	hide, protect []string
+	// closed tells names of the workspace that belong to another agent; nil for none.
+	closed func(name string) bool
+	// room is what the call may add; nil for any amount.
+	room *tools.Room
 	// only is the one name that it may; empty for all.
 	only string
 }
@@ -38,7 +42,7 @@ func (g guard) check(rel string) error {
 	switch {
 	case g.only != "" && rel != g.only:
 		return errTraversal()
-	case lies(rel, g.hide):
+	case !g.sees(rel):
 		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is hidden", rel)
 	case lies(rel, g.protect):
 		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is protected from changes", rel)
@@ -47,7 +51,21 @@ func (g guard) check(rel string) error {
 }
 
 // sees tells whether a name of a folder is to be seen.
-func (g guard) sees(rel string) bool { return !lies(rel, g.hide) }
+func (g guard) sees(rel string) bool {
+	if g.closed != nil {
+		if top, _, _ := strings.Cut(rel, "/"); top != "." && g.closed(top) {
+			return false
+		}
+	}
+	return !lies(rel, g.hide)
+}
+
+// guarding is a tool that sees of its workspace what its calls may see.
+func guarding(run tools.Func) tools.Func {
+	return func(ctx context.Context, c tools.Input) (tools.Output, error) {
+		return run(context.WithValue(ctx, guardKey{}, guard{hide: c.Profile.Hide, closed: c.Closed, room: c.Room}), c)
+	}
+}
 
 // lies tells whether a path is one of some, or lies in one.
 func lies(rel string, paths []string) bool {
@@ -63,7 +81,7 @@ func lies(rel string, paths []string) bool {
 func (f *files) confined(t tool) tool {
 	run := t.run
 	t.run = func(ctx context.Context, c tools.Input) (tools.Output, error) {
-		g := guard{hide: c.Profile.Hide}
+		g := guard{hide: c.Profile.Hide, closed: c.Closed, room: c.Room}
 		if t.Mutates {
 			if c.Profile.Mode == sandbox.ModeRead {
 				return tools.Output{}, tools.Errorf(tools.PermissionDenied, "Permission denied: the profile %s lets nothing be changed", c.Profile.Name)

@@ -140,6 +140,9 @@ func (f *files) change(ctx context.Context, root *os.Root, w change) (tools.Outp
 	if err := p.same(); err != nil {
 		return tools.Output{}, err
 	}
+	if err := hasRoom(ctx, p, len(content)); err != nil {
+		return tools.Output{}, err
+	}
 	if err := replace(p, content); err != nil {
 		return tools.Output{}, err
 	}

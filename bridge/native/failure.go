@@ -26,7 +26,7 @@ const escapes = "path escapes from parent"
 // and those made for the model already stay as they are. The workspace's own
 // place on disk is not told.
 func failure(name string, err error) error {
-	if _, ok := errors.AsType[*tools.Error](err); ok {
+	if _, ok := errors.AsType[*tools.Error](err); ok || errors.Is(err, tools.ErrAgentLimit) {
 		return err
 	}
 	cause := bare(err)

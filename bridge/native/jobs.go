@@ -61,7 +61,9 @@ func (s *shell) startJob(ctx context.Context, c tools.Input, job sandbox.Job, ti
 	if _, asked := c.Args["timeout"]; !asked {
 		timeout = 0
 	}
-	info, err := s.jobs.Start(ownerOf(c), job, timeout, done)
+	info, err := s.jobs.Start(jobs.Start{
+		Owner: ownerOf(c), CallID: c.CallID, Profile: c.Profile.Name, Run: job, Timeout: timeout, Done: done,
+	})
 	if err != nil {
 		return tools.Output{Tier: tier}, runFailure(job.Argv[0], err)
 	}
@@ -85,6 +87,9 @@ func jobValues(i jobs.Info) map[string]any {
 		if i.Exit >= 0 && i.Limit == "" {
 			out["exit_code"] = int64(i.Exit)
 		}
+	}
+	if len(i.Restored) > 0 {
+		out["restored"] = restoredValue(i.Restored)
 	}
 	if i.Limit != "" {
 		out["limit"] = i.Limit

@@ -275,7 +275,7 @@ func (c *scriptCall) run(ctx context.Context) (tools.Output, error) {
 	c.started = time.Now()
 	go func() {
 		defer cancel()
-		outcome, err := c.shell.start(ctx, job, sandbox.Streams{Stdin: bytes.NewReader(input), Stdout: split, Stderr: &p.stderr})
+		outcome, err := c.shell.runner.Run(ctx, job, sandbox.Streams{Stdin: bytes.NewReader(input), Stdout: split, Stderr: &p.stderr})
 		c.finish(ctx, p, out, split, outcome, runFailure(python, err))
 		close(p.ended)
 		out.end(p.err)
@@ -345,7 +345,9 @@ func (c *scriptCall) finish(ctx context.Context, p *printed, out *scriptOutput, 
 	if cut {
 		p.values["stderr_truncated"] = true
 	}
-	if !long {
+	if len(outcome.Restored) > 0 {
+		p.values["restored"] = restoredValue(outcome.Restored)
+	} else if !long {
 		c.keep(ctx, reply, p.values)
 	}
 }

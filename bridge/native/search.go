@@ -213,8 +213,11 @@ const sniffBytes = 8 << 10
 
 func (s *search) lines(ctx context.Context, rel string) error {
 	head, err := s.block.Peek(sniffBytes)
-	if err != nil && !errors.Is(err, io.EOF) || bytes.IndexByte(head, 0) >= 0 {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return nil // it is binary
 	}
 	number, matched := int64(1), false
 	for {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +14,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/native/script"
-	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -40,8 +39,6 @@ type ShellOptions struct {
 	Gate *egress.Gate
 	// Refused is why there is no Runner, for callers.
 	Refused string
-	// Logger hears of programs that changed what is not theirs. Default silent.
-	Logger *slog.Logger
 	// Allow are the names of programs that may be run. Default Commands.
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
@@ -67,17 +64,12 @@ type shell struct {
 	gate   *egress.Gate // nil without a way out
 	allow  []string
 	lent   lendings
-	keeper policy.Keeper
-	logger *slog.Logger
 	cache  *script.Cache // of the answers of scripts
 	jobs   *jobs.Jobs    // nil without any
 }
 
 func newShell(f *files, o ShellOptions) *shell {
 	s := &shell{files: f, runner: o.Runner, gate: o.Gate, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
-	if s.logger = o.Logger; s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
 	if len(s.allow) == 0 {
 		s.allow = Commands()
 	}
@@ -133,6 +125,9 @@ func (s *shell) tools() []tool {
 	}
 	if s.jobs != nil {
 		list = append(list, s.jobTools()...)
+	}
+	for i := range list {
+		list[i].run = guarding(list[i].run)
 	}
 	return list
 }
@@ -215,7 +210,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		if stdin, ok := c.Args["stdin"].(string); ok {
 			streams.Stdin = strings.NewReader(stdin)
 		}
-		out, err := s.start(ctx, job, streams)
+		out, err := s.runner.Run(ctx, job, streams)
 		giveBack()
 		p.denied = deniedTo(job)
 		p.end(out, runFailure(cmd.argv[0], err))
@@ -223,21 +218,15 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
 }
 
-// start runs a program. What it did to the policy of its workspace is undone.
-func (s *shell) start(ctx context.Context, job sandbox.Job, streams sandbox.Streams) (sandbox.Outcome, error) {
-	release := s.keeper.Hold(job.Root)
-	out, err := s.runner.Run(ctx, job, streams)
-	if restored, failed := release(); restored || failed != nil {
-		s.logger.WarnContext(ctx, "a program changed the settings of its sandbox, which were put back", "file", policy.File,
-			"workspace", job.Root.Name(), "scope", job.Scope.String(), "program", job.Argv[0], "error", failed)
-	}
-	return out, err
-}
-
 // job is a run of a program for a call of a tool.
 func (s *shell) job(ctx context.Context, c tools.Input, argv []string, cwd string) (sandbox.Job, error) {
 	job := sandbox.Job{Scope: c.Scope, Argv: argv, Env: c.Profile.Env(), Cwd: cwd, Root: c.Root, Policy: c.Profile.Sandbox()}
-	var err error
+	// What a program will write is not known before: it may, as long as there is room for a
+	// file with something in it.
+	err := c.Room.Check(1, 1)
+	if err != nil {
+		return job, err
+	}
 	if job.Policy.Hide, err = s.hidden(c); err != nil {
 		return job, err
 	}
@@ -282,6 +271,18 @@ func (s *shell) hidden(c tools.Input) ([]string, error) {
 	}
 	for _, path := range c.Profile.Hide {
 		places = append(places, filepath.Join(workspace, path))
+	}
+	if c.Closed == nil {
+		return places, nil
+	}
+	entries, err := fs.ReadDir(c.Root.FS(), ".")
+	if err != nil {
+		return nil, wrapped(tools.Failed, "the workspace can't be listed", err)
+	}
+	for _, e := range entries {
+		if c.Closed(e.Name()) {
+			places = append(places, filepath.Join(workspace, e.Name()))
+		}
 	}
 	return places, nil
 }

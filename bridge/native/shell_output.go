@@ -81,11 +81,23 @@ func (p *printed) complete() {
 			}
 			p.values["network_denied"] = denied
 		}
+		if len(p.outcome.Restored) > 0 {
+			p.values["restored"] = restoredValue(p.outcome.Restored)
+		}
 		if p.outcome.Limit != "" {
 			p.values["limit"] = p.outcome.Limit
 			p.values["exit_code"] = nil
 		}
 	})
+}
+
+// restoredValue is what a result tells of protected paths that were put back.
+func restoredValue(restored []string) []any {
+	list := make([]any, len(restored))
+	for i, path := range restored {
+		list[i] = path
+	}
+	return list
 }
 
 // ends keeps the beginning and the end of a text.

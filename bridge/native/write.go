@@ -122,10 +122,22 @@ func (w writing) put(ctx context.Context, p *target) ([]byte, *tools.Written, er
 			return nil, nil, tools.Errorf(tools.Failed, "%s: %s", w.name, err)
 		}
 	}
+	if err := hasRoom(ctx, p, len(content)); err != nil {
+		return nil, nil, err
+	}
 	if err := replace(p, content); err != nil {
 		return nil, nil, err
 	}
 	return content, &tools.Written{File: p.rel, SHA256: sha256Of(content)}, nil
+}
+
+// hasRoom returns an error if the call may not put so many bytes at a target, in place of
+// what is there.
+func hasRoom(ctx context.Context, p *target, size int) error {
+	if p.info == nil {
+		return guardOf(ctx).room.Check(1, int64(size))
+	}
+	return guardOf(ctx).room.Check(0, int64(size)-p.info.Size())
 }
 
 // look looks again at what is at the target, which may have changed while
@@ -218,6 +230,9 @@ func (w writing) append(ctx context.Context, p *target) ([]byte, *tools.Written,
 	defer file.Close()
 	content, err := w.more(file, before.Size())
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := guardOf(ctx).room.Check(0, int64(len(content))); err != nil {
 		return nil, nil, err
 	}
 	if _, err = file.Write(content); err == nil {

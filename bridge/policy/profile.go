@@ -126,5 +126,8 @@ func Builtin() map[string]Profile {
 	return all
 }
 
+// ReadOnly is the name of the profile that gives least: reading the workspace.
+const ReadOnly = "read"
+
 // Default is the name of the profile of calls that no binding gives another.
 const Default = "work"

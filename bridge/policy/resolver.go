@@ -26,6 +26,9 @@ type ResolverOptions struct {
 	// Parent is the agent above another one of its tenant; empty for none. Default: no
 	// agent has one.
 	Parent func(tenant, agent string) string
+	// Bound is the name of a profile that bounds an agent besides what is bound to it; empty
+	// for none. Where no profile has that name, ReadOnly bounds it. Default: there is none.
+	Bound func(tenant, agent string) string
 	// Logger hears of keys that were refused. Default silent.
 	Logger *slog.Logger
 }
@@ -34,6 +37,7 @@ type ResolverOptions struct {
 type Resolver struct {
 	set    *Set
 	parent func(tenant, agent string) string
+	bound  func(tenant, agent string) string
 	logger *slog.Logger
 
 	mu    sync.Mutex
@@ -51,16 +55,21 @@ type file struct {
 // NewResolver returns a resolver for what an operator wrote.
 func NewResolver(set *Set, opts *ResolverOptions) *Resolver {
 	r := &Resolver{
-		set: set, parent: func(string, string) string { return "" }, logger: slog.New(slog.DiscardHandler), files: map[string]file{},
+		set: set, parent: nobody, bound: nobody, logger: slog.New(slog.DiscardHandler), files: map[string]file{},
 	}
 	if opts != nil && opts.Parent != nil {
 		r.parent = opts.Parent
+	}
+	if opts != nil && opts.Bound != nil {
+		r.bound = opts.Bound
 	}
 	if opts != nil && opts.Logger != nil {
 		r.logger = opts.Logger
 	}
 	return r
 }
+
+func nobody(string, string) string { return "" }
 
 // Set is what the operator wrote.
 func (r *Resolver) Set() *Set { return r.set }
@@ -99,7 +108,7 @@ func (r *Resolver) Explain(scope kv.Scope, tool string, root *os.Root) (Profile,
 
 // operators is the profile that the operator gives: at most that of every agent above.
 func (r *Resolver) operators(scope kv.Scope, tool string) Profile {
-	p := r.set.For(scope.Tenant, scope.Owner, tool)
+	p := r.bounded(scope.Tenant, scope.Owner, r.set.For(scope.Tenant, scope.Owner, tool))
 	above := []string{scope.Owner}
 	for len(above) <= maxParents {
 		parent := r.parent(scope.Tenant, above[len(above)-1])
@@ -109,9 +118,23 @@ func (r *Resolver) operators(scope kv.Scope, tool string) Profile {
 		if theirs := r.set.For(scope.Tenant, parent, tool); theirs.Name != p.Name {
 			p = p.AtMost(theirs)
 		}
+		p = r.bounded(scope.Tenant, parent, p)
 		above = append(above, parent)
 	}
 	return p
+}
+
+// bounded is at most what an agent was bounded to, say when it was spawned.
+func (r *Resolver) bounded(tenant, agent string, p Profile) Profile {
+	name := r.bound(tenant, agent)
+	if name == "" || name == p.Name {
+		return p
+	}
+	bound, ok := r.set.Profile(name)
+	if !ok {
+		bound, _ = r.set.Profile(ReadOnly)
+	}
+	return p.AtMost(bound)
 }
 
 // workspace is the file of a workspace as it is now, and whether it was read just now.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -141,7 +142,7 @@ func eachTier(t *testing.T, test func(t *testing.T, runner *sandbox.Local)) {
 				}
 			})
 			if c := runner.Describe(t.Context()); !c.Confined() {
-				t.Skipf("this machine does not have the tier: %v", c.Problems)
+				machine.Lacks(t, tier, c.Problems)
 			}
 			test(t, runner)
 		})

@@ -17,6 +17,7 @@ type machine struct {
 		err  error
 	}
 	launcher  launcher
+	pool      pool
 	scratches scratches
 }
 
@@ -52,6 +53,7 @@ func sealed(program []byte) (*os.File, error) {
 }
 
 func (m *machine) release() error {
+	m.pool.end()
 	m.launcher.end()
 	err := m.scratches.release()
 	if m.program.file == nil {

@@ -13,13 +13,14 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
 )
 
 // git works in a workspace whose hooks and settings are protected: tier N.
 func TestProtected(t *testing.T) {
 	runner := newRunner(t, sandbox.Options{Tier: sandbox.TierNamespaces})
 	if c := runner.Describe(t.Context()); !c.Confined() {
-		t.Skipf("this machine does not have the tier: %v", c.Problems)
+		machine.Lacks(t, sandbox.TierNamespaces, c.Problems)
 	}
 	b := MustBox(t, runner, 0)
 	b.want("git init -q . && git config user.email a@b && git config user.name a && echo ok", "ok\n")
@@ -48,7 +49,7 @@ func TestProtected(t *testing.T) {
 func TestHidden(t *testing.T) {
 	runner := newRunner(t, sandbox.Options{Tier: sandbox.TierNamespaces})
 	if c := runner.Describe(t.Context()); !c.Confined() {
-		t.Skipf("this machine does not have the tier: %v", c.Problems)
+		machine.Lacks(t, sandbox.TierNamespaces, c.Problems)
 	}
 	b := MustBox(t, runner, 0)
 	b.put(".loom/store/data", "secret")
@@ -88,7 +89,7 @@ func TestEachLayerIsNeeded(t *testing.T) {
 	} {
 		t.Run(tt.tier+" without "+tt.layer, func(t *testing.T) {
 			if c := newRunner(t, sandbox.Options{Tier: tt.tier}).Describe(t.Context()); !c.Confined() {
-				t.Skipf("this machine does not have the tier: %v", c.Problems)
+				machine.Lacks(t, tt.tier, c.Problems)
 			}
 			names := strings.Fields(tt.attacks)
 			fight := func(away ...string) ([]string, map[string]string) {
@@ -116,7 +117,7 @@ func TestEachLayerIsNeeded(t *testing.T) {
 // Landlock from a tool that has no rights: such a run does not start.
 func TestLandlockNeedsItsOwn(t *testing.T) {
 	if c := newRunner(t, sandbox.Options{Tier: sandbox.TierLandlock}).Describe(t.Context()); !c.Confined() {
-		t.Skipf("this machine does not have the tier: %v", c.Problems)
+		machine.Lacks(t, sandbox.TierLandlock, c.Problems)
 	}
 	for _, layer := range []string{inner.LayerLandlock, inner.LayerNNP} {
 		runner := newRunner(t, sandbox.Options{Tier: sandbox.TierLandlock, Without: []string{layer}})
@@ -149,7 +150,7 @@ func TestProbeFindsWhatDoesNotHold(t *testing.T) {
 		{sandbox.TierLandlock, inner.LayerNNP, "landlock"},
 	} {
 		if c := newRunner(t, sandbox.Options{Tier: tt.tier}).Describe(t.Context()); !c.Confined() {
-			t.Skipf("this machine does not have the tier: %v", c.Problems)
+			machine.Lacks(t, tt.tier, c.Problems)
 		}
 		if got := sandbox.Probe(t.Context(), tt.tier, tt.layer); !strings.Contains(got, tt.found) {
 			t.Errorf("without %s the probe says %q", tt.layer, got)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
 )
 
 // launchers are the launchers that this process has started.
@@ -32,7 +33,7 @@ func TestLauncher(t *testing.T) {
 	before := launchers()
 	runner := sandbox.NewLocal(&sandbox.Options{Tier: sandbox.TierNamespaces})
 	if c := runner.Describe(t.Context()); !c.Confined() {
-		t.Skipf("this machine does not have the tier: %v", c.Problems)
+		machine.Lacks(t, sandbox.TierNamespaces, c.Problems)
 	}
 	own := func() []int {
 		return slices.DeleteFunc(launchers(), func(pid int) bool { return slices.Contains(before, pid) })
@@ -66,4 +67,18 @@ func TestLauncher(t *testing.T) {
 	if left := own(); len(left) > 0 {
 		t.Errorf("launchers stay: %v", left)
 	}
+}
+
+// The launcher can start stages after it has collected its garbage.
+func TestLauncherKeepsItsProgram(t *testing.T) {
+	runner := newRunner(t, sandbox.Options{Tier: sandbox.TierNamespaces, Warm: -1})
+	if c := runner.Describe(t.Context()); !c.Confined() {
+		machine.Lacks(t, sandbox.TierNamespaces, c.Problems)
+	}
+	b := MustBox(t, runner, 0)
+	for range 3 {
+		b.want("echo one", "one\n")
+		must(t, runner.Litter())
+	}
+	b.want("echo two", "two\n")
 }

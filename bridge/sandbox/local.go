@@ -19,11 +19,20 @@ type Options struct {
 	Without []string
 	// AllowOff runs jobs whose policy has ModeOff. Default: they are refused.
 	AllowOff bool
+	// Warm is how many first stages are kept ready for the next job, for each user that jobs
+	// run as. Each is used once. Default DefaultWarm; negative: none.
+	Warm int
 	// TempDir holds the temporary files of tier L. Default: that of the system.
 	TempDir string
 	// Logger hears of tools that could not be cleaned up after. Default silent.
 	Logger *slog.Logger
 }
+
+// DefaultWarm is how many first stages are kept ready, and MaxWarm the most that may be.
+const (
+	DefaultWarm = 2
+	MaxWarm     = 64
+)
 
 // Local runs jobs on this machine. Its methods are safe for concurrent use.
 type Local struct {
@@ -36,7 +45,10 @@ type Local struct {
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
 	running sync.WaitGroup // added to under mu
-	stop    chan struct{}  // closed by Close
+
+	released sync.Once
+	err      error         // by released
+	stop     chan struct{} // closed by Close
 
 	machine
 }
@@ -52,6 +64,9 @@ func NewLocal(opts *Options) *Local {
 	}
 	if l.opts.Tier == "" {
 		l.opts.Tier = TierAuto
+	}
+	if l.opts.Warm == 0 {
+		l.opts.Warm = DefaultWarm
 	}
 	if l.opts.Logger != nil {
 		l.logger = l.opts.Logger
@@ -81,7 +96,8 @@ func (l *Local) Close() error {
 	}
 	l.mu.Unlock()
 	l.running.Wait()
-	return l.release()
+	l.released.Do(func() { l.err = l.release() })
+	return l.err
 }
 
 // gaps are what the tiers can't stop.
@@ -91,7 +107,7 @@ func gaps(c Confinement) []string {
 	}
 	list := []string{
 		"kernel faults: all share one kernel",
-		"memory is bounded by a look every 25 ms, not by a cgroup: it can be exceeded for that long",
+		"no cgroup bounds memory and processes, but a look every 25 ms: they can be exceeded for that long; a server that is started in a cgroup of its own (`systemd-run --scope -p MemoryMax=4G -p TasksMax=2000`, a container's limits) keeps the machine from it",
 	}
 	switch c.Tier {
 	case TierNamespaces:
@@ -102,7 +118,7 @@ func gaps(c Confinement) []string {
 	case TierLandlock:
 		list = append(list,
 			"names, sizes and modes of files outside can be seen, not their contents",
-			"protected paths of the workspace can be changed",
+			"protected paths of the workspace can be changed while a tool runs; what it did is undone behind it",
 			"tools can make no sockets but to the proxy, no terminals and no shared memory",
 			"when the first stage of a run is killed from outside, processes that left the tool's session stay")
 		if c.LandlockABI < 2 {

@@ -20,6 +20,9 @@ func (l *Local) reason() string {
 	return "tools are confined on Linux on amd64 alone, not on " + runtime.GOOS + " on " + runtime.GOARCH
 }
 
+// Prepared is 0: nothing is started here.
+func (l *Local) Prepared() int { return 0 }
+
 // Run refuses the job.
 func (l *Local) Run(context.Context, Job, Streams) (Outcome, error) {
 	if err := l.begin(); err != nil {

@@ -121,7 +121,7 @@ func TestContainer(t *testing.T) {
 		t.Skip("a container takes root to make")
 	}
 	if c := newRunner(t, sandbox.Options{Tier: sandbox.TierLandlock}).Describe(t.Context()); !c.Confined() {
-		t.Skipf("this machine does not have the tier: %v", c.Problems)
+		machine.Lacks(t, sandbox.TierLandlock, c.Problems)
 	}
 	elsewhere(t, machine.Docker(0), "^(TestAttacks|TestRun|TestStopped|TestOwner)$")
 	elsewhere(t, machine.Docker(4567), "^(TestAttacks|TestRun|TestStopped)$")

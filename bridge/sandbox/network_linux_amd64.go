@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -72,6 +73,9 @@ func (p *process) serve(o *outward) {
 
 // listener takes the listener that the first stage sends before anything else.
 func (p *process) listener() (net.Listener, error) {
+	if !p.ready() {
+		return nil, errors.New("sandbox: listener: the stage is not ready")
+	}
 	head, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
 	n, oob, err := receive(p.control, head, rights)
 	if err != nil {

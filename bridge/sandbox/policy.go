@@ -87,8 +87,9 @@ func DefaultLimits() Limits {
 // git itself works: it commits, branches and merges.
 func Protected() []string {
 	return []string{
-		".git/hooks", ".git/config", ".git/info/attributes", ".env", ".envrc", ".vscode", ".idea", ".claude", ".cursor", ".mcp.json",
-		".loom/sandbox.toml", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".gitconfig",
+		".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes", ".env", ".envrc",
+		".vscode", ".idea", ".zed", ".claude", ".codex", ".cursor", ".gemini", ".windsurf", ".mcp.json", ".loom/sandbox.toml",
+		".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig",
 	}
 }
 

@@ -112,7 +112,7 @@ func (l *Local) try(ctx context.Context, c Confinement) (inner.Report, error) {
 		return inner.Report{Error: "none"}, err
 	}
 	defer root.Close()
-	spec, who, err := l.plan(c, Job{Argv: []string{"check"}, Root: root}, Policy{}.withDefaults())
+	spec, err := l.plan(c, Job{Argv: []string{"check"}, Root: root}, Policy{}.withDefaults())
 	if err != nil {
 		return inner.Report{Error: "none"}, err
 	}
@@ -124,7 +124,7 @@ func (l *Local) try(ctx context.Context, c Confinement) (inner.Report, error) {
 	spec.Check.IPC, _ = os.Readlink("/proc/self/ns/ipc")
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	report, _, err := l.run(ctx, spec, who, nil, Streams{}, 1)
+	report, _, err := l.run(ctx, spec, nil, Streams{}, 1)
 	switch {
 	case err != nil:
 		report.Error = err.Error()

@@ -22,6 +22,7 @@ type process struct {
 	stage   stage
 	tier    string
 	control *os.File
+	mark    byte     // whether the base is made; 0: not known
 	head    []byte   // read from control already
 	stdin   *os.File // nil without input
 	stdout  *os.File
@@ -51,9 +52,42 @@ func (d *diagnostic) String() string {
 	return string(d.text)
 }
 
-// start starts a first stage and tells it what to do.
-func (m *machine) start(spec inner.Spec, who identity, helper *os.File, input bool) (_ *process, err error) {
-	p := &process{tier: spec.Tier, ended: make(chan struct{})}
+// start starts a first stage, tells it a base, and what to do on top of it.
+func (m *machine) start(spec inner.Spec, helper *os.File) (*process, error) {
+	p, err := m.prepare(spec.Base(), helper)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.begin(spec); err != nil {
+		p.drop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// begin tells a stage its job.
+func (p *process) begin(spec inner.Spec) error {
+	if err := inner.WriteMessage(p.control, spec); err != nil {
+		return fmt.Errorf("sandbox: start: %w", err)
+	}
+	if !spec.Input {
+		_ = p.stdin.Close() // nobody reads it
+		p.stdin = nil
+	}
+	return nil
+}
+
+// drop ends a stage that has no job.
+func (p *process) drop() {
+	p.stage.kill()
+	_ = p.stage.wait() // it was killed
+	close(p.ended)
+	p.close()
+}
+
+// prepare starts a first stage that makes what all jobs of a base have.
+func (m *machine) prepare(base inner.Spec, helper *os.File) (_ *process, err error) {
+	p := &process{tier: base.Tier, ended: make(chan struct{})}
 	var theirs []*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -72,7 +106,7 @@ func (m *machine) start(spec inner.Spec, who identity, helper *os.File, input bo
 	}
 	p.control = os.NewFile(uintptr(pair[0]), "control")
 	theirs = append(theirs, os.NewFile(uintptr(pair[1]), "control"))
-	in, mine, err := inputPipe(input)
+	in, mine, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
@@ -84,7 +118,7 @@ func (m *machine) start(spec inner.Spec, who identity, helper *os.File, input bo
 		}
 		*to, theirs = r, append(theirs, w)
 	}
-	attr := attributes(spec, who)
+	attr := attributes(base)
 	if attr.Cloneflags&unix.CLONE_NEWUSER != 0 {
 		var s *launched
 		if s, err = m.launch(attr, theirs, &p.said); err == nil {
@@ -96,12 +130,25 @@ func (m *machine) start(spec inner.Spec, who identity, helper *os.File, input bo
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: start: %w", err)
 	}
-	if err := inner.WriteMessage(p.control, spec); err != nil {
+	if err := inner.WriteMessage(p.control, base); err != nil {
 		p.stage.kill() // it can do nothing without
 		_ = p.stage.wait()
 		return nil, fmt.Errorf("sandbox: start: %w", err)
 	}
 	return p, nil
+}
+
+// ready waits until the stage has made its base, and tells whether it has. Once known, it
+// stays so.
+func (p *process) ready() bool {
+	if p.mark == 0 {
+		mark := make([]byte, 1)
+		if n, err := p.control.Read(mark); err != nil || n == 0 {
+			return false // the report, or its absence, says why
+		}
+		p.mark = mark[0]
+	}
+	return p.mark == inner.ReadyMark
 }
 
 // stage is a first stage that runs.
@@ -125,21 +172,13 @@ func startChild(attr *syscall.SysProcAttr, files []*os.File, said io.Writer) (ch
 func (c child) kill()       { _ = c.Process.Kill() } // it may have ended
 func (c child) wait() error { return c.Wait() }
 
-func inputPipe(input bool) (theirs, mine *os.File, err error) {
-	if !input {
-		theirs, err = os.Open(os.DevNull)
-		return theirs, nil, err
-	}
-	return os.Pipe()
-}
-
 // attributes say what the kernel makes for the first stage as it starts.
-func attributes(spec inner.Spec, who identity) *syscall.SysProcAttr {
+func attributes(spec inner.Spec) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
 	root := os.Geteuid() == 0
 	if spec.Tier != inner.Namespaces {
-		if root && who.uid != 0 {
-			a.Credential = &syscall.Credential{Uid: uint32(who.uid), Gid: uint32(who.gid)}
+		if root && spec.UID != 0 {
+			a.Credential = &syscall.Credential{Uid: uint32(spec.UID), Gid: uint32(spec.GID)}
 		}
 		return a
 	}
@@ -155,7 +194,7 @@ func attributes(spec inner.Spec, who identity) *syscall.SysProcAttr {
 		return a
 	}
 	same := func(id int) syscall.SysProcIDMap { return syscall.SysProcIDMap{ContainerID: id, HostID: id, Size: 1} }
-	a.UidMappings, a.GidMappings = []syscall.SysProcIDMap{same(who.uid)}, []syscall.SysProcIDMap{same(who.gid)}
+	a.UidMappings, a.GidMappings = []syscall.SysProcIDMap{same(spec.UID)}, []syscall.SysProcIDMap{same(spec.GID)}
 	if !root {
 		// Another user than 0 loses the rights in its namespace with execve.
 		a.AmbientCaps = []uintptr{
@@ -166,10 +205,10 @@ func attributes(spec inner.Spec, who identity) *syscall.SysProcAttr {
 	}
 	// The stage stays 0, another user than the tool, which can't disturb it.
 	a.GidMappingsEnableSetgroups = true
-	if who.uid != 0 {
+	if spec.UID != 0 {
 		a.UidMappings = append(a.UidMappings, same(0))
 	}
-	if who.gid != 0 {
+	if spec.GID != 0 {
 		a.GidMappings = append(a.GidMappings, same(0))
 	}
 	return a
@@ -219,6 +258,7 @@ func (p *process) stopWith(ctx context.Context, stop <-chan struct{}) chan struc
 // wait returns what the first stage reports, once it has ended.
 func (p *process) wait() (inner.Report, error) {
 	var report inner.Report
+	p.ready() // if it is not, the report says why
 	heard := inner.ReadMessage(io.MultiReader(bytes.NewReader(p.head), p.control), &report)
 	err := p.stage.wait()
 	close(p.ended)

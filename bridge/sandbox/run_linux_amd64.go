@@ -46,7 +46,7 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, err
 	if !c.Confined() && c.Tier != tierNone {
 		return Outcome{}, &UnavailableError{strings.Join(c.Problems, "; ")}
 	}
-	spec, who, err := l.plan(c, job, policy)
+	spec, err := l.plan(c, job, policy)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -58,7 +58,7 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, err
 		return Outcome{}, err
 	}
 	defer out.close()
-	report, usage, err := l.run(ctx, spec, who, out, streams, policy.Limits.Output)
+	report, usage, err := l.run(ctx, spec, out, streams, policy.Limits.Output)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -75,13 +75,13 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, err
 type identity struct{ uid, gid int }
 
 // plan says how a job is run.
-func (l *Local) plan(c Confinement, job Job, policy Policy) (inner.Spec, identity, error) {
+func (l *Local) plan(c Confinement, job Job, policy Policy) (inner.Spec, error) {
 	if len(job.Argv) == 0 || job.Argv[0] == "" {
-		return inner.Spec{}, identity{}, errors.New("sandbox: no program")
+		return inner.Spec{}, errors.New("sandbox: no program")
 	}
 	workspace, who, err := workspaceOf(job.Root)
 	if err != nil {
-		return inner.Spec{}, identity{}, err
+		return inner.Spec{}, err
 	}
 	spec := inner.Spec{
 		Tier: c.Tier, Argv: job.Argv, Workspace: workspace, Cwd: filepath.Join(workspace.Path, job.Cwd),
@@ -100,15 +100,15 @@ func (l *Local) plan(c Confinement, job Job, policy Policy) (inner.Spec, identit
 	temp := "/tmp"
 	if c.Tier != TierNamespaces {
 		if err := l.hidden(spec); err != nil {
-			return inner.Spec{}, identity{}, err
+			return inner.Spec{}, err
 		}
 		if spec.Scratch, err = l.scratch(who); err != nil {
-			return inner.Spec{}, identity{}, err
+			return inner.Spec{}, err
 		}
 		home, temp = spec.Scratch, spec.Scratch
 	}
 	spec.Env = append([]string{"PATH=" + Path, "HOME=" + home, "TMPDIR=" + temp, "LANG=C.UTF-8", "TERM=dumb", "PWD=" + spec.Cwd}, job.Env...)
-	return spec, who, nil
+	return spec, nil
 }
 
 // workspaceOf describes a workspace, and tells whom its tools run as: the server's own
@@ -178,7 +178,7 @@ func (l *Local) discard(place string) {
 }
 
 // run starts the first stage, feeds it, and waits until all is over.
-func (l *Local) run(ctx context.Context, spec inner.Spec, who identity, way *outward, streams Streams, most int64) (inner.Report, Usage, error) {
+func (l *Local) run(ctx context.Context, spec inner.Spec, way *outward, streams Streams, most int64) (inner.Report, Usage, error) {
 	if err := ctx.Err(); err != nil {
 		return inner.Report{}, Usage{}, err
 	}
@@ -186,7 +186,8 @@ func (l *Local) run(ctx context.Context, spec inner.Spec, who identity, way *out
 	if err != nil {
 		return inner.Report{}, Usage{}, err
 	}
-	p, err := l.start(spec, who, helper, streams.Stdin != nil)
+	spec.Input = streams.Stdin != nil
+	p, err := l.begun(spec, helper)
 	if err != nil {
 		return inner.Report{}, Usage{}, err
 	}

@@ -96,6 +96,9 @@ type Outcome struct {
 	// Limit names the limit that ended the run: cpu, memory, processes, disk or output;
 	// empty for none.
 	Limit string
+	// Restored are the protected paths of the workspace that the run changed and that were
+	// put back.
+	Restored []string
 	// Usage is what the run took.
 	Usage Usage
 	// Confinement is how it was confined.

@@ -66,10 +66,15 @@ func (s *scratches) make(dir string) (err error) {
 	if err = os.Chmod(s.top, 0o711); err != nil {
 		return err
 	}
-	if s.lock, err = os.OpenFile(filepath.Join(s.top, scratchLock), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
+	// It is locked before anybody can find it: without a holder the folder is swept.
+	draft := filepath.Join(s.top, scratchLock+".new")
+	if s.lock, err = os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
 		return err
 	}
-	return unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err = unix.Flock(int(s.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return err
+	}
+	return os.Rename(draft, filepath.Join(s.top, scratchLock))
 }
 
 // release removes the folder. No run is left that uses it.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -53,7 +54,7 @@ func TestScratchOfTheDead(t *testing.T) {
 	l := sandbox.NewLocal(&sandbox.Options{Tier: sandbox.TierLandlock, TempDir: temp})
 	defer l.Close()
 	if c := l.Describe(t.Context()); !c.Confined() {
-		t.Skipf("this machine does not have the tier: %v", c.Problems)
+		machine.Lacks(t, sandbox.TierLandlock, c.Problems)
 	}
 	job := sandbox.Job{Scope: kv.Scope{Tenant: "t", Kind: kv.OwnerAgent, Owner: "a"}, Argv: []string{"sh", "-c", "echo x > $TMPDIR/f && cat $TMPDIR/f"}, Root: root}
 	out, err := l.Run(t.Context(), job, sandbox.Streams{})

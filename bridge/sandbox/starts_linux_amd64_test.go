@@ -27,7 +27,7 @@ func TestStartsSoak(t *testing.T) {
 	}
 	eachTier(t, func(t *testing.T, runner *sandbox.Local) {
 		b := MustBox(t, runner, 0)
-		b.want("true", "") // what is made once is made
+		b.MustWarm() // what is made once is made
 		before := descriptors(t)
 		var left, failed atomic.Int64
 		left.Store(int64(rounds * startsEachRound / 2))
@@ -46,6 +46,10 @@ func TestStartsSoak(t *testing.T) {
 		}
 		all.Wait()
 		t.Logf("%d starts, %d failed", rounds*startsEachRound/2, failed.Load())
+		runner.Settle()
+		if left := len(stages(t, os.Getpid())); left != 2*sandbox.DefaultWarm {
+			t.Errorf("%d processes of stages are there, want %d", left, 2*sandbox.DefaultWarm)
+		}
 		if after := descriptors(t); after > before {
 			t.Errorf("%d descriptors, were %d", after, before)
 		}

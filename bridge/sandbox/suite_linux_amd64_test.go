@@ -61,15 +61,14 @@ type column struct {
 }
 
 func columns() []column {
-	// What tier L can't stop: THREATS.md says why.
-	l := []string{"dotenv", "dotenv-hardlink", "dotenv-replace", "gitconfig", "githook", "githook-rename", "stat-outside"}
+	n, l := attack.Unstopped(true), attack.Unstopped(false)
 	tier := func(name, tier string, abi int, leaks []string, without ...string) column {
 		return column{name, sandbox.Options{Tier: tier, LandlockABI: abi, Without: without}, leaks}
 	}
 	list := []column{
-		tier("N", sandbox.TierNamespaces, 0, []string{"unix-in-ws"}),
+		tier("N", sandbox.TierNamespaces, 0, n),
 		// The first stage is 1 there: nothing within can send it a deadly signal.
-		tier("N without Landlock", sandbox.TierNamespaces, 0, []string{"unix-in-ws", "kill-helper", "tgkill-helper"}, inner.LayerLandlock),
+		tier("N without Landlock", sandbox.TierNamespaces, 0, append([]string{"kill-helper", "tgkill-helper"}, n...), inner.LayerLandlock),
 		tier("L", sandbox.TierLandlock, 0, l),
 		tier("L, ABI 1", sandbox.TierLandlock, 1, l),
 	}
@@ -103,7 +102,7 @@ func TestAttacks(t *testing.T) {
 				t.Run(c.name, func(t *testing.T) {
 					runner := newRunner(t, c.opts)
 					if got := runner.Describe(t.Context()); !got.Confined() {
-						t.Skipf("this machine does not have the tier: %v", got.Problems)
+						machine.Lacks(t, c.opts.Tier, got.Problems)
 					}
 					b := MustBattle(t, runner, user)
 					reached, stopped := b.fight()
@@ -142,6 +141,9 @@ func elsewhere(t *testing.T, m machine.Machine, tests string) {
 	must(t, os.WriteFile(program, self, 0o755))
 	cmd := m.Command(t.Context(), program, "-test.run", tests, "-test.v", "-test.timeout=3m")
 	cmd.Env, cmd.Dir = append(os.Environ(), "TMPDIR="+home, "HOME="+home), home
+	if m.Container {
+		cmd.Env = append(cmd.Env, machine.TestTiers+"="+sandbox.TierLandlock)
+	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -49,6 +49,7 @@ func (p *Place) Move(agent string) error {
 		return p.pool.exhausted(whose, after, p.n)
 	}
 	p.pool.add(after, p.n)
+	before.places, after.places = before.places-1, after.places+1
 	p.agent, p.owner.Agent = after, agent
 	p.pool.forget(before)
 	return nil
@@ -94,6 +95,7 @@ func (p *Place) resume() {
 	if p.paused--; p.paused == 0 && !p.left {
 		p.agent = p.pool.agent(p.owner)
 		p.pool.add(p.agent, p.n)
+		p.agent.places++
 	}
 }
 

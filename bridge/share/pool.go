@@ -74,6 +74,8 @@ type agent struct {
 	tenant *tenant
 	name   string
 	queue  []*waiter
+	// places are those that stand for it, of no units among them.
+	places int
 }
 
 // maxSpare bounds the unused entries that are kept.
@@ -161,10 +163,10 @@ func (p *Pool) tenant(name string) *tenant {
 	return t
 }
 
-// forget drops an agent that holds no units and has no waiting callers, and its tenant
-// with the tenant's last agent.
+// forget drops an agent that has no places and no waiting callers, and its tenant with the
+// tenant's last agent.
 func (p *Pool) forget(a *agent) {
-	if a.held > 0 || len(a.queue) > 0 {
+	if a.places > 0 || len(a.queue) > 0 {
 		return
 	}
 	t := a.tenant
@@ -185,6 +187,7 @@ func (p *Pool) forget(a *agent) {
 // hold takes units for an agent.
 func (p *Pool) hold(a *agent, n int64) *Place {
 	p.add(a, n)
+	a.places++
 	return &Place{pool: p, agent: a, owner: Owner{a.tenant.name, a.name}, n: n}
 }
 
@@ -197,6 +200,7 @@ func (p *Pool) add(a *agent, n int64) {
 // giveBack frees units of an agent and serves those who wait.
 func (p *Pool) giveBack(a *agent, n int64) {
 	p.add(a, -n)
+	a.places--
 	p.forget(a)
 	p.serveAll()
 }

@@ -34,6 +34,32 @@ func leave(places []*share.Place) {
 	}
 }
 
+// Places of no units, as of empty requests, belong to their owner as all others do.
+func TestPlacesOfNoUnits(t *testing.T) {
+	p := share.New(share.Options{Name: "bytes", Total: 8})
+	first, err := p.TryTake(owner("t", "a"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := p.TryTake(owner("t", "a"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Leave()
+	other, err := p.TryTake(owner("u", "b"), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Resize(2); err != nil || p.HeldBy("t") != 2 || p.HeldBy("u") != 3 {
+		t.Errorf("%v: t holds %d, u %d", err, p.HeldBy("t"), p.HeldBy("u"))
+	}
+	second.Leave()
+	other.Leave()
+	if p.Held() != 0 {
+		t.Errorf("%d units are left", p.Held())
+	}
+}
+
 // One owner alone gets nearly all; a newcomer gets its first place at once, as
 // another agent and as another tenant, and then some more.
 func TestAloneAndNewcomers(t *testing.T) {

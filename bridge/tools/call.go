@@ -28,10 +28,26 @@ type Input struct {
 	// Profile is what the call may do. The zero Profile is that of a caller who has none:
 	// the workspace, and no network.
 	Profile policy.Profile
+	// Room is what the call may add to the workspace; nil for any amount.
+	Room *Room
+	// Closed tells whether an entry of the workspace, by its name, belongs to another
+	// agent alone. Nil: none does.
+	Closed func(name string) bool
 	// Ask asks a person for something beyond the profile, and waits for the answer. It
 	// returns nil when it was allowed, an *Error with PermissionDenied when it was not, or
 	// the error of ctx. Nil where nobody can be asked: use Need.
 	Ask func(ctx context.Context, c policy.Capability) error
+	// Report tells whoever listens how far the call has come. It does not block. Nil where
+	// nobody can listen.
+	Report func(p Progress)
+}
+
+// Progress is how far a call has come.
+type Progress struct {
+	// Done grows; Total is what it will be in the end, 0 where that is not known.
+	Done, Total float64
+	// Message is for people; may be empty.
+	Message string
 }
 
 // Need asks for something beyond the profile, as Ask does; where nobody can be asked it is
@@ -108,11 +124,51 @@ type Output struct {
 	// text, whose values are Values, or text or bytes, which stand for everything
 	// else here. Default: Values and Body are the result.
 	Given step.Original
+	// Brief stands for the result with callers who take one JSON value and keep no bytes,
+	// where that is not the result itself. Default nil: it is.
+	Brief any
 	// Tier is how the process that the tool started was confined, for the audit; empty where
 	// it started none. It counts beside an error, too.
 	Tier string
 	// Written tells about a file the call has written; nil when it wrote none.
 	Written *Written
+	// Join is what the call does to the store, in the commit of its step; nil for
+	// nothing.
+	Join *Join
+}
+
+// Join is what is committed together with a step: both or neither.
+type Join struct {
+	// Refs and Blind are those of a kv.Request.
+	Refs, Blind []kv.Ref
+	// Stage does the work under the rules of kv.Stage, given the number of the step. An
+	// error of its own leaves the step unrecorded, too.
+	Stage func(ctx context.Context, tx *kv.Tx, step uint64) error
+}
+
+// Room is what a call may still put into its agent's workspace.
+type Room struct {
+	// Files is how many files it may add; negative for any number.
+	Files int
+	// Bytes is how much the workspace may grow; negative for any amount.
+	Bytes int64
+	// MaxFiles and MaxBytes are the limits that leave that much, for errors.
+	MaxFiles int
+	MaxBytes int64
+}
+
+// Check returns a *LimitError if so many files and bytes more are over the room. Nil is
+// room for all.
+func (r *Room) Check(files int, bytes int64) error {
+	switch {
+	case r == nil:
+		return nil
+	case r.Files >= 0 && files > r.Files:
+		return &LimitError{Limit: LimitFiles, Max: int64(r.MaxFiles)}
+	case r.Bytes >= 0 && bytes > r.Bytes:
+		return &LimitError{Limit: LimitBytes, Max: r.MaxBytes}
+	}
+	return nil
 }
 
 // Written is what a tool says about a file it has written.

@@ -25,6 +25,8 @@ type Offer struct {
 	// agent's own pairs.
 	Given    string
 	Metadata map[string]string
+	// Tokens is what it takes in a prompt; 0 where that is not counted.
+	Tokens int
 }
 
 // CategoryMCP is that of tools of servers of the Model Context Protocol.

@@ -23,7 +23,32 @@ var (
 	ErrToolExists = errors.New("tools: tool exists")
 	// ErrTooManyTools: the registry is full.
 	ErrTooManyTools = errors.New("tools: too many tools")
+	// ErrAgentLimit: the agent has used up one of its limits; nothing was done. It comes as
+	// a *LimitError.
+	ErrAgentLimit = errors.New("tools: limit of the agent")
 )
+
+// The limits of agents, by name.
+const (
+	LimitSteps = "steps"
+	LimitFiles = "files"
+	LimitBytes = "bytes"
+)
+
+// LimitError names a limit that an agent has used up. It is an ErrAgentLimit.
+type LimitError struct {
+	// Limit is its name.
+	Limit string
+	// Max is its value.
+	Max int64
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("limit of the agent: it may have at most %d %s", e.Max, e.Limit)
+}
+
+// Is makes errors.Is(err, ErrAgentLimit) true.
+func (e *LimitError) Is(target error) bool { return target == ErrAgentLimit }
 
 // Code says why a tool failed, for programs. Empty means it did not.
 type Code string

@@ -6,9 +6,12 @@
 // tasks of its agent, with the topic as its action and the payload as the rest.
 // An event on `node.message` is a direct message: it is kept in the box of its target,
 // which hears of it on its own topic, [Messages]; nobody else does. A [Sender] sends one
-// without an event. What loom.v1 publishes there passes as it is. [Status], [Folded] and
-// the topics of messages are the bridge's own, which [Notices] emits on, and `agent.spawn`
-// and `agent.result` take nothing of the native API.
+// without an event. An event on [Spawn] makes a child of its emitter, and one on [Result] is
+// the emitter's own result; the child hears of it on its topic [Spawned], the parent on
+// [Results], by a [Teller]. What loom.v1 publishes on these topics does the same, and
+// passes as it is where it asks for nothing. [Status], [Folded],
+// [Progress] and the topics on which the bridge tells one agent something are the bridge's
+// own, which [Notices], a [Teller] and [Signals] emit on.
 //
 // What begins with `agent.<id>.` is the inbox of that agent: anybody emits there,
 // and only it reads, see [ReadableBy].

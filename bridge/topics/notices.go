@@ -7,6 +7,8 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -43,6 +45,19 @@ func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b
 		"refs":          session.RefRuns(b.Refs),
 		"before_tokens": b.Before,
 		"after_tokens":  b.After,
+	})
+}
+
+// Progress tells how far a call has come, as hand.Options.OnProgress.
+func (n Notices) Progress(ctx context.Context, r hand.Request, tool string, p tools.Progress) {
+	n.emit(ctx, r.Scope.Tenant, events.Event{Topic: Progress, Source: r.Scope.Owner, SessionID: r.SessionID}, false, map[string]any{
+		"session_id": r.SessionID,
+		"call_id":    r.CallID,
+		"turn_id":    r.TurnID,
+		"tool":       tool,
+		"done":       p.Done,
+		"total":      p.Total,
+		"message":    p.Message,
 	})
 }
 

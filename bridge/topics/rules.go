@@ -2,12 +2,15 @@ package topics
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // Tasks takes tasks in.
@@ -19,10 +22,12 @@ type Tasks interface {
 type Rules struct {
 	tasks    Tasks
 	messages Messenger
+	spawner  Spawner
 }
 
-// NewRules returns rules that add tasks to tasks, and keep direct messages in a box.
-func NewRules(tasks Tasks, box Messenger) *Rules { return &Rules{tasks, box} }
+// NewRules returns rules that add tasks to tasks, keep direct messages in a box, and let a
+// spawner make children.
+func NewRules(tasks Tasks, box Messenger, spawner Spawner) *Rules { return &Rules{tasks, box, spawner} }
 
 // Admit does what the topic of an event asks for, before the bus takes the event: it
 // refuses what is reserved with a *ReservedError, keeps loom.v1's answers out of the
@@ -31,18 +36,52 @@ func NewRules(tasks Tasks, box Messenger) *Rules { return &Rules{tasks, box} }
 // task. The event was checked.
 func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	switch topic := e.Topic; {
-	case topic == Status, topic == Folded, isMessages(topic):
+	case topic == Status, topic == Folded, topic == Progress && !opts.Legacy, isMessages(topic), isFamily(topic), isInterrupts(topic) && !opts.Legacy:
 		return &ReservedError{topic}
+	case topic == Spawn && asks(e, opts, "child_id"):
+		return r.spawn(ctx, tenant, e, opts)
+	case topic == Result && asks(e, opts, "parent_id"):
+		return r.complete(ctx, tenant, e, opts)
 	case opts.Legacy:
 		opts.Volatile = opts.Volatile || IsMailbox(topic)
-	case topic == "agent.spawn", topic == "agent.result":
-		return &ReservedError{topic}
+		return r.admitLegacy(ctx, tenant, e, opts)
 	case topic == nodeMessage:
 		return r.send(ctx, tenant, e, opts)
 	case isTask(topic) && !opts.Volatile:
 		return r.addTask(ctx, kv.AgentScope(tenant, e.Source), e, opts.RequestID)
 	}
 	return nil
+}
+
+// asks tells whether an event asks for what its topic does. Of loom.v1 that is an object
+// with a key: anything else has always passed there.
+func asks(e *events.Event, opts *events.EmitOptions, key string) bool {
+	var keys map[string]json.RawMessage
+	return !opts.Legacy || json.Unmarshal(e.Payload, &keys) == nil && !isNull(keys[key])
+}
+
+// admitLegacy adds the task, or sends the message, that an event of loom.v1 is. One that is
+// none, or that was there before, passes as it is.
+func (r *Rules) admitLegacy(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
+	if opts.Volatile || !isTask(e.Topic) && e.Topic != nodeMessage || !asks(e, opts, "task_id") && !asks(e, opts, "parameters") {
+		return nil
+	}
+	own := *e
+	own.PayloadKind, own.Source = events.JSON, opts.EmitterOf(e)
+	var err error
+	if e.Topic == nodeMessage {
+		said := events.EmitOptions{}
+		if err = r.send(ctx, tenant, &own, &said); err == nil {
+			*e, *opts = own, said
+		}
+	} else {
+		err = r.addTask(ctx, kv.AgentScope(tenant, own.Source), &own, opts.RequestID)
+	}
+	_, bad := errors.AsType[*invalid.Error](err)
+	if bad || errors.Is(err, session.ErrTaskExists) || errors.Is(err, messages.ErrExists) || errors.Is(err, kv.ErrBadScope) {
+		return nil
+	}
+	return err
 }
 
 // addTask adds the task that an event is. One that names no id gets that of the

@@ -12,6 +12,8 @@ const (
 	Status = "agent.status"
 	// Folded gets one volatile event for each batch of folds that was stored.
 	Folded = "context.folded"
+	// Progress gets volatile events of calls whose tool tells how far it is.
+	Progress = "tool.progress"
 )
 
 const (
@@ -47,12 +49,39 @@ func IsMailbox(topic string) bool { return strings.HasSuffix(topic, mailboxSuffi
 
 // isMessages tells whether a topic is that of an agent's direct messages.
 func isMessages(topic string) bool {
-	return strings.HasPrefix(topic, agentPrefix) && strings.HasSuffix(topic, messagesSuffix) && len(topic) > len(agentPrefix+messagesSuffix)
+	return isOwned(topic, messagesSuffix)
 }
 
 // isTask tells whether an event on a topic is a task of that action.
 func isTask(topic string) bool {
 	return topic == execute || strings.HasPrefix(topic, nodePrefix) && topic != nodeMessage
+}
+
+// toldTo is the agent that the bridge tells something on a topic; false for any other
+// topic.
+func toldTo(topic string) (agent string, ok bool) {
+	for _, suffix := range []string{messagesSuffix, spawnSuffix, resultsSuffix} {
+		if isOwned(topic, suffix) {
+			return topic[len(agentPrefix) : len(topic)-len(suffix)], true
+		}
+	}
+	return "", false
+}
+
+// Readable tells for each topic whether an agent may read it, whose caller may act for
+// some agents. What the bridge tells an agent is read by that one alone, and a spawned
+// agent reads no inbox but its own. An empty agent is nobody.
+func Readable(agent string, spawned bool, actsFor func(agent string) bool) func(topic string) bool {
+	if spawned {
+		actsFor = func(other string) bool { return other == agent }
+	}
+	inbox := ReadableBy(actsFor)
+	return func(topic string) bool {
+		if to, ok := toldTo(topic); ok {
+			return to == agent
+		}
+		return inbox(topic)
+	}
 }
 
 // ReadableBy tells for each topic whether a reader that may act for some agents may

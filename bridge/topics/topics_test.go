@@ -38,15 +38,17 @@ func TestAdmit(t *testing.T) {
 		{"node.thinking", events.EmitOptions{}, task},
 		{"node.a.b", events.EmitOptions{}, task},
 		{"execute", volatile, passes},
-		{"execute", legacy, passes},
-		{"node.x", legacy, passes},
+		{"execute", legacy, task},
+		{"node.x", legacy, task},
 		{"agent.spawn", legacy, passes},
+		{"agent.result", legacy, passes},
+		{"agent.a.spawn", events.EmitOptions{}, reserved},
+		{"agent.a.results", legacy, reserved},
 		{"agent.a.messages", events.EmitOptions{}, reserved},
 		{"agent.a.messages", legacy, reserved},
 		{"node.message", legacy, passes},
-		{"agent.spawn", events.EmitOptions{}, reserved},
-		{"agent.result", volatile, reserved},
 		{"agent.status", events.EmitOptions{}, reserved},
+		{"tool.progress", events.EmitOptions{}, reserved},
 		{"agent.status", legacy, reserved},
 		{"context.folded", legacy, reserved},
 		{"node", events.EmitOptions{}, passes},
@@ -56,7 +58,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		added := tasks{}
 		e := events.Event{Topic: tt.topic, Source: "a", Payload: []byte(`{"task_id":"t"}`)}
-		err := topics.NewRules(added, nil).Admit(t.Context(), "acme", &e, &tt.opts)
+		err := topics.NewRules(added, nil, nil).Admit(t.Context(), "acme", &e, &tt.opts)
 		var detail *topics.ReservedError
 		got := passes
 		switch {
@@ -77,7 +79,7 @@ func TestAdmit(t *testing.T) {
 func TestMailboxesAreVolatile(t *testing.T) {
 	for topic, want := range map[string]bool{topics.Mailbox("a"): true, ".replies": true, "replies": false, "agent.a": false} {
 		opts := events.EmitOptions{Legacy: true}
-		if err := topics.NewRules(nil, nil).Admit(t.Context(), "acme", &events.Event{Topic: topic}, &opts); err != nil || opts.Volatile != want {
+		if err := topics.NewRules(nil, nil, nil).Admit(t.Context(), "acme", &events.Event{Topic: topic}, &opts); err != nil || opts.Volatile != want {
 			t.Errorf("%s: volatile %v, %v", topic, opts.Volatile, err)
 		}
 	}
@@ -87,7 +89,7 @@ func TestMailboxesAreVolatile(t *testing.T) {
 // request was used.
 func TestTaskOfARequest(t *testing.T) {
 	added := tasks{}
-	rules := topics.NewRules(added, nil)
+	rules := topics.NewRules(added, nil, nil)
 	for i, want := range []error{nil, kv.ErrRequestReused} {
 		e := events.Event{Topic: "execute", Source: "a", SessionID: "s", Payload: []byte(`{"depth":2,"result":"done","tags":["x"]}`)}
 		if err := rules.Admit(t.Context(), "acme", &e, &events.EmitOptions{RequestID: "r"}); !errors.Is(err, want) {

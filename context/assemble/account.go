@@ -53,6 +53,35 @@ const (
 	Empty
 )
 
+// Partitions are the tokens of a prompt by what they are part of.
+type Partitions struct {
+	// System are instructions and examples, Memory what is known of the user and the task,
+	// Skill active skills and tools, History what was said and done, Working what the
+	// agent is at, with all that stands for this turn only.
+	System, Memory, Skill, History, Working int
+}
+
+// partitionsOf adds up sections.
+func partitionsOf(sections []Section) Partitions {
+	var p Partitions
+	for i := range sections {
+		s := &sections[i]
+		switch {
+		case s.Name == settings.ToolList || s.Name == settings.SkillTexts:
+			p.Skill += s.Tokens
+		case s.Name == settings.History || s.Name == settings.Tasks || s.Name == settings.Events || s.Name == settings.Messages:
+			p.History += s.Tokens
+		case s.Name == settings.Working || s.Name == settings.Goal || s.Phase == inject.Runtime:
+			p.Working += s.Tokens
+		case s.Phase == inject.UserContext:
+			p.Memory += s.Tokens
+		default:
+			p.System += s.Tokens
+		}
+	}
+	return p
+}
+
 // ToolCost is what a tool takes in a prompt.
 type ToolCost struct {
 	Name   string

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -89,6 +90,8 @@ type Options struct {
 	Compress compress.Options
 	// Score weighs what summaries of old messages leave out.
 	Score decay.Scoring
+	// Window are the numbers of the levels of pressure.
+	Window window.Rules
 	// Summarizer asks callers to summarize old messages. Default: their sentences are
 	// taken.
 	Summarizer Summarizer
@@ -115,6 +118,8 @@ type Options struct {
 	// StepOf returns the step of a session whose stored result a name leads to: a path, or
 	// a hash; empty for none. It is asked of what new calls name. Default: none is known.
 	StepOf func(ctx context.Context, scope kv.Scope, sessionID, name string) (stepID string)
+	// Depth is how many parents an agent has above it. Default: none.
+	Depth func(ctx context.Context, scope kv.Scope) int
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
 	// that before it reads on. Default DefaultReadBytes.
 	ReadBytes int
@@ -135,10 +140,12 @@ type Assembler struct {
 	// compress, scoring and summarizer are for presets of messages.
 	compress   compress.Options
 	scoring    decay.Scoring
+	window     window.Rules
 	summarizer Summarizer
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	served     func(tenant string, f Format) []Served
 	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
+	depth      func(ctx context.Context, scope kv.Scope) int
 	engine     Snapshots
 	gatherer   *gather.Gatherer
 	clock      func() time.Time
@@ -161,11 +168,11 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.engine, a.gatherer, a.past, a.stepOf = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf
+		a.engine, a.gatherer, a.past, a.stepOf, a.depth = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf, opts.Depth
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
-		a.compress, a.scoring, a.summarizer = opts.Compress, opts.Score, opts.Summarizer
+		a.compress, a.scoring, a.window, a.summarizer = opts.Compress, opts.Score, opts.Window, opts.Summarizer
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
@@ -288,20 +295,13 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 
 // made makes the prompt.
 func (t *task) made(ctx context.Context) (Prompt, error) {
-	fixed, err := t.fixed(ctx)
-	if err != nil {
-		return Prompt{}, err
-	}
 	s, err := t.read(ctx)
 	if err != nil {
 		return Prompt{}, err
 	}
-	d, err := t.fit(ctx, s, fixed)
-	if errors.Is(err, ErrOverflow) && t.window > t.r.MaxTokens {
-		// Better a response with less room than none.
-		t.r.MaxTokens = t.window
-		fixed.hard, fixed.soft = t.limits(fixed.anchor)
-		d, err = t.fit(ctx, s, fixed)
+	d, err := t.drafted(ctx, s)
+	for i := 0; err == nil && i < maxFigures && t.withFigures(d); i++ {
+		d, err = t.drafted(ctx, s)
 	}
 	if err != nil {
 		return Prompt{}, err
@@ -310,6 +310,26 @@ func (t *task) made(ctx context.Context) (Prompt, error) {
 		return Prompt{}, err
 	}
 	return t.finish(ctx, s, d)
+}
+
+// maxFigures is how often a prompt is laid out again because its own size stands in it:
+// the second time only the digits differ.
+const maxFigures = 3
+
+// drafted makes a draft within the budget, or within the window where nobody gave one.
+func (t *task) drafted(ctx context.Context, s *source) (*draft, error) {
+	fixed, err := t.fixed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := t.fit(ctx, s, fixed)
+	if errors.Is(err, ErrOverflow) && t.window > t.r.MaxTokens {
+		// Better a response with less room than none.
+		t.r.MaxTokens = t.window
+		fixed.hard, fixed.soft = t.limits(fixed.anchor)
+		d, err = t.fit(ctx, s, fixed)
+	}
+	return d, err
 }
 
 // store keeps what was folded, before anybody sees it folded.

@@ -62,7 +62,13 @@ func (r *reading) replace(w *wording, all []done, whole pairing.Output, bare boo
 		if d.inBlocks() {
 			result = d.act.Inline
 		}
-		if text := r.result(d, result, bare); text != result {
+		text := r.result(d, result, bare)
+		if r.marker != nil {
+			if line, marked := r.marker(d); marked && r.t.count(line) < r.t.count(text) {
+				text = line
+			}
+		}
+		if text != result {
 			w.put(d, text)
 		}
 	}

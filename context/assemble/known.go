@@ -69,8 +69,11 @@ type lastPrompt struct {
 	head   int
 	// settled is what it had before its goal with nothing folded.
 	settled int
-	// pressure is that of its receipt.
+	// pressure is that of its receipt, free what it left of the window.
 	pressure float64
+	free     int
+	// account says what takes most of it, for a report that it was refused.
+	account OverflowError
 	// marks are its cache marks.
 	marks []provider.Mark
 	sent  []sentPrompt

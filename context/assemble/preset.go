@@ -79,6 +79,14 @@ type presented struct {
 
 // presetHistory is the conversation as the preset shows it.
 func (t *task) presetHistory(ctx context.Context, s *source, d *draft, budget int) ([]pairing.Item, error) {
+	if t.preset.Style == history.StyleLevels {
+		if s.faded == nil {
+			if err := t.fade(ctx, s); err != nil {
+				return nil, err
+			}
+		}
+		return t.pressedHistory(s, d, budget)
+	}
 	if t.preset.Style.Messages() {
 		return t.fadedHistory(ctx, s, d, budget)
 	}
@@ -198,6 +206,8 @@ func (t *task) partKey(g *pairing.Group) partKey {
 type reading struct {
 	t         *task
 	compactor *history.Compactor
+	// marker is the line that stands for a result; nil for none.
+	marker func(d *done) (line string, marked bool)
 	// older is how many calls without a result leave each group.
 	older map[*pairing.Group]int
 }

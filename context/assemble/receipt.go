@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -56,6 +57,8 @@ type Receipt struct {
 	// Sections are the account of each, in the order of the prompt, and then those that do
 	// not stand there.
 	Sections []Section
+	// Partitions are the tokens by what they are part of.
+	Partitions Partitions
 	// Tools are what each tool takes, in the order of the prompt.
 	Tools []ToolCost
 	// Difference is where the prompt first differs from the session's prompt before, of no
@@ -81,6 +84,8 @@ type Batch struct {
 	Number uint64
 	// Reason is why.
 	Reason history.Reason
+	// Level is the level of pressure that it is of; 0 for others.
+	Level window.Level
 	// Refs name the steps and messages, such as "step_012" and "message_017", in
 	// order.
 	Refs []string
@@ -115,7 +120,9 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 		ReserveTokens:    d.predicted.Reserve,
 		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
-	now.pressure = r.Pressure
+	r.Partitions = partitionsOf(r.Sections)
+	now.account = accountOf(&r, d.b, p.Tokens.Tokens, t.r.MaxTokens)
+	now.pressure, now.free = r.Pressure, max(t.r.MaxTokens-p.Tokens.Tokens, 0)
 	r.ExpectedCached = expectedHit(now.marks)
 	r.StableTokens, r.StableBytes = stable.Tokens, stable.Bytes
 	r.Cost = t.cost(d.b.Total.Tokens, stable.Tokens)

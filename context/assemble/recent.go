@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/context/working"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 const (
@@ -35,6 +38,8 @@ type recent struct {
 	// last is the last call, repeats how often it was made in a row before.
 	last    string
 	repeats int
+	// lately says of the last steps whether each failed, oldest first.
+	lately []bool
 }
 
 // failure is a call that failed, and its place.
@@ -50,6 +55,17 @@ func (r *recent) failures() []inject.Failure {
 		out[i] = r.failed[i].Failure
 	}
 	return out
+}
+
+// errors is how many of the last steps failed.
+func (r *recent) errors() int {
+	n := 0
+	for _, failed := range r.lately {
+		if failed {
+			n++
+		}
+	}
+	return n
 }
 
 // turn names the turn of the model: the place of the message that it answers.
@@ -73,7 +89,7 @@ func (t *task) recent(ctx context.Context) (*recent, error) {
 		return &before, nil
 	}
 	after := before
-	after.failed = slices.Clone(before.failed)
+	after.failed, after.lately = slices.Clone(before.failed), slices.Clone(before.lately)
 	after.through = found[0].Position
 	for _, e := range slices.Backward(found) {
 		if e.Step != nil {
@@ -115,6 +131,8 @@ func (r *recent) addStep(s *step.Step, position uint64) {
 	} else {
 		r.last, r.repeats = call, 0
 	}
+	r.lately = append(r.lately, s.Outcome == step.Failed)
+	r.lately = r.lately[max(len(r.lately)-inject.ErrorWindow, 0):]
 	switch s.Outcome {
 	case step.Succeeded:
 		r.recovered(s)
@@ -137,4 +155,50 @@ func (r *recent) recovered(s *step.Step) {
 		}
 		return
 	}
+}
+
+// Figures are what the dashboard of a session shows: of its last prompt, as far as that is
+// known, and of its last steps.
+func (a *Assembler) Figures(ctx context.Context, scope kv.Scope, sessionID string) (working.Figures, error) {
+	t, err := a.newTask(ctx, Request{Scope: scope, SessionID: sessionID, DryRun: true}, true)
+	if err != nil {
+		return working.Figures{}, err
+	}
+	defer t.leave()
+	recent, err := t.recent(ctx)
+	if err != nil {
+		return working.Figures{}, err
+	}
+	last := a.known.last(scope, sessionOf(sessionID))
+	return working.Figures{Pressure: last.pressure, Budget: last.free, Errors: recent.errors(), Depth: a.depthOf(ctx, scope)}, nil
+}
+
+// depthOf is how many parents an agent has above it; 0 where nobody knows.
+func (a *Assembler) depthOf(ctx context.Context, scope kv.Scope) int {
+	if a.depth == nil {
+		return 0
+	}
+	return a.depth(ctx, scope)
+}
+
+// withFigures lays the prompt out again if its dashboard shows other figures than those of
+// a draft; false where it shows them already, or none.
+func (t *task) withFigures(d *draft) bool {
+	if !t.showsWorking() {
+		return false
+	}
+	now := t.figures
+	now.Pressure = math.Round(100*min(t.pressure(d), 1)) / 100
+	now.Budget = max(t.r.MaxTokens-d.predicted.Count.Tokens, 0)
+	if now == t.figures {
+		return false
+	}
+	t.figures = now
+	t.arrange(t.end)
+	return true
+}
+
+// pressure is the share of its budget that a draft takes.
+func (t *task) pressure(d *draft) float64 {
+	return float64(d.predicted.Count.Tokens) / float64(t.r.MaxTokens)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/working"
 )
 
 // prepare finds and lays out everything that is not history.
@@ -36,6 +37,8 @@ func (t *task) prepare(ctx context.Context) error {
 	if t.tools, err = t.a.toolset(t.r); err != nil {
 		return err
 	}
+	t.end = recent
+	t.figures = working.Figures{Errors: recent.errors(), Depth: t.a.depthOf(ctx, t.r.Scope)}
 	t.arrange(recent)
 	return t.err
 }
@@ -60,7 +63,7 @@ func (t *task) gather(ctx context.Context, recent *recent) (err error) {
 // arrange lays out what was found.
 func (t *task) arrange(recent *recent) {
 	t.prepared = inject.Prepare(inject.Inputs{
-		Injections: t.injections(), Goal: t.r.Goal, Plan: t.working.Plan, Failures: recent.failures(),
+		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: recent.failures(),
 		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
 		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
 		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count,
@@ -75,14 +78,52 @@ func (t *task) injections() []inject.Injection {
 		all = append(all, inject.Tools(t.text, t.prompt.Cap(settings.ToolList)))
 	}
 	if !t.prompt.Excludes(settings.SkillTexts) {
-		all = append(all, inject.Skills(t.prompt.Skills, t.active(), t.prompt.Cap(settings.SkillTexts)))
+		all = append(all, t.skills())
 	}
 	if !t.prompt.Excludes(settings.FewShots) {
 		all = append(all, inject.FewShot(t.prompt.FewShot, t.table.ExamplesAsText, t.prompt.Cap(settings.FewShots)))
 	}
+	if t.showsWorking() {
+		shown := t.working
+		shown.Goal = t.r.Goal
+		all = append(all, inject.Working(shown.Text(t.figures, t.table.Name == settings.Partitioned, t.count), t.prompt.WorkingPosition))
+	}
 	all = append(all, t.gathered.Injections...)
 	all = append(all, t.taken()...)
 	return append(all, t.callers()...)
+}
+
+// showsWorking tells whether the prompt shows what the agent noted. In the layout of three
+// phases goal and plan have sections of their own, and it is shown where it says more.
+func (t *task) showsWorking() bool {
+	switch t.table.Name {
+	case settings.Partitioned:
+		return true
+	case settings.ThreePhase:
+		return t.working.Noted()
+	}
+	return false
+}
+
+// plan is what a section of its own shows: nothing where the working state has it.
+func (t *task) plan() working.Plan {
+	if t.table.Name == settings.Partitioned {
+		return nil
+	}
+	return t.working.Plan
+}
+
+// skillsLast is the priority of skills that stand behind all that is known of the user and
+// the task.
+const skillsLast = 1
+
+// skills is the section of skills. In the layout of partitions it stands behind memory.
+func (t *task) skills() inject.Injection {
+	in := inject.Skills(t.prompt.Skills, t.active(), t.prompt.Cap(settings.SkillTexts))
+	if t.table.Name == settings.Partitioned {
+		in.Phase, in.Cache, in.Priority = inject.UserContext, inject.Session, skillsLast
+	}
+	return in
 }
 
 // active are the names of the active skills.

@@ -41,6 +41,8 @@ type task struct {
 	// working is what the agent is at, skillTools the tools of active skills, and text the
 	// tools that are offered as text.
 	working    working.Working
+	figures    working.Figures
+	end        *recent
 	skillTools []string
 	text       []tokens.Tool
 	prices     history.Prices

@@ -27,10 +27,12 @@ const (
 	StyleZones
 	// StyleNewest shows the newest messages that fit, and nothing of the others.
 	StyleNewest
+	// StyleLevels shows messages as levels of pressure leave them; see package window.
+	StyleLevels
 )
 
 // Messages tells whether the style shows messages by their age, not steps as lines.
-func (s Style) Messages() bool { return s == StyleZones || s == StyleNewest }
+func (s Style) Messages() bool { return s == StyleZones || s == StyleNewest || s == StyleLevels }
 
 // Results is what a prompt shows of the results of calls that it has in full.
 type Results uint8
@@ -288,6 +290,12 @@ var presets = sync.OnceValue(func() []Preset {
 			Name: "three_phase", Style: StyleZones, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
 			Observation: step.ObservationFull, Offload: step.OffloadCompressor, HideOffloaded: true, ShowReads: new(true), Results: ResultsCompressed,
 			KeepOnWrite: true, Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
+		},
+		// A long window in five parts, whose history gives way by levels of pressure.
+		{
+			Name: "partitioned", Style: StyleLevels, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: new(true), Results: ResultsFull,
+			Budget: Budget{Recent: 200_000}, Layout: "partitioned", Rendering: "parameter",
 		},
 		// Grouped histories for a sort of work.
 		Preset{Name: "chat", KeepRecent: 5, GroupLines: 20}.Over(grouped),

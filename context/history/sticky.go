@@ -24,6 +24,8 @@ type Mark struct {
 	Left int
 	// Lost calls stand as text there, because nobody answered them.
 	Lost int
+	// Window is what levels of pressure did, in the form of package window.
+	Window string
 	// Summary stands for the oldest messages.
 	Summary Summary
 }

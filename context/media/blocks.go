@@ -1,6 +1,7 @@
 package media
 
 import (
+	"encoding/json"
 	"iter"
 	"maps"
 	"slices"
@@ -255,13 +256,35 @@ func blockText(element any, isWords func(text string) bool) (string, bool) {
 	case string:
 		return block, isWords(block)
 	case map[string]any:
-		if block["type"] == "resource" {
+		switch block["type"] {
+		case "resource":
 			block, _ = block["resource"].(map[string]any)
-		} else if block["type"] != "text" {
+		case "resource_link":
+			return linkWords(block)
+		case "text":
+		default:
 			return "", false
 		}
 		text, ok := block["text"].(string)
 		return text, ok
 	}
 	return "", false
+}
+
+// linkWords tells of a link to a resource: its name, type, size and address.
+func linkWords(block map[string]any) (string, bool) {
+	address, ok := block["uri"].(string)
+	if !ok {
+		return "", false
+	}
+	words := "[resource"
+	for _, key := range []string{"name", "mimeType"} {
+		if text, isText := block[key].(string); isText && text != "" {
+			words += " " + text
+		}
+	}
+	if size, isNumber := block["size"].(json.Number); isNumber {
+		words += " " + size.String() + " bytes"
+	}
+	return strings.Join(strings.Fields(words+", "+address), " ") + "]", true
 }

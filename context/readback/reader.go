@@ -2,6 +2,7 @@ package readback
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -18,12 +19,26 @@ type Reader struct {
 	log   *session.Log
 	lines step.Templates
 	uses  bool
+	// granted is that of Options; nil for none.
+	granted func(ctx context.Context, scope kv.Scope, name string) (Granted, error)
+}
+
+// Granted is a blob of another agent's that an agent may read.
+type Granted struct {
+	// Owner is whose it is, Ref its hash; empty where there is none.
+	Owner kv.Scope
+	Ref   string
+	// Path is what the reader calls it.
+	Path string
 }
 
 // Options adjusts a Reader. Nil and zero fields mean the defaults.
 type Options struct {
 	// Lines make the one-line files of steps. Default none: a step's own line.
 	Lines step.Templates
+	// Granted finds the blobs of others that an agent may read, by their refs and by the
+	// paths of Granted. Default: there are none.
+	Granted func(ctx context.Context, scope kv.Scope, name string) (Granted, error)
 	// Uses keeps a blob that was looked up from being collected before the tool call
 	// that reads it is recorded. Default: it may be collected.
 	Uses bool
@@ -33,7 +48,7 @@ type Options struct {
 func New(blobs *blob.Store, log *session.Log, opts *Options) *Reader {
 	r := &Reader{blobs: blobs, log: log}
 	if opts != nil {
-		r.lines, r.uses = opts.Lines, opts.Uses
+		r.lines, r.uses, r.granted = opts.Lines, opts.Uses, opts.Granted
 	}
 	return r
 }
@@ -101,19 +116,44 @@ func (r *Reader) found(ctx context.Context, scope kv.Scope, sessionID string, t 
 	return r.made(ctx, scope, sessionID, t)
 }
 
-// stored finds a blob.
-func (r *Reader) stored(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error) {
+// stored finds a blob: the agent's own, else one that was granted to it.
+func (r *Reader) stored(ctx context.Context, scope kv.Scope, name string) (e blob.Entry, err error) {
 	if r.uses {
-		return r.blobs.Use(ctx, scope, name)
+		e, err = r.blobs.Use(ctx, scope, name)
+	} else {
+		e, err = r.blobs.Lookup(ctx, scope, name)
 	}
-	return r.blobs.Lookup(ctx, scope, name)
+	if r.granted == nil || !errors.Is(err, blob.ErrNotFound) {
+		return e, err
+	}
+	g, grantErr := r.granted(ctx, scope, name)
+	if grantErr != nil || g.Ref == "" {
+		return e, errors.Join(err, grantErr)
+	}
+	theirs, err := r.blobs.Lookup(ctx, g.Owner, g.Ref)
+	if err != nil {
+		return blob.Entry{}, err
+	}
+	// Nothing but the bytes and what they are was granted.
+	return blob.Entry{
+		Path: g.Path, Ref: theirs.Ref, Owner: theirs.Owner, Kind: theirs.Kind, MediaType: theirs.MediaType, Size: theirs.Size,
+		Time: theirs.Time, Tier: theirs.Tier,
+	}, nil
+}
+
+// ownerOf is whose blob an entry is that a scope's agent may read.
+func ownerOf(scope kv.Scope, e blob.Entry) kv.Scope {
+	if e.Ref == "" || e.Owner == "" || e.Owner == scope.Owner {
+		return scope
+	}
+	return kv.AgentScope(scope.Tenant, e.Owner)
 }
 
 // Read yields the bytes of what Lookup found, as blob.Store.Read does.
 func (r *Reader) Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error] {
 	t, ok := parseTarget(e.Path)
 	if e.Ref != "" || !ok {
-		return r.blobs.Read(ctx, scope, e, offset, limit)
+		return r.blobs.Read(ctx, ownerOf(scope, e), e, offset, limit)
 	}
 	return func(yield func([]byte, error) bool) {
 		found, err := r.content(ctx, scope, e.SessionID, t)
@@ -143,7 +183,7 @@ func (r *Reader) Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset,
 // does.
 func (r *Reader) Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.Pattern, from blob.From) iter.Seq2[blob.Match, error] {
 	if _, ok := parseTarget(e.Path); e.Ref != "" || !ok {
-		return r.blobs.Search(ctx, scope, e, p, from)
+		return r.blobs.Search(ctx, ownerOf(scope, e), e, p, from)
 	}
 	return r.blobs.SearchPieces(ctx, scope, r.Read(ctx, scope, e, from.Offset, -1), p, from)
 }

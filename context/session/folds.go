@@ -17,6 +17,8 @@ const (
 	MaxFoldBytes = 1 << 20
 	// MaxFoldsBytes bounds the folds of one batch, so that it fits one commit.
 	MaxFoldsBytes = 8 << 20
+	// MaxWindowBytes bounds what a mark keeps of levels of pressure.
+	MaxWindowBytes = 256 << 10
 	// MaxMarks bounds the presets of one session that have a mark.
 	MaxMarks = 64
 )
@@ -137,6 +139,8 @@ func (l *Log) MoveMark(ctx context.Context, scope kv.Scope, session string, vers
 		return invalid.Field(ErrInvalid, "preset", "must be 1 to %d bytes", MaxPresetBytes)
 	case !isCount(to.Older) || !isCount(to.Seen) || !isCount(to.Bare) || !isCount(to.Omitted) || !isCount(to.Whole):
 		return invalid.Field(ErrInvalid, "mark", "is negative or too large")
+	case len(to.Window) > MaxWindowBytes:
+		return &kv.LimitError{What: "state of levels", Size: len(to.Window), Limit: MaxWindowBytes}
 	case !isCount(to.Summary.Count) || !isCount(to.Left) || !isCount(to.Lost) || len(to.Summary.Text) > history.MaxSummaryBytes:
 		return invalid.Field(ErrInvalid, "summary", "is longer than %d bytes", history.MaxSummaryBytes)
 	}

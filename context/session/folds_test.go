@@ -357,7 +357,7 @@ func TestFoldsOfALaterVersion(t *testing.T) {
 	key := kv.AppendEscaped(alice.Key('h'), "s")
 	second := append(kv.AppendEscaped(alice.Key('f'), "s"), 0, 0, 0, 0, 0, 0, 0, 2)
 	for name, put := range map[string]struct{ key, value []byte }{
-		"state":      {key, wire.AppendUint(nil, 1, 3)},
+		"state":      {key, wire.AppendUint(nil, 1, 4)},
 		"entry":      {second, wire.AppendUint(nil, 1, 4)},
 		"last entry": {second, wire.AppendItem(wire.AppendUint(nil, 1, 99), 3, "new")},
 	} {

@@ -24,8 +24,9 @@ type Intent struct {
 	SessionID, Tool, CalledAs string
 	MinimalArgs               json.RawMessage
 	Thought, TurnID, CallID   string
-	// RequestID is the caller's, and Digest that of the whole request, so that
-	// a repetition after a crash gets an answer instead of a second run.
+	// RequestID is the one under which the answer will be kept, and Digest that of the
+	// whole request, so that a repetition after a crash gets an answer instead of a second
+	// run.
 	RequestID string
 	Digest    [32]byte
 	// Time is when it was written.

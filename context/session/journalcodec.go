@@ -17,6 +17,8 @@ const (
 	// markedFormat is that of a state with marks: these count calls, in messages, too,
 	// and results that are left out. Those of the plain format count steps.
 	markedFormat = 2
+	// pressedFormat is that of a state with what levels of pressure did.
+	pressedFormat = 3
 )
 
 // Fields of a stored state of folds.
@@ -46,6 +48,7 @@ const (
 	fieldMarkSummaryText
 	fieldMarkLeft
 	fieldMarkLost
+	fieldMarkWindow
 )
 
 // Fields of an entry of a journal.
@@ -71,6 +74,11 @@ func encodeState(s foldState) []byte {
 	if len(s.marks) > 0 {
 		format = markedFormat
 	}
+	for _, m := range s.marks {
+		if m.Window != "" {
+			format = pressedFormat
+		}
+	}
 	dst := wire.AppendUint(nil, fieldStateFormat, format)
 	dst = wire.AppendUint(dst, fieldStateVersion, s.version)
 	dst = wire.AppendText(dst, fieldStateLive, appendNumbers(nil, s.live))
@@ -90,7 +98,7 @@ func decodeState(value []byte) (foldState, error) {
 		if err != nil {
 			return foldState{}, damaged(err)
 		}
-		if f.Number == fieldStateFormat && f.Value > markedFormat {
+		if f.Number == fieldStateFormat && f.Value > pressedFormat {
 			return foldState{}, fmt.Errorf("%w: format %d", ErrNewer, f.Value)
 		}
 		if err := s.set(f); err != nil {
@@ -165,7 +173,8 @@ func encodeMark(preset string, m history.Mark) []byte {
 	dst = wire.AppendUint(dst, fieldMarkSummaryCount, uint64(m.Summary.Count))
 	dst = wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
 	dst = wire.AppendUint(dst, fieldMarkLeft, uint64(m.Left))
-	return wire.AppendUint(dst, fieldMarkLost, uint64(m.Lost))
+	dst = wire.AppendUint(dst, fieldMarkLost, uint64(m.Lost))
+	return wire.AppendText(dst, fieldMarkWindow, m.Window)
 }
 
 func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
@@ -198,6 +207,8 @@ func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
 			m.Left = count(f)
 		case fieldMarkLost:
 			m.Lost = count(f)
+		case fieldMarkWindow:
+			m.Window = string(f.Bytes)
 		}
 	}
 	return preset, m, nil

@@ -22,7 +22,7 @@ const (
 	tagFolds   = 'h' // session: what its prompts show in place of entries
 	tagConfig  = 'o' // session: its settings
 	tagAnchor  = 'a' // session: what a provider counted last
-	tagWorking = 'g' // session: goal, plan and skills
+	tagWorking = 'g' // session: goal, plan, skills, notes, events
 )
 
 func entryPrefix(scope kv.Scope, session string) []byte {

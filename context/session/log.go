@@ -135,6 +135,18 @@ func (l *Log) StageStep(ctx context.Context, tx *kv.Tx, scope kv.Scope, fill fun
 	return s, positions[0], nil
 }
 
+// LastStep returns the number of the agent's last step, 0 when it has none.
+func (l *Log) LastStep(ctx context.Context, scope kv.Scope) (uint64, error) {
+	if err := scope.Validate(); err != nil {
+		return 0, err
+	}
+	value, err := l.get(ctx, counterKey(scope))
+	if err != nil {
+		return 0, fmt.Errorf("session: read counter: %w", err)
+	}
+	return decodeCounter(value)
+}
+
 // Committed is called by whoever committed what StageStep staged, with the step's
 // position, so that OnBegin is.
 func (l *Log) Committed(scope kv.Scope, position uint64) {

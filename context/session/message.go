@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
@@ -144,11 +145,7 @@ func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string
 			return err
 		}
 		now := l.now().UTC()
-		entries := make([]Entry, len(msgs))
-		for i := range msgs {
-			entries[i] = Entry{Time: now, Message: &msgs[i]}
-		}
-		if positions, err = l.stageEntries(ctx, tx, scope, session, entries); err != nil {
+		if positions, err = l.stageMessages(ctx, tx, scope, session, msgs, now); err != nil {
 			return err
 		}
 		kv.StageOnce(tx, l.Ref(scope), requestID, digest, encodePositions(positions), now)
@@ -161,6 +158,27 @@ func (l *Log) AppendMessages(ctx context.Context, scope kv.Scope, session string
 		l.Committed(scope, positions[0])
 	}
 	return positions, nil
+}
+
+// StageMessages adds messages to a session, under the rules of AppendMessages, and
+// returns their positions; call Committed with the first after the commit.
+func (l *Log) StageMessages(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, msgs []Message) ([]uint64, error) {
+	session, err := sessionID(session)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckMessages(msgs); err != nil {
+		return nil, err
+	}
+	return l.stageMessages(ctx, tx, scope, session, msgs, l.now().UTC())
+}
+
+func (l *Log) stageMessages(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, msgs []Message, now time.Time) ([]uint64, error) {
+	entries := make([]Entry, len(msgs))
+	for i := range msgs {
+		entries[i] = Entry{Time: now, Message: &msgs[i]}
+	}
+	return l.stageEntries(ctx, tx, scope, session, entries)
 }
 
 // messagesDigest tells appends with the same request id apart.

@@ -26,12 +26,26 @@ func (l *Log) Working(ctx context.Context, scope kv.Scope, session string) (work
 	return decodeWorking(value)
 }
 
-// UpdateWorking changes what the agent is at in a session, and returns it. known are the
-// names of skills that the agent has beside those that the session declares; to make
-// another one active, or not, is an *invalid.Error, as is a change that breaks a rule. A request
+// WorkingUpdate changes what an agent is at.
+type WorkingUpdate struct {
+	Change working.Change
+	// Known are the names of skills that the agent has beside those that the session
+	// declares.
+	Known []string
+	// RequestID makes the call safe to repeat.
+	RequestID string
+	// Count counts tokens, for the bound of what prompts show; nil counts four bytes as
+	// one.
+	Count func(text string) int
+}
+
+// UpdateWorking changes what the agent is at in a session, and returns it. To make a skill
+// active, or not, that nobody knows is an *invalid.Error, as is a change that breaks a rule;
+// one that makes it longer than working.MaxTokens is working.ErrTooLarge. A request
 // id makes the call safe to repeat: the same id and change again give the first answer
 // and change nothing, another change is kv.ErrRequestReused.
-func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string, change working.Change, known []string, requestID string) (working.Working, error) {
+func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string, u WorkingUpdate) (working.Working, error) {
+	change := u.Change
 	session, err := sessionID(session)
 	if err != nil {
 		return working.Working{}, err
@@ -41,12 +55,15 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 	}
 	var after working.Working
 	stage := func(ctx context.Context, tx *kv.Tx) ([]byte, error) {
-		before, err := l.beforeChange(ctx, tx, scope, session, &change, known)
+		before, err := l.beforeChange(ctx, tx, scope, session, &change, u.Known)
 		if err != nil {
 			return nil, err
 		}
-		w := before.With(change)
+		w := before.With(change, l.now())
 		if err := w.Check(); err != nil {
+			return nil, err
+		}
+		if err := tooLong(&w, &change, u.Count); err != nil {
 			return nil, err
 		}
 		value := working.Encode(w)
@@ -55,7 +72,7 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 	}
 	// A change is plain data, so it has a JSON text.
 	content, _ := json.Marshal(change)
-	err = l.once(ctx, scope, requestID, requestDigest("working", session, content), stage, func(answer []byte) error {
+	err = l.once(ctx, scope, u.RequestID, requestDigest("working", session, content), stage, func(answer []byte) error {
 		after, err = decodeWorking(answer)
 		return err
 	})
@@ -63,6 +80,21 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 		return working.Working{}, fmt.Errorf("session: update working state: %w", err)
 	}
 	return after, nil
+}
+
+// tooLong returns working.ErrTooLarge if a change by the agent itself makes what prompts
+// show too long.
+func tooLong(w *working.Working, change *working.Change, count func(string) int) error {
+	if !change.Grows() {
+		return nil
+	}
+	if count == nil {
+		count = func(s string) int { return (len(s) + 3) / 4 }
+	}
+	if n := count(w.Text(working.Figures{}, true, count)); n > working.MaxTokens {
+		return fmt.Errorf("%w: it would take %d tokens, over %d", working.ErrTooLarge, n, working.MaxTokens)
+	}
+	return nil
 }
 
 // beforeChange is the working state, if all skills that are to become active, or not, are

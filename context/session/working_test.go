@@ -29,7 +29,7 @@ func TestWorkingIsKept(t *testing.T) {
 	goal := "win"
 	want := working.Working{Goal: goal, Plan: working.Plan{{Text: "a", Status: working.Done}, {Text: "b"}}, Active: []string{"kept"}}
 	open(t, dir, func(f *fixture) {
-		got, err := f.UpdateWorking(t.Context(), alice, "s", working.Change{Goal: &goal, Plan: &want.Plan, Activate: want.Active}, []string{"kept"}, "")
+		got, err := f.UpdateWorking(t.Context(), alice, "s", session.WorkingUpdate{Change: working.Change{Goal: &goal, Plan: &want.Plan, Activate: want.Active}, Known: []string{"kept"}, RequestID: ""})
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
@@ -50,12 +50,12 @@ func TestUpdateWorkingIsSafeToRepeat(t *testing.T) {
 	f := newMemory(t)
 	one, two := "one", "two"
 	update := func(id string, goal *string) (working.Working, error) {
-		return f.UpdateWorking(t.Context(), alice, id, working.Change{Goal: goal}, nil, "r")
+		return f.UpdateWorking(t.Context(), alice, id, session.WorkingUpdate{Change: working.Change{Goal: goal}, Known: nil, RequestID: "r"})
 	}
 	if _, err := update("s", &one); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.UpdateWorking(t.Context(), alice, "s", working.Change{Goal: &two}, nil, ""); err != nil {
+	if _, err := f.UpdateWorking(t.Context(), alice, "s", session.WorkingUpdate{Change: working.Change{Goal: &two}, Known: nil, RequestID: ""}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := update("s", &one); err != nil || got.Goal != one {
@@ -91,7 +91,7 @@ func TestSkillsAreKnown(t *testing.T) {
 		{"activate[1]", working.Change{Goal: &goal, Activate: []string{"known", "nobody's"}}},
 		{"goal", working.Change{Goal: &wrong, Deactivate: []string{"known"}}},
 	} {
-		_, err := f.UpdateWorking(t.Context(), alice, "s", test.change, []string{"known"}, "")
+		_, err := f.UpdateWorking(t.Context(), alice, "s", session.WorkingUpdate{Change: test.change, Known: []string{"known"}, RequestID: ""})
 		bad, ok := errors.AsType[*invalid.Error](err)
 		if test.field == "" && err != nil || test.field != "" && (!ok || bad.Field != test.field) {
 			t.Errorf("got %v, want one of %q", err, test.field)
@@ -104,7 +104,7 @@ func TestSkillsAreKnown(t *testing.T) {
 	if _, err := f.Working(t.Context(), kv.Scope{}, "s"); !errors.Is(err, kv.ErrBadScope) {
 		t.Errorf("bad scope: %v", err)
 	}
-	if _, err := f.UpdateWorking(t.Context(), alice, "\x00", working.Change{}, nil, ""); !errors.Is(err, session.ErrInvalid) {
+	if _, err := f.UpdateWorking(t.Context(), alice, "\x00", session.WorkingUpdate{}); !errors.Is(err, session.ErrInvalid) {
 		t.Errorf("bad session: %v", err)
 	}
 }

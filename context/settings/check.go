@@ -82,10 +82,13 @@ func (c *checker) number(field string, n, limit int) {
 
 func (c *checker) choices(p *Prompt) {
 	if p.Layout != "" && !slices.Contains(Layouts(), p.Layout) {
-		c.add("layout", "is not a layout; give three_phase, task_context or react")
+		c.add("layout", "is not a layout; give three_phase, task_context, partitioned or react")
 	}
 	if p.Rendering != "" && p.Rendering != AsParameter && p.Rendering != AsText {
 		c.add("tool_rendering", "is unknown; give parameter or text")
+	}
+	if p.WorkingPosition != "" && p.WorkingPosition != AtEnd && p.WorkingPosition != AfterSystem {
+		c.add("working_position", "is unknown; give end or after_system")
 	}
 	if p.Position != "" && p.Position != Append && p.Position != Prepend {
 		c.add("runtime_position", "is unknown; give append or prepend")

@@ -16,13 +16,15 @@ const (
 	ThreePhase Layout = "three_phase"
 	// TaskContext has recent tasks, then knowledge, and the current task last.
 	TaskContext Layout = "task_context"
+	// Partitioned has system, memory, skills, history, working state and task.
+	Partitioned Layout = "partitioned"
 	// ReAct has system, tools and examples in one message, and history and goal in
 	// another.
 	ReAct Layout = "react"
 )
 
 // Layouts are all of them.
-func Layouts() []Layout { return []Layout{ThreePhase, TaskContext, ReAct} }
+func Layouts() []Layout { return []Layout{ThreePhase, TaskContext, Partitioned, ReAct} }
 
 // Rendering is how tools are offered.
 type Rendering string
@@ -44,6 +46,17 @@ const (
 	Prepend Position = "prepend"
 )
 
+// WorkingPosition is where the working state stands.
+type WorkingPosition string
+
+// The positions.
+const (
+	// AtEnd is behind the history, where it costs no cached byte.
+	AtEnd WorkingPosition = "end"
+	// AfterSystem is right behind the system message.
+	AfterSystem WorkingPosition = "after_system"
+)
+
 // Prompt says what prompts are made of. It is never changed once it is in use.
 type Prompt struct {
 	Layout    Layout    `json:"layout,omitempty"`
@@ -52,7 +65,9 @@ type Prompt struct {
 	// Tools says which served tools stand in prompts; nil is as below.
 	Tools    *Tools   `json:"tools,omitempty"`
 	Position Position `json:"position,omitempty"`
-	Sources  Sources  `json:"sources,omitzero"`
+	// WorkingPosition is where the working state stands.
+	WorkingPosition WorkingPosition `json:"working_position,omitempty"`
+	Sources         Sources         `json:"sources,omitzero"`
 	// FewShot and Skills take the place of those below if there are any.
 	FewShot []Example `json:"few_shot,omitempty"`
 	Skills  []Skill   `json:"skills,omitempty"`
@@ -170,12 +185,14 @@ func (p Prompt) Over(base Prompt) Prompt {
 		Rendering: cmp.Or(p.Rendering, base.Rendering),
 		Tools:     cmp.Or(p.Tools, base.Tools),
 		Position:  cmp.Or(p.Position, base.Position),
-		Sources:   p.Sources.over(base.Sources),
-		FewShot:   listOr(p.FewShot, base.FewShot),
-		Skills:    listOr(p.Skills, base.Skills),
-		AgentsMD:  cmp.Or(p.AgentsMD, base.AgentsMD),
-		UserID:    cmp.Or(p.UserID, base.UserID),
-		Limits:    p.Limits.over(base.Limits),
+
+		WorkingPosition: cmp.Or(p.WorkingPosition, base.WorkingPosition),
+		Sources:         p.Sources.over(base.Sources),
+		FewShot:         listOr(p.FewShot, base.FewShot),
+		Skills:          listOr(p.Skills, base.Skills),
+		AgentsMD:        cmp.Or(p.AgentsMD, base.AgentsMD),
+		UserID:          cmp.Or(p.UserID, base.UserID),
+		Limits:          p.Limits.over(base.Limits),
 		Variation: Variation{
 			Disabled: cmp.Or(p.Variation.Disabled, base.Variation.Disabled),
 			Level:    cmp.Or(p.Variation.Level, base.Variation.Level),

@@ -20,6 +20,7 @@ const (
 	Events     = "events"
 	Messages   = "messages"
 	Rehydrated = "rehydrated"
+	Working    = "working"
 	Plan       = "plan"
 	Progress   = "progress"
 	Errors     = "errors"
@@ -46,6 +47,7 @@ var builtin = map[string]struct {
 	Events:     {true, 0},
 	Messages:   {true, 0},
 	Rehydrated: {true, 400},
+	Working:    {tokens: 4000},
 	Plan:       {true, 300},
 	Progress:   {true, 0},
 	Errors:     {true, 300},

@@ -17,7 +17,7 @@ func full() settings.Prompt {
 	level := 0.5
 	return settings.Prompt{
 		Layout: settings.ReAct, System: "Be careful.", Rendering: settings.AsText, Tools: &settings.Tools{Levels: []int{1, 2}, Names: []string{"fs:*"}},
-		Position: settings.Prepend, FewShot: []settings.Example{{Input: "a", Output: "b"}}, AgentsMD: "Rules", UserID: "u",
+		Position: settings.Prepend, WorkingPosition: settings.AfterSystem, FewShot: []settings.Example{{Input: "a", Output: "b"}}, AgentsMD: "Rules", UserID: "u",
 		Sources: settings.Sources{
 			Exclude: []string{settings.Notes}, Layers: []string{"L1", "L2"}, UserMemories: 4, Knowledge: 5,
 			KnowledgeTimeout: time.Second, EventActions: []string{"node.error"}, Events: 6, MinEvents: 1, Errors: 2,

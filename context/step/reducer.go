@@ -190,6 +190,13 @@ func NewReducer(opts *Options) *Reducer {
 	return r
 }
 
+// WithInline returns a reducer whose Inline has at most so many bytes.
+func (r *Reducer) WithInline(bytes int) *Reducer {
+	other := *r
+	other.opts.InlineBytes = max(bytes, 1)
+	return &other
+}
+
 // bytesPerToken is what a token of English has on average.
 const bytesPerToken = 4
 

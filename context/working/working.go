@@ -1,6 +1,9 @@
 package working
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Working is what an agent is at in a session. The zero Working is nothing.
 type Working struct {
@@ -12,11 +15,32 @@ type Working struct {
 	// which they became active; Inactive of those that the session's settings have
 	// active, but that do not stand there.
 	Active, Inactive []string
+	// Progress is what the agent says of how far it is; empty: it said nothing.
+	Progress string
+	// Scratchpad is what it notes for itself.
+	Scratchpad string
+	// Heartbeat is when the agent last said that it is alive; zero for never.
+	Heartbeat time.Time
+	// Events wait for the agent to decide about them, each once, the oldest first.
+	Events []Event
+	// Decisions are the newest that it took, at most MaxDecisions, the oldest first.
+	Decisions []Decision
+	// Questions are what it wants to know, each once; Evidence is what it knows of that,
+	// Citations where from, the newest MaxCitations, each once.
+	Questions []string
+	Evidence  []Evidence
+	Citations []string
 }
 
 // Empty tells whether it says nothing.
 func (w *Working) Empty() bool {
-	return w.Goal == "" && len(w.Plan) == 0 && len(w.Active) == 0 && len(w.Inactive) == 0
+	return w.Goal == "" && len(w.Plan) == 0 && len(w.Active) == 0 && len(w.Inactive) == 0 && w.Heartbeat.IsZero() && !w.Noted()
+}
+
+// Noted tells whether it says more than a goal, a plan, skills and a heartbeat.
+func (w *Working) Noted() bool {
+	return w.Progress != "" || w.Scratchpad != "" || len(w.Events)+len(w.Decisions)+
+		len(w.Questions)+len(w.Evidence)+len(w.Citations) > 0
 }
 
 // Skills are the names of the active skills. first are those that the settings have
@@ -62,6 +86,11 @@ const (
 	Failed
 )
 
+// String is its name.
+func (s Status) String() string {
+	return [...]string{"pending", "in_progress", "done", "failed"}[min(s, Failed)]
+}
+
 // Done is how many items are done.
 func (p Plan) Done() int {
 	n := 0
@@ -93,12 +122,44 @@ type Change struct {
 	// Activate are skills to show in full, Deactivate to show no longer so. What is in
 	// both is active in the end.
 	Activate, Deactivate []string
+	// Progress and Scratchpad are new texts; empty ones take them away, nil leaves them.
+	Progress, Scratchpad *string
+	// Beat says that the agent is alive.
+	Beat bool
+	// Signals are what happened elsewhere, Acknowledge what the agent decides about events;
+	// the signals come first.
+	Signals     []Signal
+	Acknowledge []Acknowledgement
+	// Ask are questions to add, Answered those to take away, and Found evidence to add.
+	Ask, Answered []string
+	Found         []Evidence
 }
 
-// With returns w as the change makes it. w stays as it is.
-func (w Working) With(c Change) Working {
+// Empty tells whether it changes nothing.
+func (c *Change) Empty() bool {
+	return c.Goal == nil && c.Plan == nil && c.Progress == nil && c.Scratchpad == nil && !c.Beat &&
+		len(c.Activate)+len(c.Deactivate)+len(c.Signals)+len(c.Acknowledge)+len(c.Ask)+len(c.Answered)+len(c.Found) == 0
+}
+
+// Grows tells whether the agent itself adds words of its own: such a change is refused
+// where it makes the text too long. What comes from elsewhere never is.
+func (c *Change) Grows() bool {
+	return c.Plan != nil || c.Progress != nil || c.Scratchpad != nil || len(c.Ask)+len(c.Found) > 0
+}
+
+// With returns w as the change makes it at a moment. w stays as it is.
+func (w Working) With(c Change, now time.Time) Working {
 	if c.Goal != nil {
 		w.Goal = *c.Goal
+	}
+	if c.Progress != nil {
+		w.Progress = *c.Progress
+	}
+	if c.Scratchpad != nil {
+		w.Scratchpad = *c.Scratchpad
+	}
+	if c.Beat {
+		w.Heartbeat = now
 	}
 	if c.Plan != nil {
 		w.Plan = slices.Clone(*c.Plan)
@@ -113,7 +174,7 @@ func (w Working) With(c Change) Working {
 			w.Active = append(slices.Clip(w.Active), name)
 		}
 	}
-	return w
+	return w.learned(c).signalled(c.Signals).decided(c.Acknowledge, now)
 }
 
 // without are the names but one, in a slice of their own.

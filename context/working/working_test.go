@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -12,23 +13,25 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
+var at = time.Date(2026, 1, 28, 10, 0, 0, 0, time.UTC)
+
 func TestWith(t *testing.T) {
 	goal, none := "win", ""
 	plan := working.Plan{{Text: "a"}, {Text: "b", Status: working.Done}}
-	first := working.Working{}.With(working.Change{Goal: &goal, Plan: &plan, Activate: []string{"x", "y", "x"}})
+	first := working.Working{}.With(working.Change{Goal: &goal, Plan: &plan, Activate: []string{"x", "y", "x"}}, at)
 	want := working.Working{Goal: "win", Plan: working.Plan{{Text: "a"}, {Text: "b", Status: working.Done}}, Active: []string{"x", "y"}}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Fatal(diff)
 	}
 	plan[0].Text = "changed by the caller"
-	second := first.With(working.Change{Goal: &none, Plan: &working.Plan{}, Deactivate: []string{"x", "z"}, Activate: []string{"z"}})
+	second := first.With(working.Change{Goal: &none, Plan: &working.Plan{}, Deactivate: []string{"x", "z"}, Activate: []string{"z"}}, at)
 	if diff := cmp.Diff(working.Working{Plan: working.Plan{}, Active: []string{"y", "z"}, Inactive: []string{"x"}}, second, cmp.Transformer("nil", func(p working.Plan) string { return fmt.Sprint(p) })); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("the change changed what was before: %s", diff)
 	}
-	if same := first.With(working.Change{}); !cmp.Equal(same, first) {
+	if same := first.With(working.Change{}, at); !cmp.Equal(same, first) {
 		t.Errorf("an empty change made %+v of %+v", same, first)
 	}
 	if got := second.Skills([]string{"x", "y", "q"}); !cmp.Equal(got, []string{"y", "q", "z"}) {

@@ -1,6 +1,7 @@
 package question
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,8 @@ type Question struct {
 	// Text is what to look for: 1 byte to MaxTextBytes of UTF-8. It may be
 	// empty in mode Vector with an Embedding.
 	Text string
-	// Limit is how many hits at most. Default DefaultLimit, at most MaxLimit.
+	// Limit is how many hits at most. Default DefaultLimit, with MaxTokens MaxLimit: these
+	// bound the answer then. At most MaxLimit.
 	Limit int
 	// Filter narrows the search before anything is ranked; see filter.Expression.
 	// Empty: no filter.
@@ -83,6 +85,14 @@ type Question struct {
 	Without []string
 	// Tiers are the memory tiers to search, 1 to 4. Default record.LongTerm alone.
 	Tiers []int
+}
+
+// limit is how many hits at most.
+func (q Question) limit() int {
+	if q.MaxTokens > 0 {
+		return cmp.Or(q.Limit, MaxLimit)
+	}
+	return cmp.Or(q.Limit, DefaultLimit)
 }
 
 // Check refuses what may not be asked, all but what is wrong with the filter.

@@ -17,8 +17,8 @@ import (
 func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
 	words := cut(nil, q.Text)
 	asked = rank.Query{
-		Answers: asks(words), List: asksForSeveral(words), Current: asksForCurrent(words), One: asksForOne(words), Owned: asksForOwned(words),
-		Limit: cmp.Or(q.Limit, DefaultLimit), MinScore: q.MinScore, Explain: q.Explain,
+		Answers: asks(words), List: asksForSeveral(words) && !slices.Contains(q.Without, rank.SignalSeveral), Current: asksForCurrent(words), One: asksForOne(words), Owned: asksForOwned(words),
+		Limit: q.limit(), MinScore: q.MinScore, Explain: q.Explain,
 		Recency: q.RecencyWeight, HalfLife: max(1, cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife).Microseconds()),
 		Importance: q.ImportanceWeight, Now: now.UnixMicro(), Without: q.Without,
 	}
@@ -27,7 +27,7 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, 
 	}
 	asked.Spans, asked.Names, asked.Terms = dates(words, now), names(q.Text, words), by.Terms
 	asked.Words, whole = terms(by, q.Text)
-	if asked.Current || asked.One {
+	if (asked.Current || asked.One) && !slices.Contains(q.Without, rank.SignalNow) {
 		weakenNow(asked.Words)
 	}
 	return asked, whole

@@ -64,6 +64,9 @@ type credential struct {
 	// Approves are agents, in the same form, whose calls the caller may approve, as a person
 	// does. Default: none; give it to people, not to agents.
 	Approves []string `toml:"approves"`
+	// Operates says that the caller runs the server: it may make and list backups, of all
+	// tenants. Default: no; give it to people and their programs, not to agents.
+	Operates bool `toml:"operates"`
 	// Provides are the tools that these agents may provide for others, in the same
 	// form. Default: all.
 	Provides []string `toml:"provides"`
@@ -242,7 +245,7 @@ func (one credential) identity() (Identity, error) {
 		}
 	}
 	return Identity{
-		tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), approves: slices.Clone(one.Approves), provides: slices.Clone(one.Provides),
+		tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), approves: slices.Clone(one.Approves), operates: one.Operates, provides: slices.Clone(one.Provides),
 	}, nil
 }
 

@@ -54,12 +54,12 @@ func (g *grant) takeOver(before *grant) {
 }
 
 // covers tells whether every pattern of another identity stands here, too: of whom it may
-// act for, and of whose calls it may approve.
+// act for, and of whose calls it may approve; and whether it runs the server, if that does.
 func (i Identity) covers(other Identity) bool {
 	missing := func(here []string) func(string) bool {
 		return func(p string) bool { return !slices.Contains(here, p) }
 	}
-	return !slices.ContainsFunc(other.patterns, missing(i.patterns)) && !slices.ContainsFunc(other.approves, missing(i.approves))
+	return (i.operates || !other.operates) && !slices.ContainsFunc(other.patterns, missing(i.patterns)) && !slices.ContainsFunc(other.approves, missing(i.approves))
 }
 
 // end ends the lifetimes that nothing in next has taken over.

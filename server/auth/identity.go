@@ -22,6 +22,8 @@ var (
 	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
 	// ErrNotApprover: the credential may not approve calls.
 	ErrNotApprover = errors.New("server: the credential approves no calls (approves in the credentials file)")
+	// ErrNotOperator: the credential is not one of who runs the server.
+	ErrNotOperator = errors.New("server: the credential does not run the server (operates in the credentials file)")
 	// ErrToolNotAllowed: the credential does not let its agents provide the tool.
 	ErrToolNotAllowed = errors.New("server: tool not allowed by the credential")
 )
@@ -36,6 +38,8 @@ type Identity struct {
 	edits []string
 	// approves are the agents whose calls the caller may approve.
 	approves []string
+	// operates says that the caller runs the server.
+	operates bool
 	// provides are the tools that the caller's agents may provide; nil: all.
 	provides []string
 }
@@ -58,10 +62,22 @@ func (i Identity) Approves(agent string) bool { return matchesAny(i.approves, ag
 // ApprovesAll tells whether the caller may approve calls of every agent of its tenant.
 func (i Identity) ApprovesAll() bool { return slices.Contains(i.approves, "*") }
 
-// Anyone may act for every agent of a tenant, and approve its calls: who calls while
-// authentication is off.
+// Anyone may act for every agent of a tenant, approve its calls and run the server: who
+// calls while authentication is off.
 func Anyone(tenant string) Identity {
-	return Identity{tenant: tenant, patterns: []string{"*"}, approves: []string{"*"}}
+	return Identity{tenant: tenant, patterns: []string{"*"}, approves: []string{"*"}, operates: true}
+}
+
+// Operator refuses a call of somebody who does not run the server.
+func Operator(ctx context.Context) error {
+	id, ok := Of(ctx)
+	switch {
+	case !ok:
+		return ErrUnauthenticated
+	case !id.operates:
+		return ErrNotOperator
+	}
+	return nil
 }
 
 // Named returns the first agent that the caller may act for and that its credential

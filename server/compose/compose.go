@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -18,10 +18,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
-	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/bridge/protect"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
-	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
@@ -36,7 +35,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
@@ -44,86 +42,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 )
-
-// DefaultCloseTimeout is how long Close waits for tools that outlived their
-// calls, before the store is closed under them.
-const DefaultCloseTimeout = 100 * time.Millisecond
-
-// Options adjusts a Domain. Nil and zero fields mean the defaults. The options of a
-// part are those of its package; the domain sets their clock, logger, hooks and
-// tenancy, whatever stands there.
-type Options struct {
-	// StoreDir is the directory of the store, which no tool may touch. Default:
-	// there is none.
-	StoreDir string
-	// Models is the table of models. Default: the one of package tokens.
-	Models *tokens.Models
-	// Memory is how long-term memory works.
-	Memory memory.Options
-	// Reduction says how the calls of tools are kept.
-	Reduction step.Options
-	// Assemble says how prompts are made. The lines of Reduction's rules are laid over
-	// those of its presets.
-	Assemble assemble.Options
-	// History is how the prompts of sessions are made that say nothing.
-	History session.Config
-	// CloseSessions and EndSessions are session.Options.CloseAfter and EndAfter.
-	CloseSessions, EndSessions time.Duration
-	// KeepShortTerm says whether short-term memory outlives the server. Default: what the
-	// preset of each session says.
-	KeepShortTerm *bool
-	// Compress says how CompressResult makes results smaller.
-	Compress compress.Options
-	// Blobs says how long blobs are kept and how much an owner may have.
-	Blobs blob.Options
-	// Tiers says how much the tiers of tasks hold.
-	Tiers tiers.Options
-	// ToolLevels are the levels of some of the server's own tools by name, in place of
-	// their own.
-	ToolLevels map[string]int
-	// KnowledgeEndpoint is the URL of a knowledge base outside, which prompts ask in
-	// place of the records of the kind `knowledge`. Default: none.
-	KnowledgeEndpoint string
-	// Shell is how tools run programs. Default: they run none.
-	Shell native.ShellOptions
-	// Jobs says how many programs run in the background.
-	Jobs jobs.Options
-	// Web are the tools that ask others on networks. Default: there are none.
-	Web *web.Options
-	// MCP are the servers of the Model Context Protocol whose tools the agents of MCPTenant
-	// call. Default: none.
-	MCP       []mcp.Server
-	MCPTenant string
-	// Egress says how tools reach networks.
-	Egress egress.Options
-	// Hand says how tools run here.
-	Hand hand.Options
-	// Policies are the operator's profiles and bindings. Default: none.
-	Policies *policy.Set
-	// Approval says how long calls wait for the approval of a person.
-	Approval approval.Options
-	// Audit says how long the records of calls are kept.
-	Audit audit.Options
-	// Events says how long events are kept, and how many wait.
-	Events events.Options
-	// Agents says who may attach with what.
-	Agents agents.Options
-	// Disk says how tenants share it. Default: they do not.
-	Disk share.Disk
-	// AnsweredFor is how long the answer of a request with an id is kept; negative:
-	// for ever. Default answers.DefaultFor.
-	AnsweredFor time.Duration
-	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
-	CloseTimeout time.Duration
-	// OneTenant says that there is one tenant, for which everything is.
-	OneTenant bool
-	// Shares are those of the server. Default: tenants share nothing by them.
-	Shares *server.Shares
-	// Now is the clock. Default time.Now.
-	Now func() time.Time
-	// Logger hears of faults. Default silent.
-	Logger *slog.Logger
-}
 
 // Domain is everything behind the face. Its parts are safe for concurrent use
 // until Close.
@@ -146,7 +64,11 @@ type Domain struct {
 	Events    *events.Bus
 	Messages  *messages.Box
 	Agents    *agents.Directory
+	Family    *children.Store
+	Children  *children.Spawner
+	MCP       *mcp.Clients
 
+	folders *children.Workspaces
 	places  hand.Workspaces
 	past    *past.Store // what prompts were made of
 	now     func() time.Time
@@ -158,46 +80,14 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
-	d := &Domain{now: o.Now, places: workspaces, lines: o.Assemble.Templates.Over(step.DesignTemplates())}
-	if err := d.open(engine, workspaces, o); err != nil {
+	d := &Domain{now: o.Now, lines: o.Assemble.Templates.Over(step.DesignTemplates()), Family: children.NewStore(engine, o.Now)}
+	d.folders = children.NewWorkspaces(workspaces, d.Family, &children.WorkspaceOptions{Own: o.OwnWorkspaces})
+	d.onClose(d.folders.Close)
+	d.places = d.folders
+	if err := d.open(engine, d.folders, o); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
-}
-
-func withDefaults(opts *Options) Options {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
-	if o.Policies == nil {
-		o.Policies = policy.NewSet(nil)
-	}
-	if o.Shares == nil {
-		o.Shares = &server.Shares{}
-	}
-	if o.CloseTimeout <= 0 {
-		o.CloseTimeout = DefaultCloseTimeout
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	o.Memory.Now, o.Memory.Logger, o.Memory.Idle = o.Now, o.Logger, share.Pause
-	o.Blobs.Now, o.Blobs.Logger = o.Now, o.Logger
-	o.Blobs.Words = analysis.New(&analysis.Options{Language: o.Memory.Language}).Terms
-	o.Tiers.Logger = o.Logger
-	o.Assemble.Models, o.Assemble.Templates = o.Models, o.Reduction.Rules.Templates()
-	o.Events.Now, o.Events.Logger, o.Events.OneTenant = o.Now, o.Logger, o.OneTenant
-	o.Events.Rate, o.Events.Quota = o.Shares.EventBytes, o.Shares.Disk
-	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
-	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
-	o.Audit.Now, o.Audit.Logger, o.Approval.Now = o.Now, o.Logger, o.Now
-	o.Egress.Now, o.Egress.Logger = o.Now, o.Logger
-	o.Disk.Logger = o.Logger
-	return o
 }
 
 // open opens what stores, then what makes prompts, then what acts.
@@ -214,49 +104,48 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
-	d.openJobs(&o)
 	d.Audit = audit.New(engine, writer, &o.Audit)
 	d.onClose(d.Audit.Close)
+	d.openJobs(&o)
 	o.Egress.Audit = d.Audit.Write
 	d.Egress = egress.New(&o.Egress)
 	d.onClose(d.Egress.Close)
 	o.Shell.Gate = d.Egress
-	if err := native.Register(d.Registry, &native.Options{Store: o.StoreDir, Blobs: d.reader(true), Memory: d.Tiers, Shell: o.Shell}); err != nil {
+	if err := d.openTools(o); err != nil {
 		return err
 	}
-	if o.Web != nil {
-		o.Web.Gate = d.Egress
-		if err := web.Register(d.Registry, *o.Web); err != nil {
-			return err
-		}
-	}
-	if err := d.Registry.CheckLevels(); err != nil {
-		return fmt.Errorf("the level of a tool: %w", err)
-	}
 	d.Approvals = approval.New(engine, writer, &o.Approval)
-	d.Policies = policy.NewResolver(o.Policies, &policy.ResolverOptions{Parent: d.parent, Logger: o.Logger})
-	o.Hand.OnTask = d.Tiers.Added
+	d.Policies = policy.NewResolver(o.Policies, &policy.ResolverOptions{Parent: d.parent, Bound: d.bound, Logger: o.Logger})
+	o.Hand.OnTask, o.Hand.OnProgress = d.Tiers.Added, topics.Notices{Bus: d.Events}.Progress
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
 		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
-		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference,
+		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference, Bounds: d.Family.Bounds, Count: d.Tokens.Size,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
-	d.openMCP(workspaces, o)
+	d.openChildren(writer, &o.Children)
+	if err := d.openMCP(engine, writer, workspaces, o); err != nil {
+		return err
+	}
 	o.Disk.Engine, o.Disk.BlobBytes = engine, func(ctx context.Context, scope kv.Scope) (int64, error) {
 		used, err := d.Blobs.Usage(ctx, scope)
 		return used.Bytes, err
 	}
 	d.onClose(o.Shares.Disk.Watch(o.Disk))
-	return d.forget(o)
+	if err := d.forget(o); err != nil {
+		return err
+	}
+	return d.Children.Start(context.Background())
 }
 
-// openJobs opens the jobs in the background, where programs run.
+// openJobs opens the jobs in the background, where programs run. No program changes what is
+// protected.
 func (d *Domain) openJobs(o *Options) {
 	if o.Shell.Runner == nil {
 		return
 	}
-	o.Jobs.Closed, o.Jobs.OneTenant, o.Jobs.Now, o.Jobs.Logger = d.Log.IsClosed, o.OneTenant, o.Now, o.Logger
+	o.Shell.Runner = protect.New(o.Shell.Runner, &protect.Options{Always: []string{policy.File}, Audit: d.Audit.Write, Now: o.Now, Logger: o.Logger})
+	o.Jobs.Closed, o.Jobs.OneTenant, o.Jobs.Now, o.Jobs.Logger, o.Jobs.Audit = d.Log.IsClosed, o.OneTenant, o.Now, o.Logger, d.Audit.Write
 	d.Jobs = jobs.New(o.Shell.Runner, &o.Jobs)
 	d.onClose(d.Jobs.Close)
 	o.Shell.Jobs = d.Jobs
@@ -272,7 +161,10 @@ func (d *Domain) forget(o Options) error {
 		forgetting.All, forgetting.Forgets = true, func(context.Context, kv.Scope, string) (bool, error) { return true, nil }
 	}
 	gone, err := forgetting.Run(context.Background())
-	if err != nil {
+	switch {
+	case errors.Is(err, kv.ErrDamaged): // the rest is served, and health says what is not
+		o.Logger.Error("short-term memory of the last server stays, because it can't be read", "error", err)
+	case err != nil:
 		return fmt.Errorf("short-term memory: %w", err)
 	}
 	if gone != (tiers.Forgotten{}) {
@@ -325,6 +217,13 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 	o.Assemble.StepOf = func(ctx context.Context, scope kv.Scope, sessionID, name string) string {
 		return d.Blobs.StepOf(ctx, scope, sessionID, name)
 	}
+	o.Assemble.Depth = func(ctx context.Context, scope kv.Scope) int {
+		if !d.Children.Spawned(scope) {
+			return 0
+		}
+		child, _ := d.Children.Store.Get(ctx, scope) // one that can't be read is shown as nobody's child
+		return child.Depth
+	}
 	sources, err := d.openSources(workspaces, o)
 	if err != nil {
 		return nil, err
@@ -358,8 +257,22 @@ func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.So
 	return sources.All(), nil
 }
 
+// bound is the profile that an agent was bounded to when it was spawned; empty for none. A
+// child that can't be read may only read.
+func (d *Domain) bound(tenant, agent string) string {
+	child, err := d.Family.Get(context.Background(), kv.AgentScope(tenant, agent))
+	if err != nil && !errors.Is(err, children.ErrNotChild) {
+		return policy.ReadOnly
+	}
+	return child.Profile
+}
+
 // parent is the agent above another one; empty for none.
 func (d *Domain) parent(tenant, agent string) string {
+	child, err := d.Family.Get(context.Background(), kv.AgentScope(tenant, agent))
+	if err == nil {
+		return child.Parent
+	}
 	found, _ := d.Agents.Get(tenant, agent)
 	return found.Parent
 }
@@ -379,10 +292,10 @@ func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
 
 // openAgents opens the bus and the directory of agents.
 func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
-	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages).Admit
+	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages, spawner{d}).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
-	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, topics.Notices{Bus: d.Events}.Status
+	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, d.changed
 	o.Agents.Catalogue = d.Tools
 	d.Agents = agents.New(engine, writer, &o.Agents)
 	d.onClose(d.Agents.Close)
@@ -398,7 +311,7 @@ func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (
 
 // reader reads back what prompts leave out; uses is that of readback.Options.
 func (d *Domain) reader(uses bool) *readback.Reader {
-	return readback.New(d.Blobs, d.Log, &readback.Options{Lines: d.lines, Uses: uses})
+	return readback.New(d.Blobs, d.Log, &readback.Options{Lines: d.lines, Uses: uses, Granted: d.Family.Granted})
 }
 
 func (d *Domain) onClose(closer func() error) { d.closers = append(d.closers, closer) }
@@ -425,15 +338,16 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log),
+		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, ToolServers: d.MCP, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log),
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
+		Children: d.Children,
 		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }
 
 // Loom are the parts as the loom.v1 face takes them.
 func (d *Domain) Loom() *loomv1.Deps {
-	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Tools, Plans: d.Plans}
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Tools, Plans: d.Plans, Spawned: d.Family.Is}
 }

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"os"
@@ -9,43 +10,66 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// profileMCP is the profile under which servers of the Model Context Protocol run, if the
-// operator has one of that name.
-const profileMCP = "mcp"
+// ProfileMCP is the profile under which servers of the Model Context Protocol run, if the
+// operator has one of that name, and the agent whose workspace they have.
+const ProfileMCP = "mcp"
 
 // openMCP begins to connect to servers of the Model Context Protocol.
-func (d *Domain) openMCP(workspaces hand.Workspaces, o Options) {
-	if len(o.MCP) == 0 {
-		return
-	}
+func (d *Domain) openMCP(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) error {
 	var allowed sandbox.Policy
-	if o.Policies != nil {
-		if own, ok := o.Policies.Profile(profileMCP); ok {
-			allowed = own.Sandbox()
-		}
+	if own, ok := o.Policies.Profile(ProfileMCP); ok {
+		allowed = own.Sandbox()
 	}
-	clients := mcp.Start(o.MCP, mcp.Options{
-		Tenant: o.MCPTenant, Runner: o.Shell.Runner, Policy: allowed, Takes: d.Tools.Takes, Logger: o.Logger,
-		Root: func() (*os.Root, error) { return workspaces.Root(kv.AgentScope(o.MCPTenant, profileMCP)) },
-		Network: func(s mcp.Server) (http.RoundTripper, func(), error) {
-			address, err := url.Parse(s.URL)
-			if err != nil {
-				return nil, nil, err
-			}
-			allowed, err := egress.Endpoint(address, nil)
-			if err != nil {
-				return nil, nil, err
-			}
-			way, err := d.Egress.Session(egress.Caller{Tenant: o.MCPTenant, Agent: profileMCP, Tool: s.Name + ":"}, allowed)
-			if err != nil {
-				return nil, nil, err
-			}
-			return way, func() { _ = way.Close() }, nil
+	clients, err := mcp.Start(context.Background(), map[string][]mcp.Server{o.MCPTenant: o.MCP}, mcp.Options{
+		Engine: engine, Writer: writer, Runner: o.Shell.Runner, Policy: allowed,
+		Takes: d.Tools.Takes, Called: d.Tools.Called, Count: func(t tools.Descriptor) int { return ToolTokens(d.Tokens, t) },
+		Root: func(tenant string) (*os.Root, error) { return workspaces.Root(kv.AgentScope(tenant, ProfileMCP)) },
+		Network: func(tenant string, s mcp.Server, configured bool) (http.RoundTripper, func(), error) {
+			return MCPNetwork(d.Egress, tenant, s, configured || o.OneTenant)
 		},
+		Logger: o.Logger, Now: o.Now,
 	})
+	if err != nil {
+		return err
+	}
+	d.MCP = clients
 	d.Tools.Add(clients)
 	d.onClose(clients.Close)
+	return nil
+}
+
+// MCPNetwork is the way to a server on a network, which reaches its host alone, in a
+// private network only where that is said.
+func MCPNetwork(gate *egress.Gate, tenant string, s mcp.Server, private bool) (http.RoundTripper, func(), error) {
+	address, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	allowed, err := egress.PublicEndpoint(address)
+	if private {
+		allowed, err = egress.Endpoint(address, nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	way, err := gate.Session(egress.Caller{Tenant: tenant, Agent: ProfileMCP, Tool: s.Name + ":"}, allowed)
+	if err != nil {
+		return nil, nil, err
+	}
+	return way, func() { _ = way.Close() }, nil
+}
+
+// ToolTokens is about what a tool takes in a prompt, whatever the model; 0 where it can't
+// be counted.
+func ToolTokens(counter *tokens.Counter, t tools.Descriptor) int {
+	count, err := counter.Tools("", []tokens.Tool{{Name: t.Name, Description: t.Description, Schema: t.Schema}})
+	if err != nil {
+		return 0
+	}
+	return count.Tokens
 }

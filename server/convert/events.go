@@ -24,9 +24,10 @@ func Event(r *loombridgev1.EmitRequest) (events.Event, error) {
 	return e, err
 }
 
-// EmitOptions says how an event is to be emitted.
-func EmitOptions(r *loombridgev1.EmitRequest) events.EmitOptions {
+// EmitOptions says how an event is to be emitted by a caller who may act for some agents.
+func EmitOptions(r *loombridgev1.EmitRequest, owns func(agent string) bool) events.EmitOptions {
 	return events.EmitOptions{
+		Owns:      owns,
 		Volatile:  r.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE,
 		RequestID: r.GetRequestId(),
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -106,7 +107,7 @@ func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 		PromptId: r.PromptID, Policy: r.Policy, Folds: foldsOf(r.Folds), Batch: batchOf(r.Batch),
 		StableTokens: Int32(r.StableTokens), StableBytes: r.StableBytes, SettledTokens: Int32(r.SettledTokens),
 		AppendOnlyTokens: Int32(r.AppendOnlyTokens), Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost,
-		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens), Layout: layoutOf(r.Layout), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
+		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens), Layout: layoutOf(r.Layout), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, Partitions: partitionsOf(r.Partitions), ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
 	}
 	if r.Difference != nil {
 		out.Difference = differenceOf(r.Difference)
@@ -141,7 +142,7 @@ func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
 	}
 	return &loombridgev1.FoldBatch{
 		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: session.RefRuns(b.Refs),
-		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven, SummaryProblem: b.SummaryProblem,
+		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven, SummaryProblem: b.SummaryProblem, Level: PressureLevel(b.Level),
 	}
 }
 
@@ -186,5 +187,14 @@ func Compaction(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
 	return &loombridgev1.CompactHistoryResponse{
 		Batch: batchOf(c.Batch), Folds: foldsOf(c.Folds), Text: utf8Text(c.Text), Tokens: TokenCount(c.Tokens),
 		SummaryProblem: c.SummaryProblem,
+	}
+}
+
+// PressureLevel writes a level of pressure: both count from none.
+func PressureLevel(l window.Level) loombridgev1.PressureLevel { return loombridgev1.PressureLevel(l) }
+
+func partitionsOf(p assemble.Partitions) *loombridgev1.PartitionTokens {
+	return &loombridgev1.PartitionTokens{
+		System: Int32(p.System), Memory: Int32(p.Memory), Skill: Int32(p.Skill), History: Int32(p.History), Working: Int32(p.Working),
 	}
 }

@@ -41,7 +41,7 @@ func programLimits(p policy.Profile) *loombridgev1.ProgramLimits {
 }
 
 func hostRule(h policy.Host) *loombridgev1.HostRule {
-	out := &loombridgev1.HostRule{Host: h.Host, Paths: h.Paths, Methods: h.Methods}
+	out := &loombridgev1.HostRule{Host: h.Host, Paths: h.Paths, Methods: h.Methods, Address: h.Address}
 	for _, port := range h.Ports {
 		out.Ports = append(out.Ports, Int32(port))
 	}

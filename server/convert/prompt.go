@@ -33,6 +33,12 @@ func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
 	case loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND:
 		out.Position = settings.Prepend
 	}
+	switch p.GetWorkingPosition() {
+	case loombridgev1.WorkingPosition_WORKING_POSITION_END:
+		out.WorkingPosition = settings.AtEnd
+	case loombridgev1.WorkingPosition_WORKING_POSITION_AFTER_SYSTEM:
+		out.WorkingPosition = settings.AfterSystem
+	}
 	if v := p.GetVariation(); v != nil {
 		out.Variation = settings.Variation{Disabled: v.Disabled, Level: v.Level, Adaptive: v.Adaptive}
 	}
@@ -66,6 +72,7 @@ var layouts = map[loombridgev1.PromptLayout]settings.Layout{
 	loombridgev1.PromptLayout_PROMPT_LAYOUT_THREE_PHASE:  settings.ThreePhase,
 	loombridgev1.PromptLayout_PROMPT_LAYOUT_TASK_CONTEXT: settings.TaskContext,
 	loombridgev1.PromptLayout_PROMPT_LAYOUT_REACT:        settings.ReAct,
+	loombridgev1.PromptLayout_PROMPT_LAYOUT_PARTITIONED:  settings.Partitioned,
 }
 
 func layoutToSet(l loombridgev1.PromptLayout) settings.Layout { return layouts[l] }
@@ -121,6 +128,12 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_APPEND
 	case settings.Prepend:
 		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND
+	}
+	switch p.WorkingPosition {
+	case settings.AtEnd:
+		out.WorkingPosition = loombridgev1.WorkingPosition_WORKING_POSITION_END
+	case settings.AfterSystem:
+		out.WorkingPosition = loombridgev1.WorkingPosition_WORKING_POSITION_AFTER_SYSTEM
 	}
 	if t := p.Tools; t != nil {
 		out.Tools = &loombridgev1.ToolSelection{None: t.None, Names: t.Names}

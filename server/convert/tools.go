@@ -6,9 +6,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -20,6 +22,7 @@ func Descriptor(d tools.Offer, form loombridgev1.JsonForm) *loombridgev1.ToolDes
 	out := &loombridgev1.ToolDescriptor{
 		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
 		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates, AgentId: d.AgentID, CliEquivalents: d.CLIEquivalents,
+		Tokens: Int32(d.Tokens),
 	}
 	if schema, ok := pleasantStruct(d.Schema, form); ok {
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}
@@ -142,5 +145,35 @@ func AuditRecord(r audit.Record) *loombridgev1.AuditRecord {
 		Profile: utf8Text(r.Profile), Approval: utf8Text(r.Approval), Outcome: loombridgev1.AuditOutcome(r.Outcome),
 		Code: utf8Text(r.Code), StepNumber: int64(r.Step), CreateTime: Timestamp(r.Time), Duration: durationpb.New(r.Duration),
 		BytesIn: r.BytesIn, BytesOut: r.BytesOut, Tier: utf8Text(r.Tier), Capability: utf8Text(r.Capability),
+	}
+}
+
+// ToolServers tells of servers; whole tells what each is, too.
+func ToolServers(list []mcp.Status, whole bool) []*loombridgev1.McpServer {
+	var out []*loombridgev1.McpServer
+	for _, s := range list {
+		out = append(out, ToolServer(s, whole))
+	}
+	return out
+}
+
+// ToolServer tells of a server; whole tells what it is, too.
+func ToolServer(s mcp.Status, whole bool) *loombridgev1.McpServer {
+	out := &loombridgev1.McpServer{
+		Definition: &loombridgev1.McpServerDefinition{Name: s.Name}, Configured: s.Configured, State: loombridgev1.McpServerState(s.State + 1), Problem: s.Problem, //nolint:gosec // G115: of three states
+		Identity: s.Identity, ProtocolVersion: s.Protocol, Tools: Int32(s.Tools), LeftOut: Int32(s.LeftOut), Tokens: Int32(s.Tokens), StateTime: timestamppb.New(s.Since),
+	}
+	if whole {
+		out.Definition = &loombridgev1.McpServerDefinition{
+			Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env, Cwd: s.Cwd, Url: s.URL, Headers: s.Headers, ProtocolVersion: s.Server.ProtocolVersion,
+		}
+	}
+	return out
+}
+
+// ToolServerToAdd reads what a server is.
+func ToolServerToAdd(d *loombridgev1.McpServerDefinition) mcp.Server {
+	return mcp.Server{
+		Name: d.GetName(), Command: d.GetCommand(), Args: d.GetArgs(), Env: d.GetEnv(), Cwd: d.GetCwd(), URL: d.GetUrl(), Headers: d.GetHeaders(), ProtocolVersion: d.GetProtocolVersion(),
 	}
 }

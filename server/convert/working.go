@@ -7,7 +7,18 @@ import (
 
 // WorkingChange is what a request changes.
 func WorkingChange(r *loombridgev1.UpdateWorkingRequest) working.Change {
-	c := working.Change{Goal: r.Goal, Activate: r.GetActivate(), Deactivate: r.GetDeactivate()}
+	c := working.Change{
+		Goal: r.Goal, Activate: r.GetActivate(), Deactivate: r.GetDeactivate(), Progress: r.GoalProgress, Scratchpad: r.Scratchpad,
+		Signals: Signals(r.GetSignals()), Ask: r.GetAddQuestions(), Answered: r.GetRemoveQuestions(),
+	}
+	for _, a := range r.GetAcknowledge() {
+		c.Acknowledge = append(c.Acknowledge, working.Acknowledgement{ID: a.GetEventId(), Verdict: working.Verdict(a.GetDecision())})
+	}
+	for _, e := range r.GetAddEvidence() {
+		c.Found = append(c.Found, working.Evidence{
+			Source: e.GetSource(), Title: e.GetTitle(), Content: e.GetContent(), Citation: e.GetCitation(), Score: e.GetScore(),
+		})
+	}
 	if r.GetPlan() != nil {
 		plan := make(working.Plan, len(r.GetPlan().GetItems()))
 		for i, item := range r.GetPlan().GetItems() {
@@ -30,14 +41,57 @@ func statusToSet(s loombridgev1.PlanStatus) working.Status {
 	return working.Pending
 }
 
+// Signals are what requests say happened elsewhere.
+func Signals(all []*loombridgev1.Signal) []working.Signal {
+	var out []working.Signal
+	for _, s := range all {
+		one := working.Signal{ID: s.GetEventId(), Type: s.GetType(), Summary: s.GetSummary(), Delta: s.DeltaH}
+		for urgency, number := range urgencies {
+			if number == s.GetUrgency() {
+				one.Urgency = urgency
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+var urgencies = map[working.Urgency]loombridgev1.Urgency{
+	working.Low: loombridgev1.Urgency_URGENCY_LOW, working.Normal: loombridgev1.Urgency_URGENCY_NORMAL,
+	working.High: loombridgev1.Urgency_URGENCY_HIGH, working.Critical: loombridgev1.Urgency_URGENCY_CRITICAL,
+}
+
 // Working writes what an agent is at. active are the names of all active skills.
-func Working(w working.Working, active []string) *loombridgev1.Working {
-	out := &loombridgev1.Working{Goal: w.Goal, ActiveSkills: active}
+func Working(w working.Working, active []string, f working.Figures) *loombridgev1.Working {
+	out := &loombridgev1.Working{
+		Goal: w.Goal, ActiveSkills: active, Scratchpad: w.Scratchpad, Questions: w.Questions, Citations: w.Citations,
+		Dashboard: &loombridgev1.Dashboard{
+			Rho: f.Pressure, TokenBudget: Int32(f.Budget), GoalProgress: w.ShownProgress(), ErrorCount: Int32(f.Errors),
+			Depth: Int32(f.Depth), LastHeartbeatTime: Timestamp(w.Heartbeat), InterruptRequested: w.Interrupt(),
+		},
+	}
 	if len(w.Plan) > 0 {
 		out.Plan = &loombridgev1.Plan{Items: make([]*loombridgev1.PlanItem, len(w.Plan))}
 	}
 	for i, item := range w.Plan {
 		out.Plan.Items[i] = &loombridgev1.PlanItem{Text: item.Text, Status: statusOf(item.Status)}
+	}
+	for _, p := range w.Waiting() {
+		out.PendingEvents = append(out.PendingEvents, &loombridgev1.PendingEvent{
+			Type: p.Type, EventIds: p.IDs, Summary: p.Summary, Sample: p.Sample, Count: Int32(len(p.IDs)), Urgency: urgencies[p.Urgency],
+		})
+	}
+	for _, e := range w.Risks() {
+		out.ActiveRisks = append(out.ActiveRisks, &loombridgev1.ActiveRisk{EventId: e.ID, Summary: e.Summary, Urgency: urgencies[e.Urgency]})
+	}
+	for _, d := range w.ShownDecisions() {
+		out.Decisions = append(out.Decisions, &loombridgev1.EventVerdict{
+			EventId: d.ID, Summary: d.Summary, Decision: loombridgev1.EventDecision(d.Verdict), DecideTime: Timestamp(d.Time),
+		})
+	}
+	for i := range w.Evidence {
+		e := &w.Evidence[i]
+		out.Evidence = append(out.Evidence, &loombridgev1.Evidence{Source: e.Source, Title: e.Title, Content: e.Content, Citation: e.Citation, Score: e.Score})
 	}
 	return out
 }

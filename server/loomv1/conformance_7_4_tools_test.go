@@ -516,7 +516,7 @@ func TestConformance74ListTools(t *testing.T) {
 		"fs:read_file": native, "fs:write_file": native, "fs:list_dir": native,
 		"fs:search": native, "fs:stat": native, "fs:delete": native, "fs:edit_file": native,
 		"memory:save": native, "query_l1_memory": native, "query_l2_memory": native,
-		"query_l3_memory": native, "query_l4_memory": native,
+		"query_l3_memory": native, "query_l4_memory": native, "tools:search": native,
 		"work:do": loomv1pb.ProviderKind_PROVIDER_GRPC,
 	}
 	if diff := cmp.Diff(want, providers); diff != "" {

@@ -60,7 +60,7 @@ func (s *eventBusService) Publish(ctx context.Context, r *loomv1pb.PublishReques
 	if refused != nil {
 		return &loomv1pb.PublishResponse{ErrorMessage: refused.message}, nil
 	}
-	stored, err := s.Events.Emit(ctx, tenant, ready, events.EmitOptions{Legacy: true})
+	stored, err := s.Events.Emit(ctx, tenant, ready, events.EmitOptions{Legacy: true, Emitter: ready.Headers[keySender]})
 	switch {
 	case err == nil && stored.Sequence == 0:
 		return &loomv1pb.PublishResponse{Success: true, SequenceNumber: s.numbers.next(tenant, ready.Topic)}, nil
@@ -70,6 +70,9 @@ func (s *eventBusService) Publish(ctx context.Context, r *loomv1pb.PublishReques
 		return &loomv1pb.PublishResponse{ErrorMessage: s.notTaken(ctx, ready.Topic, err).message}, nil
 	case errors.Is(err, events.ErrClosed):
 		return nil, errStopping
+	}
+	if refused := ofFamily(err); refused != nil {
+		return &loomv1pb.PublishResponse{ErrorMessage: refused.message}, nil
 	}
 	return nil, s.fault(ctx, "publish event", err)
 }
@@ -83,7 +86,7 @@ func (s *eventBusService) Subscribe(r *loomv1pb.SubscribeRequest, stream grpc.Se
 		return err
 	}
 	selection, rest := selected(r)
-	subscription, err := s.Events.Subscribe(ctx, tenant, []events.Selection{selection}, &events.SubscribeOptions{PerSelection: true, Wait: true})
+	subscription, err := s.Events.Subscribe(ctx, tenant, []events.Selection{selection}, s.reader(tenant, ""))
 	if err != nil {
 		return s.subscriptionEnded(ctx, err)
 	}
@@ -94,6 +97,14 @@ func (s *eventBusService) Subscribe(r *loomv1pb.SubscribeRequest, stream grpc.Se
 		return err
 	}
 	return s.serve(ctx, subscription, rest, stream)
+}
+
+// reader says what an agent may read; the empty one is a caller that nobody knows.
+func (d Deps) reader(tenant, agent string) *events.SubscribeOptions {
+	spawned := d.Spawned != nil && agent != "" && d.Spawned(kv.AgentScope(tenant, agent))
+	return &events.SubscribeOptions{
+		PerSelection: true, Wait: true, MayRead: topics.Readable(agent, spawned, func(string) bool { return true }),
+	}
 }
 
 // serve sends events on a goroutine of its own, because a send may wait for the

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
@@ -55,6 +56,8 @@ type Deps struct {
 	Hand   Hand
 	Tools  Tools
 	Plans  *plans.Store
+	// Spawned tells whether an agent was spawned. Default: none was.
+	Spawned func(agent kv.Scope) bool
 	// Tenant returns whose data a call works on. Its error ends the call as it
 	// is.
 	Tenant func(ctx context.Context) (string, error)

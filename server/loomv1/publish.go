@@ -6,8 +6,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -19,7 +21,10 @@ const (
 	codeInvalidArgument   = "INVALID_ARGUMENT"
 	codeResourceExhausted = "RESOURCE_EXHAUSTED"
 	codeUnavailable       = "UNAVAILABLE"
-	codeInternal          = "INTERNAL"
+	codeAlreadyExists     = "ALREADY_EXISTS"
+	// codeFailedPrecondition: the agent may not do so now.
+	codeFailedPrecondition = "FAILED_PRECONDITION"
+	codeInternal           = "INTERNAL"
 )
 
 // refusal says why an event was not published.
@@ -55,8 +60,32 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &refusal{codeUnavailable, "the call ended before the event was taken"}
 	}
+	if refused := ofFamily(err); refused != nil {
+		return refused
+	}
 	d.Options.Logger.ErrorContext(ctx, "loom.v1 publish failed", "topic", clip(topic), "error", err)
 	return &refusal{codeInternal, publicText(err)}
+}
+
+// ofFamily says why no child was made, or no result taken; nil for any other error.
+func ofFamily(err error) *refusal {
+	for _, row := range []struct {
+		is   error
+		code string
+	}{
+		{children.ErrInvalid, codeInvalidArgument},
+		{children.ErrExists, codeAlreadyExists},
+		{children.ErrDepth, codeFailedPrecondition},
+		{children.ErrTooMany, codeResourceExhausted},
+		{tools.ErrAgentLimit, codeResourceExhausted},
+		{children.ErrNotChild, codeNotFound},
+		{children.ErrEnded, codeFailedPrecondition},
+	} {
+		if errors.Is(err, row.is) {
+			return &refusal{row.code, clip(err.Error())}
+		}
+	}
+	return nil
 }
 
 func tooLarge(size, limit int) *refusal {

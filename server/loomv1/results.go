@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -91,6 +92,7 @@ func prefixed(prefix, message string) string {
 // refused is the result of a call that the server refused to run.
 func (c toolCaller) refused(ctx context.Context, call *loomv1pb.ToolCall, err error) *loomv1pb.ToolResult {
 	bad, isArguments := errors.AsType[*tools.ArgumentsError](err)
+	limited, isLimited := errors.AsType[*throttle.LimitedError](err)
 	switch {
 	case isArguments:
 		return invalidArguments(prefixInvalid + bad.Detail())
@@ -98,6 +100,8 @@ func (c toolCaller) refused(ctx context.Context, call *loomv1pb.ToolCall, err er
 		return notFound(call.GetName())
 	case errors.Is(err, share.ErrExhausted):
 		return executionFailed("too many calls are waiting")
+	case isLimited:
+		return executionFailed("too many calls of %s; try again in %v", limited.Tool, limited.Retry)
 	case errors.Is(err, hand.ErrClosed):
 		return executionFailed(publicStopping)
 	}

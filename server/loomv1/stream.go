@@ -98,7 +98,7 @@ func (a *agentStream) subscribe(ctx context.Context, progress *stream.Progress) 
 		selections[i] = selectionOf(topic, events.Batched)
 		selections[i].Since = progress.Since(topic)
 	}
-	subscription, err := a.Events.Subscribe(ctx, a.tenant, selections, &events.SubscribeOptions{PerSelection: true, Wait: true})
+	subscription, err := a.Events.Subscribe(ctx, a.tenant, selections, a.reader(a.tenant, a.id))
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -195,7 +195,7 @@ type publication = stream.Publication[*loomv1pb.ServerEvent]
 // publicationOf converts a publish for the bus, or refuses it. It is stored without a
 // sync, which survives a kill of the process, so that it can be replayed.
 func (a *agentStream) publicationOf(p *loomv1pb.Publish) publication {
-	out := publication{Size: proto.Size(p), Options: events.EmitOptions{Legacy: true, Lazy: true}}
+	out := publication{Size: proto.Size(p), Options: events.EmitOptions{Legacy: true, Lazy: true, Emitter: a.id}}
 	refused := oversizeOf(p)
 	if refused == nil {
 		out.Event, refused = a.prepared(p.GetTopic(), p.GetEvent())

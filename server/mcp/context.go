@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -101,22 +102,29 @@ func assembleContext(c call, a assembleArguments) (any, error) {
 // defaultHandoverTokens is the budget of a hand-over when nobody says one.
 const defaultHandoverTokens = 8192
 
-// handover is the session so far as one text. It changes nothing: a fold that is due
-// waits for the one who makes prompts of the session.
+// handover is the caller's session, or the one that it names, as one text.
 func (s *Server) handover(who caller, a assembleArguments) (string, error) {
-	prompt, err := s.contexts.Assemble(who.ctx, &loombridgev1.AssembleRequest{
+	text, err := Handover(who.ctx, s.contexts, &loombridgev1.AssembleRequest{
 		AgentId: who.agent, SessionId: cmp.Or(a.Session, who.session), Goal: a.Goal, MaxTokens: cmp.Or(a.MaxTokens, defaultHandoverTokens),
-		WithoutTools: true, DryRun: true,
 	})
+	if err == nil && text == "" {
+		text = "Nothing is recorded in this session."
+	}
+	return text, err
+}
+
+// Handover is a session as one text within the budget of a request, to go on with it
+// elsewhere; empty if nothing is recorded in it. It changes nothing: a fold that is due
+// waits for the one who makes prompts of the session.
+func Handover(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
+	ask.WithoutTools, ask.DryRun = true, true
+	prompt, err := contexts.Assemble(ctx, ask)
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
 	for _, m := range prompt.GetMessages() {
 		writeMessage(&text, m)
-	}
-	if text.Len() == 0 {
-		return "Nothing is recorded in this session.", nil
 	}
 	return text.String(), nil
 }

@@ -12,5 +12,5 @@
 //
 // The files: server.go what a Server is, tools.go how a tool is declared and called,
 // memory.go, context.go, events.go and native.go the tools, resources.go and prompts.go
-// the rest, answers.go results and errors, http.go and guard.go the face.
+// the rest, answers.go results and errors, http.go, guard.go and sessions.go the face.
 package mcp

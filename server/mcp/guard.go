@@ -50,8 +50,17 @@ func (f *Face) guarded(next http.Handler) http.Handler {
 		}
 		defer place.Leave()
 		f.named(r, id)
+		r = r.WithContext(context.WithValue(r.Context(), ownerKey{}, share.Owner{Tenant: id.Tenant(), Agent: r.Header.Get(HeaderAgent)}))
 		f.read(w, r, id, next)
 	})
+}
+
+type ownerKey struct{}
+
+// ownerOf is who made a request that was let through.
+func ownerOf(r *http.Request) share.Owner {
+	owner, _ := r.Context().Value(ownerKey{}).(share.Owner)
+	return owner
 }
 
 // survive logs the panic of a request, and cuts its connection off.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,10 +25,6 @@ const (
 	// Path is where the protocol is served.
 	Path = "/mcp"
 
-	// maxSessions bounds the sessions of older protocols; more are refused.
-	maxSessions = 1024
-	// sessionIdle ends one in which nothing is asked.
-	sessionIdle = 30 * time.Minute
 	// wireBytes is the buffer between the face and the native API, as a socket has one.
 	wireBytes = 256 << 10
 
@@ -45,6 +42,12 @@ type FaceOptions struct {
 	// Hosts are the names, beside those of loopback, by which the face may be asked.
 	// Default: none. Addresses need no name.
 	Hosts []string
+	// Sessions is how many sessions of older protocols may be open; more are refused.
+	// Default DefaultSessions.
+	Sessions int
+	// SessionIdle ends one in which nothing is asked for so long. Default
+	// DefaultSessionIdle.
+	SessionIdle time.Duration
 }
 
 // Face serves a Server over HTTP. All methods are safe for concurrent use.
@@ -60,6 +63,7 @@ type Face struct {
 	shares      *server.Shares
 	tls         *auth.TLS
 	conns       *conns.Pool
+	sessions    *sessions
 	http        *http.Server
 	// streams is done when streams without an end have to end.
 	streams    context.Context
@@ -98,9 +102,10 @@ func NewFace(services server.Services, opts FaceOptions) (*Face, error) {
 		return nil, fmt.Errorf("mcp: connect to the native API: %w", err)
 	}
 	f.own = New(f.conn, &opts.Options)
+	f.sessions = newSessions(f.own.server, opts.Sessions, n.Credentials == nil)
 	f.streams, f.endStreams = context.WithCancel(context.Background())
 	f.http = &http.Server{
-		Handler: f.routes(), ReadHeaderTimeout: f.limits.ConnectionTimeout, IdleTimeout: f.limits.IdleTimeout,
+		Handler: f.routes(cmp.Or(opts.SessionIdle, DefaultSessionIdle)), ReadHeaderTimeout: f.limits.ConnectionTimeout, IdleTimeout: f.limits.IdleTimeout,
 		MaxHeaderBytes: f.limits.MaxHeaderBytes, ConnContext: withConn, ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
 	}
 	return f, nil
@@ -108,10 +113,10 @@ func NewFace(services server.Services, opts FaceOptions) (*Face, error) {
 
 // routes are the handlers: clients of the newest protocol are served without state, all
 // others with a session, which their cancellations and list changes need.
-func (f *Face) routes() http.Handler {
+func (f *Face) routes(idle time.Duration) http.Handler {
 	get := func(*http.Request) *sdk.Server { return f.own.server }
 	options := sdk.StreamableHTTPOptions{
-		Logger: slog.New(loud{f.own.own.Logger.Handler()}), MaxRequestBodyBytes: int64(f.limits.MaxReceiveBytes), SessionTimeout: sessionIdle,
+		Logger: slog.New(loud{f.own.own.Logger.Handler()}), MaxRequestBodyBytes: int64(f.limits.MaxReceiveBytes), SessionTimeout: idle,
 		DisableLocalhostProtection:   true, // names looks at more than that
 		PropagateRequestCancellation: true,
 	}
@@ -129,22 +134,13 @@ func (f *Face) routes() http.Handler {
 		switch {
 		case r.Header.Get("Mcp-Protocol-Version") >= firstStateless:
 			stateless.ServeHTTP(w, r)
-		case r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && f.full():
-			http.Error(w, "too many sessions are open", http.StatusServiceUnavailable)
+		case r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "":
+			f.sessions.opening(w, r, ownerOf(r), withSession)
 		default:
 			withSession.ServeHTTP(w, r)
 		}
 	}))))
 	return mux
-}
-
-// full tells whether there is no room for one session more.
-func (f *Face) full() bool {
-	n := 0
-	for range f.own.server.Sessions() {
-		n++
-	}
-	return n >= maxSessions
 }
 
 type connKey struct{}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -26,6 +29,7 @@ const (
 	keyDuration = "duration"
 	KeyAgent    = "agent"
 	keyPeer     = "peer"
+	keyTrace    = "trace_id"
 	KeyCause    = "cause"
 	// KeyUnlogged counts the calls like this one that were not logged.
 	KeyUnlogged = "calls_not_logged"
@@ -125,10 +129,27 @@ func (r *callReport) tell(err error, took time.Duration) {
 	if from, ok := peer.FromContext(r.ctx); ok {
 		attrs = append(attrs, slog.String(keyPeer, from.Addr.String()))
 	}
+	if trace := traceOf(r.ctx); trace != "" {
+		attrs = append(attrs, slog.String(keyTrace, trace))
+	}
 	if level >= slog.LevelError {
 		attrs = append(attrs, slog.String(KeyCause, err.Error()))
 	}
 	r.Log.LogAttrs(r.ctx, level, "call", attrs...)
+}
+
+// traceParent is a caller's place in a trace, as the W3C writes it: version, trace, span
+// and flags.
+var traceParent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}`)
+
+// traceOf is the trace that a call says it belongs to; empty for none.
+func traceOf(ctx context.Context) string {
+	for _, value := range metadata.ValueFromIncomingContext(ctx, "traceparent") {
+		if found := traceParent.FindStringSubmatch(value); found != nil && strings.Trim(found[1], "0") != "" {
+			return found[1]
+		}
+	}
+	return ""
 }
 
 func (r *callReport) level(err error, took time.Duration) slog.Level {

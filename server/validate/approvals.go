@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -44,5 +45,27 @@ func GetProfileRequest(r *loombridgev1.GetProfileRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.requiredName("tool", r.GetTool(), tools.MaxNameBytes)
+	return c.err()
+}
+
+// AddMcpServerRequest checks what ToolService.AddMcpServer is asked. What a server may be
+// is for package mcp to say.
+func AddMcpServerRequest(r *loombridgev1.AddMcpServerRequest) error {
+	var c checker
+	c.requiredName("definition.name", r.GetDefinition().GetName(), mcp.MaxServerName)
+	return c.err()
+}
+
+// RemoveMcpServerRequest checks what ToolService.RemoveMcpServer is asked.
+func RemoveMcpServerRequest(r *loombridgev1.RemoveMcpServerRequest) error {
+	var c checker
+	c.requiredName("name", r.GetName(), mcp.MaxServerName)
+	return c.err()
+}
+
+// RefreshMcpServerRequest checks what ToolService.RefreshMcpServer is asked.
+func RefreshMcpServerRequest(r *loombridgev1.RefreshMcpServerRequest) error {
+	var c checker
+	c.requiredName("name", r.GetName(), mcp.MaxServerName)
 	return c.err()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -178,6 +179,14 @@ func (c *checker) pairs(field string, pairs map[string]string, count, limit int)
 	if size > limit {
 		c.add(field, "are %d bytes, at most %d are allowed", size, limit)
 	}
+}
+
+// AttachHeartbeat checks how many signals a heartbeat brings; the signals themselves are
+// checked one by one, so that a bad one stops no other.
+func AttachHeartbeat(r *loombridgev1.AttachHeartbeat) error {
+	var c checker
+	c.count("signals", len(r.GetSignals()), working.MaxSignals)
+	return c.err()
 }
 
 // AttachSubscribe checks topics that are added to those of a stream.

@@ -1,7 +1,9 @@
 package validate
 
 import (
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -40,6 +42,9 @@ func Counts() admission.Table {
 		"loombridge.v1.AttachUnsubscribe.topics":       maxUnsubscribed,
 		"loombridge.v1.AttachToolResult.output":        maxJSONValues,
 		"loombridge.v1.SubscribeRequest.topics":        maxTopics,
+		"loombridge.v1.McpServerDefinition.args":       mcp.MaxServerFields,
+		"loombridge.v1.McpServerDefinition.env":        mcp.MaxServerFields,
+		"loombridge.v1.McpServerDefinition.headers":    mcp.MaxServerFields,
 		"loombridge.v1.TopicPosition.event_types":      maxEventTypes,
 		"loombridge.v1.TopicPosition.headers":          maxFilterHeaders,
 		"loombridge.v1.EmitRequest.payload":            maxJSONValues,
@@ -48,11 +53,17 @@ func Counts() admission.Table {
 		"loombridge.v1.SendMessageRequest.metadata":    messages.MaxMetadataBytes / textPerValue,
 		"loombridge.v1.DeleteMessagesRequest.task_ids": messages.MaxLimit,
 
+		"loombridge.v1.SpawnAgentRequest.tools":     children.MaxTools,
+		"loombridge.v1.SpawnAgentRequest.grants":    children.MaxGrants,
+		"loombridge.v1.CompleteTaskRequest.grants":  children.MaxGrants,
+		"loombridge.v1.WaitAgentsRequest.child_ids": children.MaxWaited,
+
 		"loombridge.v1.MemoryQueryRequest.embedding":       record.MaxEmbedding,
 		"loombridge.v1.MemoryQueryRequest.owners":          maxOwners,
 		"loombridge.v1.MemoryQueryRequest.tiers":           record.LongTerm,
 		"loombridge.v1.MemoryQueryRequest.without_signals": len(rank.Signals()),
 		"loombridge.v1.ListRecordsRequest.tiers":           record.LongTerm,
+		"loombridge.v1.DeleteRecordsRequest.tiers":         record.LongTerm,
 		"loombridge.v1.MemorySaveRequest.metadata":         record.MaxMetadataBytes / textPerValue,
 		"loombridge.v1.MemorySaveRequest.tags":             record.MaxTags,
 		"loombridge.v1.MemorySaveRequest.embedding":        record.MaxEmbedding,
@@ -78,6 +89,13 @@ func Counts() admission.Table {
 		"loombridge.v1.Plan.items":                      working.MaxItems,
 		"loombridge.v1.UpdateWorkingRequest.activate":   working.MaxSkills,
 		"loombridge.v1.UpdateWorkingRequest.deactivate": working.MaxSkills,
+
+		"loombridge.v1.UpdateWorkingRequest.signals":          working.MaxSignals,
+		"loombridge.v1.AttachHeartbeat.signals":               working.MaxSignals,
+		"loombridge.v1.UpdateWorkingRequest.acknowledge":      working.MaxSignals,
+		"loombridge.v1.UpdateWorkingRequest.add_questions":    working.MaxQuestions,
+		"loombridge.v1.UpdateWorkingRequest.remove_questions": working.MaxQuestions,
+		"loombridge.v1.UpdateWorkingRequest.add_evidence":     working.MaxFound,
 
 		"loombridge.v1.AssembleRequest.tools":        settings.MaxToolDefinitions,
 		"loombridge.v1.PromptSettings.few_shot":      settings.MaxExamples,

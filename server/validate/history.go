@@ -115,6 +115,7 @@ func (c *checker) prompt(field string, p *loombridgev1.PromptSettings) {
 	c.enum(field+".layout", p.GetLayout())
 	c.enum(field+".tool_rendering", p.GetToolRendering())
 	c.enum(field+".runtime_position", p.GetRuntimePosition())
+	c.enum(field+".working_position", p.GetWorkingPosition())
 	c.span(field+".sources.knowledge_timeout", p.GetSources().GetKnowledgeTimeout(), 1, settings.MaxKnowledgeTimeout)
 	c.span(field+".cache.stable_ttl", p.GetCache().GetStableTtl(), 1, settings.MaxTTL)
 	c.span(field+".cache.session_ttl", p.GetCache().GetSessionTtl(), 1, settings.MaxTTL)
@@ -207,6 +208,15 @@ func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	c.between("completion_tokens", int64(r.GetCompletionTokens()), 0, math.MaxInt32)
 	c.between("reasoning_tokens", int64(r.GetReasoningTokens()), 0, int64(max(r.GetCompletionTokens(), 0)))
 	c.between("cached_tokens", int64(r.GetCachedTokens()), 0, int64(max(r.GetPromptTokens(), 0)))
+	return c.err()
+}
+
+// ReportOverflowRequest checks what ContextService.ReportOverflow is asked.
+func ReportOverflowRequest(r *loombridgev1.ReportOverflowRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
 	return c.err()
 }
 

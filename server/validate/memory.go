@@ -20,6 +20,8 @@ import (
 const (
 	// maxOwners bounds the memories that one query searches.
 	maxOwners = memory.MaxScopes
+	// maxVersions bounds a page of versions, which are read whole.
+	maxVersions = 100
 	// maxMaskPaths bounds the paths of an update mask; there are ten fields.
 	maxMaskPaths = 32
 	// maxPathBytes bounds what an error shows of an unknown path.
@@ -118,6 +120,15 @@ func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 	c.owner(r.GetAgentId(), r.GetUserId())
 	c.required("text", r.GetText(), math.MaxInt)
 	c.draft("", r)
+	if r.GetReplace() {
+		c.required("key", r.GetKey(), math.MaxInt)
+		if r.GetId() != "" {
+			c.add("id", "can't be given with replace: the key names the record")
+		}
+		if r.GetSupersedes() != "" {
+			c.add("supersedes", "can't be given with replace")
+		}
+	}
 	c.request(r.GetRequestId())
 	return c.err()
 }
@@ -173,9 +184,9 @@ type named interface {
 func (c *checker) record(r named, name any) {
 	c.owner(r.GetAgentId(), r.GetUserId())
 	switch name.(type) {
-	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id:
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id:
 		c.requiredName("id", r.GetId(), record.MaxIDBytes)
-	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key:
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key:
 		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
 	default:
 		c.add("name", "is required: give id or key")
@@ -187,6 +198,26 @@ func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
 	var c checker
 	c.record(r, r.GetName())
 	c.enum("json_form", r.GetJsonForm())
+	c.time("as_of", r.GetAsOf())
+	return c.err()
+}
+
+// ListVersionsRequest checks what MemoryService.ListVersions is asked.
+func ListVersionsRequest(r *loombridgev1.ListVersionsRequest) error {
+	var c checker
+	c.record(r, r.GetName())
+	c.enum("json_form", r.GetJsonForm())
+	c.between("page_size", int64(r.GetPageSize()), 0, maxVersions)
+	c.between("before_version", r.GetBeforeVersion(), 0, math.MaxInt64)
+	return c.err()
+}
+
+// DeleteRecordsRequest checks what MemoryService.DeleteRecords is asked.
+func DeleteRecordsRequest(r *loombridgev1.DeleteRecordsRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	c.required("filter", r.GetFilter(), filter.MaxBytes)
+	c.tiers(r.GetTiers())
 	return c.err()
 }
 

@@ -25,6 +25,25 @@ func UpdateWorkingRequest(r *loombridgev1.UpdateWorkingRequest) error {
 			c.add(field+".text", "is more than one line")
 		}
 	}
+	c.text("goal_progress", r.GetGoalProgress(), working.MaxProgressBytes)
+	c.text("scratchpad", r.GetScratchpad(), working.MaxScratchpadBytes)
+	c.signals("signals", r.GetSignals())
+	for i, a := range r.GetAcknowledge() {
+		field := Item("acknowledge", i)
+		c.requiredLine(field+".event_id", a.GetEventId(), working.MaxEventIDBytes)
+		c.enum(field+".decision", a.GetDecision())
+		if a.GetDecision() == loombridgev1.EventDecision_EVENT_DECISION_UNSPECIFIED {
+			c.add(field+".decision", "is required")
+		}
+	}
+	for field, questions := range map[string][]string{"add_questions": r.GetAddQuestions(), "remove_questions": r.GetRemoveQuestions()} {
+		for i, q := range questions {
+			c.requiredLine(Item(field, i), q, working.MaxQuestionBytes)
+		}
+	}
+	for i, e := range r.GetAddEvidence() {
+		c.evidence(Item("add_evidence", i), e)
+	}
 	c.skills("activate", r.GetActivate())
 	c.skills("deactivate", r.GetDeactivate())
 	return c.err()
@@ -32,4 +51,41 @@ func UpdateWorkingRequest(r *loombridgev1.UpdateWorkingRequest) error {
 
 func (c *checker) skills(field string, names []string) {
 	c.names(field, names, working.MaxSkillBytes)
+}
+
+// signals checks what happened elsewhere.
+func (c *checker) signals(field string, all []*loombridgev1.Signal) {
+	for i, s := range all {
+		field := Item(field, i)
+		c.requiredLine(field+".event_id", s.GetEventId(), working.MaxEventIDBytes)
+		c.line(field+".type", s.GetType(), working.MaxTypeBytes)
+		c.requiredLine(field+".summary", s.GetSummary(), working.MaxSummaryBytes)
+		c.enum(field+".urgency", s.GetUrgency())
+		if s.DeltaH != nil {
+			c.share(field+".delta_h", s.GetDeltaH())
+		}
+	}
+}
+
+func (c *checker) evidence(field string, e *loombridgev1.Evidence) {
+	c.requiredLine(field+".source", e.GetSource(), working.MaxSourceBytes)
+	c.line(field+".title", e.GetTitle(), working.MaxSourceBytes)
+	c.required(field+".content", e.GetContent(), working.MaxContentBytes)
+	c.line(field+".citation", e.GetCitation(), working.MaxSourceBytes)
+	c.share(field+".score", e.GetScore())
+}
+
+// line is a text on one line.
+func (c *checker) line(field, s string, limit int) {
+	c.name(field, s, limit)
+	if strings.ContainsAny(s, "\r\n") {
+		c.add(field, "is more than one line")
+	}
+}
+
+func (c *checker) requiredLine(field, s string, limit int) {
+	c.line(field, s, limit)
+	if strings.TrimSpace(s) == "" {
+		c.add(field, "is required")
+	}
 }

@@ -22,10 +22,14 @@ type World struct {
 	SysV                 int    // id of a segment
 	FirstStage           int    // the parent of what runs without a pid namespace
 	Inherited            int    // descriptors that came with the attacker's own three
+	Store                string // a file of the server's store
 }
 
 func (w World) out(name string) string  { return filepath.Join(w.Outside, name) }
 func (w World) work(name string) string { return filepath.Join(w.Work, name) }
+func (w World) helper(name string) string {
+	return "/proc/" + strconv.Itoa(w.FirstStage) + "/" + name
+}
 func (w World) proc(name string) string { return "/proc/" + strconv.Itoa(w.Victim) + "/" + name }
 
 // attempt tries one thing. Nil is that it was reached; an error is what stopped it.

@@ -91,8 +91,36 @@ var fileAttacks = map[string]attempt{
 		}
 		return opens(w.work("env3"), unix.O_WRONLY)
 	},
-	"gitconfig":      func(w World) error { return opens(w.work(".git/config"), unix.O_WRONLY) },
-	"githook":        func(w World) error { return os.WriteFile(w.work(".git/hooks/post-commit"), nil, 0o755) },
+	"gitconfig": func(w World) error { return opens(w.work(".git/config"), unix.O_WRONLY) },
+	"githook":   func(w World) error { return os.WriteFile(w.work(".git/hooks/post-commit"), nil, 0o755) },
+	"dotenv-exchange": func(w World) error {
+		if err := os.WriteFile(w.work("env4"), nil, 0o644); err != nil {
+			return err
+		}
+		return unix.Renameat2(unix.AT_FDCWD, w.work("env4"), unix.AT_FDCWD, w.work(".env"), unix.RENAME_EXCHANGE)
+	},
+	"dotenv-reopen": func(w World) error {
+		n, err := unix.Open(w.work(".env"), unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return opens("/proc/self/fd/"+strconv.Itoa(n), unix.O_WRONLY)
+	},
+	"new-envrc":   func(w World) error { return os.WriteFile(w.work(".envrc"), []byte("x"), 0o644) },
+	"new-vscode":  func(w World) error { return os.MkdirAll(w.work(".vscode/deep"), 0o755) },
+	"commondir":   func(w World) error { return os.WriteFile(w.work(".git/commondir"), []byte("../other"), 0o644) },
+	"new-by-link": func(w World) error { return os.Symlink("/etc/passwd", w.work(".bashrc")) },
+	"new-by-rename": func(w World) error {
+		if err := os.WriteFile(w.work("mcp"), nil, 0o644); err != nil {
+			return err
+		}
+		return os.Rename(w.work("mcp"), w.work(".mcp.json"))
+	},
+	"read-store":     func(w World) error { return reads(w.Store) },
+	"write-store":    func(w World) error { return opens(w.Store, unix.O_WRONLY|unix.O_APPEND) },
+	"list-store":     func(w World) error { return opens(filepath.Dir(w.Store), unix.O_RDONLY|unix.O_DIRECTORY) },
+	"open-helper":    opensHelper,
+	"environ-helper": func(w World) error { return reads(w.helper("environ")) },
 	"githook-rename": func(w World) error { return os.Rename(w.work(".git"), w.work("git2")) },
 	"race-chmod":     raceChmod,
 	"suid-bit":       func(w World) error { return withFile(w, func(p string) error { return unix.Chmod(p, 0o4755) }) },
@@ -114,6 +142,8 @@ var fileAttacks = map[string]attempt{
 	"cgroup-write":    func(World) error { return writesCgroup() },
 	"cgroup-list":     func(World) error { return opens("/sys/fs/cgroup", unix.O_RDONLY|unix.O_DIRECTORY) },
 	"proc-oomadj":     func(w World) error { return opens(w.proc("oom_score_adj"), unix.O_WRONLY) },
+	"proc-autogroup":  func(w World) error { return opens(w.proc("autogroup"), unix.O_WRONLY) },
+	"proc-refs":       func(w World) error { return opens(w.proc("clear_refs"), unix.O_WRONLY) },
 	"proc-victim-fd":  func(w World) error { return opens(w.proc("fd"), unix.O_RDONLY|unix.O_DIRECTORY) },
 	"proc-oomself":    func(World) error { return os.WriteFile("/proc/self/oom_score_adj", []byte("-500"), 0) },
 	"write-usr":       func(World) error { return os.WriteFile("/usr/lib/loom-attack", nil, 0o644) },
@@ -198,6 +228,17 @@ func raceChmod(w World) error {
 	info, err := os.Stat(w.out("raced"))
 	if err == nil && info.Mode() != 0o640 {
 		return errStopped
+	}
+	return err
+}
+
+// opensHelper opens what the first stage has open.
+func opensHelper(w World) error {
+	err := errStopped
+	for n := range 16 {
+		if err = opens(w.helper("fd/"+strconv.Itoa(n)), unix.O_RDWR); err == nil {
+			return nil
+		}
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func Main() {
 		}
 	case asVictim:
 		fmt.Println("ready")
-		time.Sleep(time.Minute)
+		time.Sleep(time.Hour) // it is killed at the end
 	case asLent:
 		lent()
 	default:
@@ -83,6 +83,25 @@ func all() map[string]attempt {
 
 // Names are the names of all attacks, in their order.
 func Names() []string { return slices.Sorted(maps.Keys(all())) }
+
+// Sample are attacks of every family, one or two each, for tests that have little time.
+func Sample() []string {
+	return []string{
+		"affinity-server", "chmod-outside", "dotenv-replace", "githook", "io_uring", "kill-server", "memfd-exec", "mount", "new-vscode", "open-helper",
+		"pidfd-getfd", "prlimit-server", "ptrace-server", "race-symlink", "read-environ", "read-other-agent", "read-store", "suid-bit", "tcp-server",
+		"tiocsti-high", "unix-abstract", "userfaultfd", "write-store",
+	}
+}
+
+// Unstopped are the attacks that reach their targets in a tier; THREATS.md says why. What is
+// done to protected paths of the workspace is undone behind the run, by whoever runs it.
+func Unstopped(namespaces bool) []string {
+	fresh := []string{"commondir", "new-by-link", "new-by-rename", "new-envrc", "new-vscode"}
+	if namespaces {
+		return append(fresh, "unix-in-ws")
+	}
+	return append(fresh, "dotenv", "dotenv-exchange", "dotenv-hardlink", "dotenv-replace", "dotenv-reopen", "gitconfig", "githook", "githook-rename", "stat-outside")
+}
 
 // attacker makes attacks, each in a process of its own, and prints what came of them.
 // Without names it makes all.

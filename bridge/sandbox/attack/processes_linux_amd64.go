@@ -28,6 +28,29 @@ var processAttacks = map[string]attempt{
 		}
 		return unix.PidfdSendSignal(n, unix.SIGCONT, nil, 0)
 	},
+	"signal-group": func(w World) error {
+		group, err := unix.Getpgid(w.Victim)
+		if err != nil {
+			return err
+		}
+		if group == 0 {
+			return errStopped // it is of another process namespace: 0 is the attacker's own
+		}
+		return unix.Kill(-group, unix.SIGCONT)
+	},
+	"realtime": func(World) error {
+		priority := int32(1)
+		_, _, e := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 0, 1, uintptr(unsafe.Pointer(&priority)))
+		return orNil(e)
+	},
+	"nice-up": func(World) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -5) },
+	"raise-limits": func(World) error {
+		var old unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			return err
+		}
+		return unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: old.Cur, Max: old.Max + 1}, nil)
+	},
 	"sigio-server": sigio,
 	// What may send the first stage no signal may send it no deadly one.
 	"kill-helper":   func(w World) error { return unix.Kill(w.FirstStage, 0) },
@@ -60,16 +83,19 @@ var processAttacks = map[string]attempt{
 	"prlimit-helper":  func(w World) error { return limits(w.FirstStage) },
 	"affinity-server": func(w World) error { return pins(w.Victim) },
 	"affinity-helper": func(w World) error { return pins(w.FirstStage) },
-	"nice-helper":     func(w World) error { return unix.Setpriority(unix.PRIO_PROCESS, w.FirstStage, 1) },
+	"nice-helper":     func(w World) error { return nicer(unix.PRIO_PROCESS, w.FirstStage) },
 	"nice-group": func(w World) error {
 		group, err := unix.Getpgid(w.Victim)
 		if err != nil {
 			return err
 		}
-		return unix.Setpriority(unix.PRIO_PGRP, group, 1)
+		if group == 0 { // it has no number here, and 0 is the caller's own
+			return errStopped
+		}
+		return nicer(unix.PRIO_PGRP, group)
 	},
-	"nice-group-helper": func(w World) error { return unix.Setpriority(unix.PRIO_PGRP, w.FirstStage, 1) },
-	"nice-server":       func(w World) error { return unix.Setpriority(unix.PRIO_PROCESS, w.Victim, 5) },
+	"nice-group-helper": func(w World) error { return nicer(unix.PRIO_PGRP, w.FirstStage) },
+	"nice-server":       func(w World) error { return nicer(unix.PRIO_PROCESS, w.Victim) },
 	"nice-user": func(w World) error {
 		const zero = 20 // as the call gives it
 		if err := unix.Setpriority(unix.PRIO_USER, 0, 2); err != nil {
@@ -181,4 +207,15 @@ func pins(pid int) error {
 		return err
 	}
 	return unix.SchedSetaffinity(pid, &set)
+}
+
+// nicer lowers a priority by one, which takes no rights but over the process: how nice it is
+// already says how the tests were started.
+func nicer(which, who int) error {
+	const zero, lowest = 20, 19 // 20 less the niceness is what the call gives
+	is, err := unix.Getpriority(which, who)
+	if err != nil {
+		return err
+	}
+	return unix.Setpriority(which, who, min(zero-is+1, lowest))
 }

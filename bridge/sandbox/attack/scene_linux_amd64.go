@@ -45,6 +45,9 @@ func MustScene(tb testing.TB, work string, user int) *Scene {
 	must(tb, os.WriteFile(filepath.Join(s.Other, "secret"), []byte(content), 0o644))
 	must(tb, os.WriteFile(s.work(".env"), []byte("KEY=1"), 0o644))
 	must(tb, os.WriteFile(s.work(".git/config"), []byte("[core]\n"), 0o644))
+	must(tb, os.Mkdir(s.out("store"), 0o755))
+	s.Store = s.out("store/log")
+	must(tb, os.WriteFile(s.Store, []byte(content), 0o644))
 	s.Shm = filepath.Join("/dev/shm", fmt.Sprint("loom-test-", os.Getpid(), "-", time.Now().UnixNano()))
 	must(tb, os.WriteFile(s.Shm, []byte("kept"), 0o644))
 	tb.Cleanup(func() { _ = os.Remove(s.Shm) })
@@ -64,6 +67,12 @@ func must(tb testing.TB, err error) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// AimAt makes a server the target of what is aimed at processes, ports and stores: its
+// process, its port of 127.0.0.1, a file of its store.
+func (s *Scene) AimAt(process, port int, file string) {
+	s.Victim, s.Mortal, s.Server, s.Store = process, process, port, file
 }
 
 // share makes what processes share by System V and POSIX names.
@@ -223,7 +232,7 @@ func (s *Scene) WantWhole() {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if want := slices.Sorted(slices.Values(append([]string{"datagrams", "socket"}, outsideFiles...))); !slices.Equal(names, want) {
+	if want := slices.Sorted(slices.Values(append([]string{"datagrams", "socket", "store"}, outsideFiles...))); !slices.Equal(names, want) {
 		s.tb.Errorf("outside there is %v", names)
 	}
 	for _, name := range outsideFiles {

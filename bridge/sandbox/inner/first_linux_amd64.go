@@ -19,6 +19,9 @@ type supervisor struct {
 	report Report
 	child  int // the second stage, later the tool
 
+	answers int // of the second stage, a socket
+	orders  int // to it, a pipe
+
 	limit  atomic.Pointer[string] // that ended the run
 	failed error                  // why the tool was not started
 }
@@ -30,7 +33,22 @@ func firstStage() int {
 	if err := ReadMessage(fd(fdControl), &s.spec); err != nil {
 		return 2 // the server is gone
 	}
-	if err := s.run(); err != nil {
+	err := s.ready()
+	mark := byte(ReadyMark)
+	if err != nil {
+		mark = FailedMark
+	}
+	if _, err := fd(fdControl).Write([]byte{mark}); err != nil {
+		return 2
+	}
+	// Until here nothing is of any job. Spec.Base is what the server has told already.
+	if err := ReadMessage(fd(fdControl), &s.spec); err != nil {
+		return 2
+	}
+	if err == nil {
+		err = s.run()
+	}
+	if err != nil {
 		s.report.Error = err.Error()
 		s.report.Missing = errors.Is(err, errMissing)
 	}
@@ -45,15 +63,28 @@ func firstStage() int {
 
 var errMissing = errors.New("no such program")
 
-func (s *supervisor) run() error {
+// ready makes what is the same for all jobs of a base, the second stage included.
+func (s *supervisor) ready() error {
 	if err := s.guard(); err != nil {
 		return err
 	}
-	if err := s.prepare(); err != nil {
-		return err
+	if s.spec.with(LayerNet) {
+		if err := loopbackUp(); err != nil {
+			return fmt.Errorf("loopback of the sandbox: %w", err)
+		}
 	}
-	answers, err := s.start()
-	if err != nil {
+	if s.spec.with(LayerMount) {
+		if err := s.mountBase(); err != nil {
+			return err
+		}
+	}
+	return s.start()
+}
+
+// run runs the job.
+func (s *supervisor) run() error {
+	if err := s.prepare(); err != nil {
+		s.end() // the second stage waits
 		return err
 	}
 	ended := make(chan struct{})
@@ -62,7 +93,12 @@ func (s *supervisor) run() error {
 		_, _ = fd(fdControl).Read(make([]byte, 1)) // whatever it returns
 		s.killAll()
 	}()
-	s.hear(answers)
+	if err := WriteMessage(fd(s.orders), s.spec); err != nil {
+		s.end()
+		return fmt.Errorf("tell the second stage: %w", err)
+	}
+	_ = unix.Close(s.orders)
+	s.hear(s.answers)
 	go s.watch(ended)
 	state := s.wait()
 	close(ended)
@@ -108,54 +144,42 @@ func keepFrom(first int) error {
 	return nil
 }
 
-// prepare makes the surroundings of the tool.
+// prepare makes what is the job's own.
 func (s *supervisor) prepare() error {
-	if s.spec.with(LayerNet) {
-		if err := loopbackUp(); err != nil {
-			return fmt.Errorf("loopback of the sandbox: %w", err)
-		}
-	}
 	if s.spec.Proxy > 0 && s.spec.Tier == Namespaces {
 		if err := s.passListener(); err != nil {
 			return fmt.Errorf("listener of the proxy: %w", err)
 		}
 	}
 	if s.spec.with(LayerMount) {
-		return s.mountTree()
+		return s.mountJob()
 	}
 	return nil
 }
 
-// start starts the second stage and tells it everything. It returns the descriptor on
-// which that one answers.
-func (s *supervisor) start() (int, error) {
+// start starts the second stage and tells it the base.
+func (s *supervisor) start() error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("socketpair: %w", err)
+		return fmt.Errorf("socketpair: %w", err)
 	}
-	spec, err := unix.MemfdCreate("spec", unix.MFD_CLOEXEC)
-	if err != nil {
-		return 0, fmt.Errorf("memfd: %w", err)
-	}
-	if err := WriteMessage(fd(spec), s.spec); err != nil {
-		return 0, err
-	}
-	if _, err := unix.Seek(spec, 0, 0); err != nil {
-		return 0, err
+	var orders [2]int
+	if err := unix.Pipe2(orders[:], unix.O_CLOEXEC); err != nil {
+		return fmt.Errorf("pipe: %w", err)
 	}
 	pid, err := syscall.ForkExec(HelperPath, []string{SecondStage}, &syscall.ProcAttr{
 		Env:   []string{},
-		Files: []uintptr{fdStdin, fdStdout, fdStderr, uintptr(pair[1]), uintptr(spec)},
+		Files: []uintptr{fdStdin, fdStdout, fdStderr, uintptr(pair[1]), uintptr(orders[0])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
-	for _, n := range []int{pair[1], spec, fdStdin, fdStdout, fdStderr, fdHelper} {
+	for _, n := range []int{pair[1], orders[0], fdStdin, fdStdout, fdStderr, fdHelper} {
 		_ = unix.Close(n)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("start the second stage: %w", err)
+		return fmt.Errorf("start the second stage: %w", err)
 	}
-	s.child = pid
-	return pair[0], nil
+	s.child, s.answers, s.orders = pid, pair[0], orders[1]
+	return WriteMessage(fd(s.orders), s.spec)
 }
 
 // answer is what the second stage says before it becomes the tool.

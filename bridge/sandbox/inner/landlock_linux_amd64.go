@@ -56,11 +56,11 @@ type ruleset struct {
 	handled uint64
 }
 
-// rules makes the set of what the tool may touch and returns its descriptor.
-func (c *confined) rules() (int, error) {
+// rules makes the set of what the tools of a base may touch.
+func (c *confined) rules() (*ruleset, error) {
 	abi := LandlockABI()
 	if abi == 0 {
-		return -1, errors.New("the kernel has none")
+		return nil, errors.New("the kernel has none")
 	}
 	if c.spec.ABI > 0 {
 		abi = min(abi, c.spec.ABI)
@@ -79,11 +79,19 @@ func (c *confined) rules() (int, error) {
 	}
 	n, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if e != 0 {
-		return -1, fmt.Errorf("create: %w", e)
+		return nil, fmt.Errorf("create: %w", e)
 	}
 	set.file = int(n)
 	unix.CloseOnExec(set.file)
-	return set.file, c.fill(set)
+	return &set, c.fill(set)
+}
+
+// allow gives rights below places.
+func (r ruleset) allow(rights uint64, places ...string) (err error) {
+	for _, place := range places {
+		err = errors.Join(err, r.add(place, rights))
+	}
+	return err
 }
 
 // fill adds the rules.
@@ -92,29 +100,23 @@ func (c *confined) fill(set ruleset) error {
 	if c.spec.ReadOnly {
 		workspace = rightsExec
 	}
-	add := func(rights uint64, places ...string) (err error) {
-		for _, place := range places {
-			err = errors.Join(err, set.add(place, rights))
-		}
-		return err
-	}
 	var globbed []string
 	for _, pattern := range systemGlobs {
 		found, _ := filepath.Glob(pattern) // the patterns are well formed
 		globbed = append(globbed, found...)
 	}
 	err := errors.Join(
-		add(rightsExec, systemFolders...), add(rightsRead, systemFiles...), add(rightsRead, globbed...),
-		add(rightsExec, c.spec.Read...), add(set.handled&^rightsMake, c.spec.Write...),
-		add(rightsNode, devices...), add(workspace, c.spec.Workspace.Path),
+		set.allow(rightsExec, systemFolders...), set.allow(rightsRead, systemFiles...), set.allow(rightsRead, globbed...),
+		set.allow(rightsExec, c.spec.Read...), set.allow(set.handled&^rightsMake, c.spec.Write...),
+		set.allow(rightsNode, devices...), set.allow(workspace, c.spec.Workspace.Path),
 	)
 	if c.spec.Tier == Landlock {
-		return errors.Join(err, add(rightsRead, publicProc...), add(set.handled&^rightsMake, c.spec.Scratch))
+		return errors.Join(err, set.allow(rightsRead, publicProc...))
 	}
 	// Without the right to list /, `ls /` fails; nothing is there but what is shown.
 	return errors.Join(err,
-		add(unix.LANDLOCK_ACCESS_FS_READ_DIR, "/"), add(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE, "/proc"),
-		add(rightsRead|rightsNode, "/dev/pts"), add(set.handled&^rightsMake, tmpFolder, "/dev/shm"))
+		set.allow(unix.LANDLOCK_ACCESS_FS_READ_DIR, "/"), set.allow(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE, "/proc"),
+		set.allow(rightsRead|rightsNode, "/dev/pts"), set.allow(set.handled&^rightsMake, tmpFolder, "/dev/shm"))
 }
 
 // publicProc is what /proc says of the machine, without processes.

@@ -40,6 +40,9 @@ type Started struct {
 func launcher() int {
 	unix.CloseOnExec(fdOrders)
 	unix.CloseOnExec(fdItself)
+	// Made once and kept: a file that nobody refers to any more is closed by the collector.
+	itself := os.NewFile(fdItself, "launcher")
+	defer itself.Close()
 	text, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*OrderFiles))
 	for {
 		n, oob, _, _, err := unix.Recvmsg(fdOrders, text, rights, unix.MSG_CMSG_CLOEXEC)
@@ -55,7 +58,7 @@ func launcher() int {
 		}
 		var order Order
 		err = json.Unmarshal(text[:n], &order)
-		go order.carryOut(files, err)
+		go order.carryOut(itself, files, err)
 	}
 }
 
@@ -69,7 +72,7 @@ func received(rights []byte) ([]int, error) {
 }
 
 // carryOut starts a first stage, tells of it, and waits for its end.
-func (o *Order) carryOut(files []int, err error) {
+func (o *Order) carryOut(itself *os.File, files []int, err error) {
 	answer := os.NewFile(uintptr(files[0]), "answer")
 	defer answer.Close()
 	theirs := []*os.File{nil, nil}
@@ -78,7 +81,6 @@ func (o *Order) carryOut(files []int, err error) {
 	}
 	var process *os.Process
 	if err == nil {
-		itself := os.NewFile(fdItself, "launcher")
 		process, err = os.StartProcess(HelperPath, []string{FirstStage}, &os.ProcAttr{
 			Dir: "/", Env: []string{}, Files: append(theirs, itself), Sys: &o.Attributes,
 		})

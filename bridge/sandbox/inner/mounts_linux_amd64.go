@@ -44,9 +44,9 @@ var systemGlobs = []string{"/etc/java-*", "/etc/python*"}
 // devices are the nodes that every program may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// mountTree makes the tree that the tool sees and leaves the server's behind. The old
-// one moves out of the way first: else what lies below /tmp would disappear.
-func (s *supervisor) mountTree() error {
+// mountBase makes the tree that the tool sees and leaves the server's behind. The old one
+// moves out of the way first: else what lies below /tmp would disappear.
+func (s *supervisor) mountBase() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
 	}
@@ -76,13 +76,35 @@ func (s *supervisor) mountTree() error {
 	if err := os.Remove(oldRoot); err != nil {
 		return err
 	}
+	if s.spec.with(LayerIPC) {
+		_ = unix.Sethostname([]byte("sandbox")) // a nicety
+	}
+	return nil
+}
+
+// mountJob protects and hides what is in the workspace as the job begins, and makes the rest
+// read-only.
+func (s *supervisor) mountJob() error {
+	root, err := unix.Open(s.spec.Workspace.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return fmt.Errorf("workspace: %w", err)
+	}
+	defer unix.Close(root)
+	for _, path := range s.spec.Protect {
+		if err := protect(root, path); err != nil {
+			return fmt.Errorf("protect %s: %w", path, err)
+		}
+	}
+	if err := s.hide(root); err != nil {
+		return err
+	}
+	if err := s.closeProc(); err != nil {
+		return err
+	}
 	if s.spec.Check != nil {
 		if err := os.WriteFile(checkFile, nil, 0o644); err != nil {
 			return err
 		}
-	}
-	if s.spec.with(LayerIPC) {
-		_ = unix.Sethostname([]byte("sandbox")) // a nicety
 	}
 	return setAttributes("/", unix.MOUNT_ATTR_RDONLY, 0)
 }
@@ -298,17 +320,7 @@ func (s *supervisor) mountWorkspace() error {
 	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, w.Path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("workspace: %w", err)
 	}
-	root, err := unix.Open(w.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(root)
-	for _, path := range s.spec.Protect {
-		if err := protect(root, path); err != nil {
-			return fmt.Errorf("protect %s: %w", path, err)
-		}
-	}
-	return s.hide(root)
+	return nil
 }
 
 // within opens what a path of the workspace leads to, links followed nowhere: whoever
@@ -457,6 +469,11 @@ func (s *supervisor) mountProc() error {
 	if err != nil {
 		return fmt.Errorf("/proc: %w", err)
 	}
+	return nil
+}
+
+// closeProc bounds the processes of the job and makes /proc read-only.
+func (s *supervisor) closeProc() error {
 	if n := s.spec.Limits.Processes; n > 0 && s.spec.with(LayerPID) && ownPIDMax() {
 		_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte(strconv.Itoa(max(n+2, smallestPIDMax))), 0) // the watch counts, too
 	}

@@ -144,8 +144,11 @@ func (c *caller) run() (int64, error) {
 		unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO:
 		return 0, c.another(c.int(0))
 	case unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET:
-		const process, ioProcess = 0, 1
-		if which := c.int(0); which != process && which != ioProcess {
+		process := unix.PRIO_PROCESS // neither groups nor users
+		if c.n.call == unix.SYS_IOPRIO_SET {
+			process = 1
+		}
+		if c.int(0) != process {
 			return 0, unix.EPERM
 		}
 		return 0, c.another(c.int(1))

@@ -37,6 +37,9 @@ func loopbackUp() error {
 // processes lists the descendants of the first stage.
 func (s *supervisor) processes() []int {
 	if s.spec.with(LayerPID) {
+		if !s.spec.with(LayerMount) {
+			return nil // its /proc is the machine's
+		}
 		return numbers("/proc", 1)
 	}
 	return descendants(os.Getpid())

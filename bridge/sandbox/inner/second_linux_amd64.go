@@ -28,9 +28,15 @@ func secondStage() int {
 	unix.CloseOnExec(fdAnswers)
 	unix.CloseOnExec(fdSpec)
 	c := &confined{}
-	err := ReadMessage(fd(fdSpec), &c.spec)
+	if err := ReadMessage(fd(fdSpec), &c.spec); err != nil {
+		return 2 // the first stage is gone
+	}
+	set, err := c.base()
+	if e := ReadMessage(fd(fdSpec), &c.spec); e != nil {
+		return 2
+	}
 	if err == nil {
-		err = c.confine()
+		err = c.confine(set)
 	}
 	if err == nil && c.spec.Check != nil {
 		c.said.Failed = c.check()
@@ -61,15 +67,28 @@ func (c *confined) tell(rights []byte) {
 	_ = unix.Sendmsg(fdAnswers, text, rights, nil, 0) // a first stage that is gone has no use for it
 }
 
+// base makes what is the same for all jobs of a base; nil without Landlock.
+func (c *confined) base() (*ruleset, error) {
+	if !c.spec.with(LayerLandlock) {
+		return nil, nil
+	}
+	set, err := c.rules()
+	if err != nil {
+		return nil, fmt.Errorf("landlock: %w", err)
+	}
+	return set, nil
+}
+
 // confine takes on all layers, in an order in which none hinders the next.
-func (c *confined) confine() error {
+func (c *confined) confine(set *ruleset) error {
+	if err := c.input(); err != nil {
+		return err
+	}
 	if err := os.Chdir(c.spec.Cwd); err != nil {
 		return fmt.Errorf("working directory: %w", err)
 	}
-	rules := -1
-	if c.spec.with(LayerLandlock) {
-		var err error
-		if rules, err = c.rules(); err != nil {
+	if set != nil && c.spec.Tier == Landlock {
+		if err := set.add(c.spec.Scratch, set.handled&^rightsMake); err != nil {
 			return fmt.Errorf("landlock: %w", err)
 		}
 	}
@@ -88,16 +107,33 @@ func (c *confined) confine() error {
 		}
 		c.took(LayerNNP)
 	}
-	if rules >= 0 {
-		if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); e != 0 {
+	if set != nil {
+		if _, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set.file), 0, 0); e != 0 {
 			return fmt.Errorf("landlock: restrict: %w", e)
 		}
-		_ = unix.Close(rules)
+		_ = unix.Close(set.file)
 		c.said.ABI = c.abi
 		c.took(LayerLandlock)
 	}
 	if c.spec.with(LayerSeccomp) {
 		return c.install()
+	}
+	return nil
+}
+
+// input puts an empty file in the place of the pipe when there is nothing to read: programs
+// look at what they are given, and read from pipes.
+func (c *confined) input() error {
+	if c.spec.Input {
+		return nil
+	}
+	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", os.DevNull, err)
+	}
+	defer unix.Close(null)
+	if err := unix.Dup3(null, 0, 0); err != nil {
+		return fmt.Errorf("input: %w", err)
 	}
 	return nil
 }

@@ -54,6 +54,23 @@ const (
 // HelperPath is the program as the stages see it.
 const HelperPath = "/proc/self/fd/7"
 
+// With these bytes the first stage says, before it reads the spec, that what Base asks for is
+// made, or could not be made.
+const (
+	ReadyMark  = 0xfe
+	FailedMark = 0xfd
+)
+
+// Base is the part of a spec that can be made before there is a job. The first stage is told
+// it first. What is protected and hidden is no part of it: a job before may make what is to be
+// kept from the next one.
+func (s *Spec) Base() Spec {
+	return Spec{
+		Tier: s.Tier, Workspace: s.Workspace, ReadOnly: s.ReadOnly, Read: s.Read, Write: s.Write, UID: s.UID, GID: s.GID,
+		ABI: s.ABI, Without: s.Without, Limits: Limits{Scratch: s.Limits.Scratch},
+	}
+}
+
 // Spec is what the first stage is told.
 type Spec struct {
 	Tier      string   `json:"tier"`
@@ -76,6 +93,8 @@ type Spec struct {
 	// stage listens there and passes the listener to the server; in tier L the server
 	// listens.
 	Proxy int `json:"proxy,omitempty"`
+	// Input says that the tool has an input; else it reads nothing.
+	Input bool `json:"input,omitempty"`
 	// UID and GID are whom the tool runs as.
 	UID    int    `json:"uid"`
 	GID    int    `json:"gid"`

@@ -39,6 +39,7 @@ ALL = PromptSettings(
     tool_rendering="text",
     tools=ToolSelection(none=True, levels=(1, 2), names=("fs:*",)),
     runtime_position="prepend",
+    working_position="after_system",
     sources=SourceSettings(
         exclude=("events",),
         memory_layers=("L1", "L2"),
@@ -72,6 +73,7 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
     tool_rendering=prompt_pb2.TOOL_RENDERING_TEXT,
     tools=prompt_pb2.ToolSelection(none=True, levels=[1, 2], names=["fs:*"]),
     runtime_position=prompt_pb2.RUNTIME_POSITION_PREPEND,
+    working_position=prompt_pb2.WORKING_POSITION_AFTER_SYSTEM,
     sources=prompt_pb2.SourceSettings(
         exclude=["events"],
         memory_layers=["L1", "L2"],

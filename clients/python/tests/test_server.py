@@ -216,7 +216,7 @@ async def test_events_from_now_on_volatile_and_bytes(live: loombridge.Client) ->
 
 async def test_reserved_topics_are_refused(live: loombridge.Client) -> None:
     with pytest.raises(loombridge.ReservedTopicError):
-        await live.emit("agent.spawn", {"child_id": "r-2"})
+        await live.emit("agent.status", {"child_id": "r-2"})
 
 
 async def test_prompt_holds_the_conversation_and_the_steps(

@@ -53,6 +53,60 @@ async def test_it_is_kept_by_the_server(live: loombridge.Client) -> None:
     )
 
 
+# H03, H15, H18, P33, P34
+async def test_notes_and_events(live: loombridge.Client) -> None:
+    said = await live.working.update(
+        goal="Fly",
+        goal_progress="half",
+        scratchpad="mind the gap",
+        add_questions=["Where?"],
+        add_evidence=[loombridge.Evidence("wiki", "Up is up.", title="Up", score=0.5)],
+    )
+    assert (said.dashboard.goal_progress, said.scratchpad) == ("half", "mind the gap")
+    assert (said.questions, said.citations) == (("Where?",), ("wiki",))
+    assert said.evidence == (loombridge.Evidence("wiki", "Up is up.", "Up", 0.5),)
+    said = await live.working.signal(
+        loombridge.EventSignal("fire", "it burns", urgency="critical"),
+        loombridge.EventSignal("rain", "it rains", type="weather", delta_h=0.3),
+        loombridge.EventSignal("calm", "nothing", delta_h=0.1),
+    )
+    assert said.dashboard.interrupt_requested
+    assert [(e.summary, e.urgency) for e in said.pending_events] == [
+        ("it burns", "critical"),
+        ("it rains", "low"),
+    ]
+    said = await live.working.acknowledge("fire", "replan")
+    assert not said.dashboard.interrupt_requested
+    assert [(d.event_id, d.decision) for d in said.decisions] == [("fire", "replan")]
+    with pytest.raises(loombridge.WorkingTooLargeError):
+        await live.working.update(scratchpad="word " * 4100)
+    assert await live.working.get() == said
+
+
+# H01, H21, H26
+async def test_a_prompt_gives_way(live: loombridge.Client) -> None:
+    await live.context.configure(
+        loombridge.HistorySettings(preset="partitioned", literal=True),
+        prompt=loombridge.PromptSettings(tools=loombridge.ToolSelection(none=True)),
+    )
+    said = [loombridge.Message("user", f"{n}: " + "word " * 500) for n in range(12)]
+    await live.context.append(*said)
+    whole = await live.context.assemble(goal="Win", max_tokens=100_000)
+    parts = whole.receipt.partitions
+    assert parts.system + parts.memory + parts.skill + parts.history + parts.working == (
+        whole.tokens - 3
+    )
+    tight = int(whole.tokens / 0.75)
+    snipped = await live.context.assemble(goal="Win", max_tokens=tight)
+    assert snipped.receipt.batch is not None
+    assert snipped.receipt.batch.level == "snip"
+    assert await live.context.report_overflow() == "reactive"
+    short = await live.context.assemble(goal="Win", max_tokens=tight)
+    assert short.tokens < snipped.tokens / 2
+    with pytest.raises(loombridge.ContextOverflowError):
+        await live.context.report_overflow()
+
+
 # M18
 async def test_a_playbook_is_approved(live: loombridge.Client) -> None:
     await live.memory_save(

@@ -61,6 +61,19 @@ func planText(plan working.Plan, forms vary.Forms, folded bool) string {
 	return b.String()
 }
 
+// Working is what the agent noted, as text. It is never cut. A position other than the end
+// puts it behind the system message.
+func Working(text string, position settings.WorkingPosition) Injection {
+	in := Injection{
+		Name: settings.Working, Phase: Runtime, Cache: Dynamic, Priority: workingPriority, MaxTokens: working.MaxTokens,
+		Text: text, Whole: true, Framed: true, Source: "working state",
+	}
+	if position == settings.AfterSystem {
+		in.Phase = UserContext
+	}
+	return in
+}
+
 // Progress says in one line how far a plan is; nothing without a plan.
 func Progress(plan working.Plan, forms vary.Forms) Injection {
 	in := Injection{Name: settings.Progress, Phase: Runtime, Cache: Dynamic, Priority: progressPriority, Framed: true, Source: "working state"}

@@ -23,6 +23,7 @@ const (
 	knowledgePriority = 80
 	// PlaybookPriority is that of package playbook's injection.
 	PlaybookPriority = 70
+	workingPriority  = 90
 	planPriority     = 80
 	progressPriority = 79
 	errorPriority    = 50

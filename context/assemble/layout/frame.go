@@ -55,6 +55,7 @@ func New(t Table, p *inject.Prepared, goal string) Frame {
 		f.table.Rule = separator(p)
 	}
 	f.system(a)
+	f.Before = append(f.Before, workingSecond(a)...)
 	tasks, others := conversation(a)
 	context := contextMessage(a)
 	if t.TasksFirst {
@@ -97,7 +98,7 @@ func piecesOf(a *inject.Arranged, phase inject.Phase, last bool) (pieces []Piece
 	cache = inject.Stable
 	for i := range a.Pieces {
 		p := &a.Pieces[i]
-		if p.Phase != phase || p.Last != last || p.Shown == "" {
+		if p.Phase != phase || p.Last != last || p.Shown == "" || isSecond(p) {
 			continue
 		}
 		text := p.Shown
@@ -111,6 +112,21 @@ func piecesOf(a *inject.Arranged, phase inject.Phase, last bool) (pieces []Piece
 		}
 	}
 	return pieces, cache
+}
+
+// isSecond tells whether a piece is the working state right behind the system message.
+func isSecond(p *inject.Piece) bool {
+	return p.Name == settings.Working && p.Phase == inject.UserContext
+}
+
+// workingSecond is the working state where it stands right behind the system message.
+func workingSecond(a *inject.Arranged) []Message {
+	for i := range a.Pieces {
+		if p := &a.Pieces[i]; isSecond(p) && p.Shown != "" {
+			return []Message{joined(session.User, []Piece{{p.Name, p.Shown}}, inject.Dynamic)}
+		}
+	}
+	return nil
 }
 
 // own are the messages of a section that has messages of its own.

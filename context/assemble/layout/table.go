@@ -58,6 +58,9 @@ var tables = map[settings.Layout]Table{
 		Name: settings.TaskContext, TasksFirst: true, ContextLast: true, TakesQuery: true, Goal: GoalTask,
 		Position: settings.Prepend, Rule: rule,
 	},
+	settings.Partitioned: {
+		Name: settings.Partitioned, TakesQuery: true, Goal: GoalTask, Position: settings.Prepend, Rule: rule,
+	},
 	settings.ReAct: {
 		Name: settings.ReAct, TakesQuery: true, Goal: GoalLine, Position: settings.Append, Rule: blank,
 		ExamplesAsText: true, JoinsSteps: true,

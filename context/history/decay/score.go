@@ -24,6 +24,12 @@ const (
 	noGoal = 0.5
 )
 
+// Of is what the message with an index of n is worth beside the others, from 0, the
+// oldest, towards a goal.
+func (s Scoring) Of(goal string, i, n int, said *Said) float64 {
+	return newScorer(s, goal, n).of(i, said)
+}
+
 // scorer weighs the messages of one range.
 type scorer struct {
 	rules Scoring

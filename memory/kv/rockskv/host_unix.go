@@ -47,3 +47,10 @@ func lockDir(dir string) (*os.File, error) {
 	// stands behind this one.
 	return f, nil
 }
+
+// unlockDir ends a lock. It does not leave that to the close: a process that is starting
+// another one, here or in the tests, shares its open files with it for a moment.
+func unlockDir(f *os.File) error {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // where there are no locks there was none
+	return f.Close()
+}

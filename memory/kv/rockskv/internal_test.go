@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,27 @@ func mustOpenHere(tb testing.TB) *DB {
 	}
 	tb.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// The lock ends with Close, though a process that is just being started still shares the
+// descriptor.
+func TestCloseUnlocks(t *testing.T) {
+	db := mustOpenHere(t)
+	shared, err := syscall.Dup(int(db.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(shared)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(db.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestBatchForm compares batches built here with those RocksDB builds from the

@@ -73,7 +73,7 @@ func open(dir string, o Options) (*DB, error) {
 	}
 	db, err := openLocked(dir, o)
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, unlockDir(lock))
 	}
 	db.lock = lock
 	return db, nil

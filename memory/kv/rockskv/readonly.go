@@ -39,7 +39,7 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 		db, err = openRocksReadOnly(s.dir, o)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.lock.Close())
+		return nil, errors.Join(err, unlockDir(s.lock))
 	}
 	db.lock = s.lock
 	return db, nil

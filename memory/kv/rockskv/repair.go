@@ -34,7 +34,7 @@ func Repair(dir string, now time.Time) (Repaired, error) {
 		return Repaired{}, fmt.Errorf("repair store %s: %w%s", dir, err, adviceToReader(err))
 	}
 	done, err := s.repair(now)
-	if err = errors.Join(err, s.lock.Close()); err != nil {
+	if err = errors.Join(err, unlockDir(s.lock)); err != nil {
 		return done, fmt.Errorf("repair store %s: %w", dir, err)
 	}
 	return done, nil

@@ -152,7 +152,7 @@ func (db *DB) Close() error {
 	if db.lock == nil { // an open that failed closes what it had
 		return err
 	}
-	return errors.Join(err, db.lock.Close())
+	return errors.Join(err, unlockDir(db.lock))
 }
 
 // write runs a write to RocksDB, which syncs the log if eager and the store's

@@ -35,7 +35,7 @@ func NewBuilder() *Builder {
 	// Index 0 of every column is no document, session or author.
 	f := &Frame{
 		slotMap: newSlotMap(nil, 0),
-		Body:    []uint32{0}, header: []uint32{0}, Session: []uint32{0}, Author: []uint32{0},
+		Body:    []uint32{0}, Header: []uint32{0}, Session: []uint32{0}, Author: []uint32{0},
 		Event: []int64{0}, Create: []int64{0}, Expires: []int64{0}, Superseded: []int64{0}, supersedes: []uint32{0},
 		Importance: []float32{0}, tier: []uint8{0}, Flags: []segment.Flags{0}, Place: []uint32{0},
 		Deleted: bitset.Set{0}, Prev: []uint32{0}, Next: []uint32{0}, Superseder: []uint32{0},
@@ -116,7 +116,7 @@ func (b *Builder) begin(rows []segment.Row, deleting bool) *Frame {
 
 // grow makes room for more documents, all at once.
 func (f *Frame) grow(n int) {
-	for _, column := range []*[]uint32{&f.Body, &f.header, &f.Session, &f.Author, &f.supersedes, &f.Place, &f.Prev, &f.Next, &f.Superseder} {
+	for _, column := range []*[]uint32{&f.Body, &f.Header, &f.Session, &f.Author, &f.supersedes, &f.Place, &f.Prev, &f.Next, &f.Superseder} {
 		*column = slices.Grow(*column, n)
 	}
 	for _, column := range []*[]int64{&f.Event, &f.Create, &f.Expires, &f.Superseded} {
@@ -138,7 +138,7 @@ func (b *Builder) add(f *Frame, r segment.Row) {
 // put appends the document with the next slot, without its neighbours.
 func (b *Builder) put(f *Frame, o uint32, r segment.Row) {
 	ordinal := f.Ordinal(o)
-	f.Body, f.header = append(f.Body, r.Body), append(f.header, r.Header)
+	f.Body, f.Header = append(f.Body, r.Body), append(f.Header, r.Header)
 	f.Event, f.Create = append(f.Event, r.Event), append(f.Create, r.Create)
 	f.Expires, f.Superseded = append(f.Expires, r.Expires), append(f.Superseded, r.Superseded)
 	f.supersedes = append(f.supersedes, r.Supersedes)
@@ -287,7 +287,7 @@ func (b *Builder) count(f *Frame, o uint32, by int) {
 	f.SessionWords[number] += uint32(by) * f.Length(o)
 	f.Documents += uint64(by)
 	f.BodyWords += uint64(by * int(f.Body[o]))
-	f.HeaderWords += uint64(by * int(f.header[o]))
+	f.HeaderWords += uint64(by * int(f.Header[o]))
 	if before == 0 || f.SessionSize[number] == 0 {
 		f.LiveSessions += uint32(by)
 	}
@@ -313,7 +313,7 @@ func (f *Frame) MemoryBytes() int {
 // Row returns the row of a document that the frame has.
 func (f *Frame) Row(o uint32) segment.Row {
 	r := segment.Row{
-		Body: f.Body[o], Header: f.header[o], Session: f.SessionDigest[f.Session[o]], Author: f.Authors[f.Author[o]],
+		Body: f.Body[o], Header: f.Header[o], Session: f.SessionDigest[f.Session[o]], Author: f.Authors[f.Author[o]],
 		Event: f.Event[o], Create: f.Create[o], Expires: f.Expires[o], Superseded: f.Superseded[o], Supersedes: f.supersedes[o],
 		Importance: f.Importance[o], Tier: f.tier[o], Flags: f.Flags[o],
 	}

@@ -23,7 +23,7 @@ type Frame struct {
 	// state.
 	Deletions uint64
 
-	Body, header []uint32 // lengths in words
+	Body, Header []uint32 // lengths in words
 	Session      []uint32 // number of the session, from 1; a document without one has a number of its own
 	Author       []uint32 // index in authors; 0 for none
 	Event        []int64  // µs since 1970; 0 unset
@@ -61,7 +61,7 @@ type Frame struct {
 }
 
 // Length is how many words a document has.
-func (f *Frame) Length(o uint32) uint32 { return f.Body[o] + f.header[o] }
+func (f *Frame) Length(o uint32) uint32 { return f.Body[o] + f.Header[o] }
 
 // IsSuperseded tells whether another document has replaced this one.
 func (f *Frame) IsSuperseded(o uint32) bool {

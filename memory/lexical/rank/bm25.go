@@ -73,6 +73,18 @@ func newBM25(weight float64, by norm) bm25 {
 	}
 }
 
+// headWords is how much longer a document counts whose head says who said it or when. It is
+// the same whatever the head holds: one more hint is no reason to mark a document down.
+const headWords = 4
+
+// lengthOf is the length of a document.
+func lengthOf(f *frame.Frame, o uint32) uint32 {
+	if f.Header[o] == 0 {
+		return f.Body[o]
+	}
+	return f.Body[o] + headWords
+}
+
 // score is the word's share in a document that holds it so often.
 func (w bm25) score(frequency, length float32) float32 {
 	return w.weight * frequency / (frequency + w.fixed + w.perWord*length)
@@ -96,6 +108,7 @@ type workspace struct {
 	postings        []segment.Posting
 	inWindow        []float32
 	windowsTouched  []uint32
+	brought         int // how many times it was brought to a window
 	inSection       []float32
 	sectionsTouched []uint32
 	// What words say of each candidate, and blocks of candidates, see measure.
@@ -148,8 +161,8 @@ func (w *workspace) read(f *frame.Frame, word lexical.TermPostings) (err error) 
 // neighbours only if it is to be spread.
 func (w *workspace) tally(f *frame.Frame, c *conversation, spread bool) {
 	const windowsEach = 5
-	windows := touching{w.inWindow, sized(w.windowsTouched, windowsEach*len(w.postings)), 0}
-	sections := touching{w.inSection, sized(w.sectionsTouched, len(w.postings)), 0}
+	windows := touching{sums: w.inWindow, touched: sized(w.windowsTouched, windowsEach*len(w.postings))}
+	sections := touching{sums: w.inSection, touched: sized(w.sectionsTouched, len(w.postings))}
 	for _, p := range w.postings {
 		o := p.Ordinal
 		body, header := segment.UnpackFrequency(p.Value)
@@ -165,6 +178,7 @@ func (w *workspace) tally(f *frame.Frame, c *conversation, spread bool) {
 		}
 	}
 	w.windowsTouched, w.sectionsTouched = windows.touched[:windows.count], sections.touched[:sections.count]
+	w.brought = windows.times
 }
 
 // touching is how often the word at hand stands in each window, or section, and which ones
@@ -173,9 +187,11 @@ type touching struct {
 	sums    []float32
 	touched []uint32
 	count   int
+	times   int // how often something was added
 }
 
 func (t *touching) add(at uint32, frequency float32) {
+	t.times++
 	before := t.sums[at]
 	if before == 0 {
 		t.touched[t.count] = at
@@ -205,7 +221,7 @@ func (t *touching) spread(f *frame.Frame, o uint32, body float32) {
 func (w *workspace) addTurns(f *frame.Frame, by bm25, asked float32) {
 	for _, p := range w.postings {
 		o := p.Ordinal
-		w.turn[o] += by.score(float32(segment.TotalFrequency(p.Value)), float32(f.Length(o)))
+		w.turn[o] += by.score(float32(segment.TotalFrequency(p.Value)), float32(lengthOf(f, o)))
 		w.covered[o] += asked
 	}
 }
@@ -214,7 +230,7 @@ func (w *workspace) addTurns(f *frame.Frame, by bm25, asked float32) {
 func (w *workspace) addAlone(f *frame.Frame, by bm25) {
 	for _, p := range w.postings {
 		o := p.Ordinal
-		w.window[o] += by.score(float32(segment.TotalFrequency(p.Value)), float32(f.Length(o)))
+		w.window[o] += by.score(float32(segment.TotalFrequency(p.Value)), float32(lengthOf(f, o)))
 	}
 }
 

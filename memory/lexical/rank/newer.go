@@ -46,16 +46,30 @@ func (r *ranking) preferNewer(best []candidate) {
 		byTime[i] = &first[i]
 	}
 	slices.SortStableFunc(byTime, r.compareTime)
-	for i, newer := range byTime {
-		for _, older := range byTime[:i] {
-			if r.query.Current && older.rank >= newer.rank && r.outdates(newer, older) {
-				newer.rank = math.Nextafter32(older.rank, math.MaxFloat32)
-			}
-		}
+	if r.query.Current {
+		r.liftNewer(byTime)
 	}
 	r.markStale(byTime)
 	r.putFirst(byTime)
-	slices.SortFunc(best, func(c, d candidate) int { return d.compare(c) })
+	worse := func(c, d candidate) int { return d.compare(c) }
+	if !slices.IsSortedFunc(best, worse) {
+		slices.SortFunc(best, worse)
+	}
+}
+
+// liftNewer lifts what outdates another above it. The candidates are in the order of time.
+func (r *ranking) liftNewer(byTime []*candidate) {
+	var before []*candidate // that can be outdated
+	for _, newer := range byTime {
+		for _, older := range before {
+			if older.rank >= newer.rank && r.outdates(newer, older) {
+				newer.rank = math.Nextafter32(older.rank, math.MaxFloat32)
+			}
+		}
+		if float64(r.parts[newer.part].covered[newer.slot]) >= coversMuch*r.mass {
+			before = append(before, newer)
+		}
+	}
 }
 
 // markStale takes most of the rank of what states the same of the same as a later one, and
@@ -77,6 +91,9 @@ func (r *ranking) markStale(byTime []*candidate) {
 		}
 		for _, newer := range slices.Backward(byTime[i+1:]) {
 			if r.restates(newer, older) {
+				if r.older == nil {
+					r.older = make(map[documentSlot][]uint32)
+				}
 				stale[documentSlot{older.part, older.slot}] = true
 				r.older[documentSlot{newer.part, newer.slot}] = append(r.older[documentSlot{newer.part, newer.slot}], older.slot)
 				break
@@ -94,6 +111,9 @@ func (r *ranking) markStale(byTime []*candidate) {
 // putFirst puts what took the place of others before all that only stands near it, if nothing
 // covers more of the query.
 func (r *ranking) putFirst(byTime []*candidate) {
+	if len(r.older) == 0 {
+		return
+	}
 	var newest []*candidate
 	first := float32(0)
 	for _, c := range byTime {
@@ -170,11 +190,20 @@ func (r *ranking) restates(newer, older *candidate) bool {
 // order of arrival.
 func (r *ranking) compareTime(c, d *candidate) int {
 	f, g := r.parts[c.part].frame, r.parts[d.part].frame
-	return cmp.Or(cmp.Compare(since(f, c.slot, math.MaxInt64), since(g, d.slot, math.MaxInt64)), cmp.Compare(c.created, d.created),
-		cmp.Compare(c.part, d.part), cmp.Compare(f.Place[c.slot], g.Place[d.slot]))
+	at, other := since(f, c.slot, math.MaxInt64), since(g, d.slot, math.MaxInt64)
+	switch {
+	case at != other:
+		return cmp.Compare(at, other)
+	case c.created != d.created:
+		return cmp.Compare(c.created, d.created)
+	case c.part != d.part:
+		return cmp.Compare(c.part, d.part)
+	}
+	return cmp.Compare(f.Place[c.slot], g.Place[d.slot])
 }
 
-// outdates tells whether the newer document takes the place of the older one.
+// outdates tells whether the newer document takes the place of the older one, which covers
+// coversMuch of the query at least.
 func (r *ranking) outdates(newer, older *candidate) bool {
 	p, q := r.parts[newer.part], r.parts[older.part]
 	if p.frame.Authors[p.frame.Author[newer.slot]] != q.frame.Authors[q.frame.Author[older.slot]] {
@@ -183,7 +212,7 @@ func (r *ranking) outdates(newer, older *candidate) bool {
 	now, before := p.covered[newer.slot], q.covered[older.slot]
 	flags := p.frame.Flags[newer.slot]
 	switch {
-	case float64(before) < coversMuch*r.mass || flags&segment.FlagAsks != 0:
+	case flags&segment.FlagAsks != 0:
 		return false
 	case flags&segment.FlagTellsChange != 0 && p.named != 0:
 		return now >= coversChanged*before && newer.rank >= ranksChanged*older.rank

@@ -126,6 +126,8 @@ const (
 	SignalVector     = "vector"     // its vector is near
 	SignalNewer      = "newer"      // it says anew what another said
 	SignalStale      = "stale"      // within newer: another says anew what it says
+	SignalSeveral    = "several"    // within session and author: the query asks for several things
+	SignalNow        = "now"        // within turn: words such as now count half in a query for how things are
 	SignalRecency    = "recency"    // its age
 	SignalImportance = "importance" // its lack of importance
 )
@@ -134,7 +136,7 @@ const (
 func Signals() []string {
 	return []string{
 		SignalTurn, SignalWindow, SignalSession, SignalAuthor, SignalDate, SignalAnswer, SignalQuestion, SignalReply,
-		SignalBrevity, SignalRepeated, SignalNewer,
+		SignalBrevity, SignalRepeated, SignalNewer, SignalSeveral, SignalNow,
 	}
 }
 

@@ -55,8 +55,15 @@ type candidate struct {
 
 // compare orders the worse before the better: by rank, then older before newer.
 func (c candidate) compare(d candidate) int {
-	return cmp.Or(cmp.Compare(c.rank, d.rank), cmp.Compare(c.created, d.created),
-		cmp.Compare(d.part, c.part), cmp.Compare(c.slot, d.slot))
+	switch {
+	case c.rank != d.rank:
+		return cmp.Compare(c.rank, d.rank)
+	case c.created != d.created:
+		return cmp.Compare(c.created, d.created)
+	case c.part != d.part:
+		return cmp.Compare(d.part, c.part)
+	}
+	return cmp.Compare(c.slot, d.slot)
 }
 
 // name fills in the ids of the hits, and of what they put out of date.

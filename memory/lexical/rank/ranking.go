@@ -32,6 +32,8 @@ type ranking struct {
 	// factor brings ranks by words to the scale of vectors.
 	factor  float32
 	vectors nearness
+	// cohesion tells how far sessions are believed.
+	cohesion cohesion
 	// The marks of length, by which words are weighed in documents, windows and sections.
 	norms struct{ turn, window, section norm }
 	// covered is the largest part of the mass that a candidate covers.
@@ -72,7 +74,7 @@ func average(words, documents float64) float64 {
 
 // newRanking reads what the parts hold of the words. Release it.
 func newRanking(ctx context.Context, parts []Part, q Query) (*ranking, error) {
-	r := &ranking{query: q, shares: sharesOf(q), older: make(map[documentSlot][]uint32), asked: make([]float64, len(q.Words))}
+	r := &ranking{query: q, shares: sharesOf(q), asked: make([]float64, len(q.Words))}
 	terms := make([]string, len(q.Words))
 	for i, w := range q.Words {
 		terms[i] = string(byte(segment.Word)) + segment.Value(w.Text)
@@ -242,6 +244,9 @@ func (r *ranking) count(i int) (n counted, err error) {
 			continue
 		}
 		p.tally(p.frame, p.derived, spread)
+		if spread && len(p.postings) > 1 && r.query.Words[i].Weight == 0 {
+			r.cohesion.add(float64(p.frame.Documents), p.brought, len(p.windowsTouched))
+		}
 		n.windows += len(p.windowsTouched)
 		n.sections += len(p.sectionsTouched)
 	}

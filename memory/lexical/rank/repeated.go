@@ -3,6 +3,9 @@ package rank
 import (
 	"math"
 	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
 // A hit of a session of which much has been shown has less to add: those of other sessions
@@ -16,6 +19,9 @@ const (
 	repeatedPower = 1.5
 	// mostRepeated bounds what is lost.
 	mostRepeated = 0.5
+	// longSession is how many documents make a session many talks in one: each of its
+	// sections counts by itself.
+	longSession = 2 * sectionSize
 	// leastSession is how many documents a session counts as that has fewer: of one exchange
 	// both sides may be wanted.
 	leastSession = 6
@@ -37,63 +43,96 @@ func (r *ranking) pool() int {
 	return least
 }
 
-// sessionOf is a session of a part.
+// sessionOf is a session of a part, or a section of a long one.
 type sessionOf struct {
-	part    int
-	session uint32
+	part             int
+	session, section uint32
+}
+
+// sessionOf returns what a document of a session is shown of, and its size.
+func (r *ranking) sessionOf(part int, o uint32) (of sessionOf, size uint32) {
+	p := r.parts[part]
+	of = sessionOf{part: part, session: p.frame.Session[o]}
+	if size = p.frame.SessionSize[of.session]; size > longSession {
+		of.section, size = p.derived.sectionOf(o), sectionSize
+	}
+	return of, max(leastSession, size)
 }
 
 // spreadOut takes from each candidate what the better ones of its session have shown. The
-// candidates are sorted, and so they are afterwards.
+// candidates are sorted, and the hits are afterwards; the others, too, where MinScore asks.
 func (r *ranking) spreadOut(best []candidate) {
 	if r.shares.repeated == 0 || len(best) < 2 || best[0].rank <= 0 {
 		return
 	}
-	shown := make(map[sessionOf]float64)
-	left := slices.Clone(best)
-	kept := make([]float32, len(left)) // what is left of the rank of each
+	hits := min(len(best), r.query.Limit)
+	shown := make([]shownOf, 0, hits)
+	kept := make([]float32, len(best)) // what is left of the rank of each
 	for i := range kept {
 		kept[i] = 1
 	}
-	for place := range min(len(best), r.query.Limit) {
+	for place := range hits {
 		at := place
-		for i := place; i < len(left) && left[i].rank > left[at].rank*kept[at]; i++ {
-			if left[i].rank*kept[i] > left[at].rank*kept[at] {
+		for i := place; i < len(best) && best[i].rank > best[at].rank*kept[at]; i++ {
+			if best[i].rank*kept[i] > best[at].rank*kept[at] {
 				at = i
 			}
 		}
-		r.take(left, kept, place, at)
-		r.show(left[place], left[place+1:], kept[place+1:], shown)
+		take(best, place, at)
+		take(kept, place, at)
+		if place+1 < hits || r.query.MinScore > 0 {
+			shown = r.show(best[place], best[place+1:], kept[place+1:], shown)
+		}
 	}
-	for i, c := range left {
-		c.repeated = c.rank * (1 - kept[i])
-		c.rank -= c.repeated
-		best[i] = c
+	for i := range best {
+		best[i].repeated = best[i].rank * (1 - kept[i])
+		best[i].rank -= best[i].repeated
 	}
-	slices.SortStableFunc(best[min(len(best), r.query.Limit):], func(c, d candidate) int { return d.compare(c) })
+	if rest := best[hits:]; r.query.MinScore > 0 { // the worst is asked for
+		slices.SortStableFunc(rest, func(c, d candidate) int { return d.compare(c) })
+	}
 }
 
-// take moves a candidate to a place before it.
-func (r *ranking) take(left []candidate, kept []float32, place, at int) {
-	c, k := left[at], kept[at]
-	copy(left[place+1:at+1], left[place:at])
-	copy(kept[place+1:at+1], kept[place:at])
-	left[place], kept[place] = c, k
+// take moves what stands at a place to one before it.
+func take[T any](all []T, place, at int) {
+	taken := all[at]
+	copy(all[place+1:at+1], all[place:at])
+	all[place] = taken
+}
+
+// shownOf is how much of a session hits have shown.
+type shownOf struct {
+	session sessionOf
+	words   float64 // in documents of shownWords
 }
 
 // show notes what a hit shows of its session, and what that leaves of the others.
-func (r *ranking) show(hit candidate, others []candidate, kept []float32, shown map[sessionOf]float64) {
+func (r *ranking) show(hit candidate, others []candidate, kept []float32, shown []shownOf) []shownOf {
 	f := r.parts[hit.part].frame
 	if f.HasNoSession(hit.slot) {
-		return
+		return shown
 	}
-	session := sessionOf{hit.part, f.Session[hit.slot]}
-	shown[session] += min(1, float64(f.Body[hit.slot]+1)/shownWords)
-	part := shown[session] / float64(max(leastSession, f.SessionSize[session.session]))
-	loss := min(mostRepeated, float64(r.shares.repeated)*math.Pow(part, repeatedPower))
-	for i, c := range others {
-		if c.part == session.part && c.rank > 0 && f.Session[c.slot] == session.session {
+	session, size := r.sessionOf(hit.part, hit.slot)
+	known := slices.IndexFunc(shown, func(s shownOf) bool { return s.session == session })
+	if known < 0 {
+		known, shown = len(shown), append(shown, shownOf{session: session})
+	}
+	shown[known].words += min(1, float64(f.Body[hit.slot]+1)/shownWords)
+	loss := min(mostRepeated, float64(r.shares.repeated)*math.Pow(shown[known].words/float64(size), repeatedPower))
+	for i := range others {
+		c := &others[i]
+		if c.part != session.part || f.Session[c.slot] != session.session || c.rank <= 0 || isOtherSide(f, hit.slot, c.slot) {
+			continue
+		}
+		if of, _ := r.sessionOf(c.part, c.slot); of == session {
 			kept[i] = float32(1 - loss)
 		}
 	}
+	return shown
+}
+
+// isOtherSide tells whether a document is the other side of an exchange with a hit, said in
+// a few words: what a user states loses nothing to the long answer to it.
+func isOtherSide(f *frame.Frame, hit, o uint32) bool {
+	return (f.Next[o] == hit || f.Prev[o] == hit) && f.Body[o] < statementWords && f.Flags[o]&segment.FlagAsks == 0
 }

@@ -64,6 +64,9 @@ func sharesOf(q Query) shares {
 	if q.List {
 		s.session, s.author = listSessionShare, listAuthorShare
 	}
+	if len(q.Without) == 0 {
+		return s
+	}
 	for name, share := range map[string]*float32{
 		SignalTurn: &s.turn, SignalWindow: &s.window, SignalSession: &s.session, SignalAuthor: &s.author, SignalDate: &s.date,
 		SignalAnswer: &s.answer, SignalQuestion: &s.question, SignalReply: &s.reply, SignalRepeated: &s.repeated,
@@ -83,6 +86,8 @@ type scale struct{ turn, window, session float32 }
 // finish completes the signals when all words are added, and scales them.
 func (r *ranking) finish() {
 	var turn, window, section float32
+	believed := r.cohesion.part()
+	r.shares.reply, r.shares.repeated = believed*r.shares.reply, believed*r.shares.repeated
 	for _, p := range r.parts {
 		copy(p.inWindow, p.turn)
 		for _, f := range p.derived.replies {
@@ -93,7 +98,7 @@ func (r *ranking) finish() {
 		section = max(section, largest(p.section))
 	}
 	r.scale = scale{factor(turn), factor(window), factor(section)}
-	r.mix = r.mixed()
+	r.mix = r.mixed(believed)
 }
 
 // largest is slices.Max without its care for values that are no numbers, which
@@ -129,14 +134,15 @@ type mix struct {
 	byTurn, byWindow, bySection         float32
 	turn, window, session, around, lone float32
 	own                                 float32
+	believed                            float32 // of what stands around, see cohesion
 }
 
-func (r *ranking) mixed() mix {
+func (r *ranking) mixed(believed float32) mix {
 	s := r.shares
 	return mix{
 		byTurn: r.scale.turn, byWindow: s.window * r.scale.window, bySection: r.scale.session,
 		turn: s.turn, window: s.window, session: s.session, around: s.window + s.session, lone: s.turn + s.session,
-		own: ownWindow * float32(r.norms.turn.uneven),
+		own: ownWindow * float32(r.norms.turn.uneven), believed: believed,
 	}
 }
 
@@ -147,7 +153,7 @@ func (m *mix) alone(turn, window float32) words {
 
 // within is of a document of a session in which what stands around it counts that part.
 func (m *mix) within(part, turn, window, section float32) words {
-	turn, window = m.byTurn*turn, m.byWindow*window
+	part, turn, window = m.believed*part, m.byTurn*turn, m.byWindow*window
 	if m.own > 0 {
 		window += m.own * max(0, m.window*turn-window)
 	}
@@ -157,18 +163,25 @@ func (m *mix) within(part, turn, window, section float32) words {
 // byWords is what the words of the query say about a document.
 func (r *ranking) byWords(p *rankedPart, o uint32) words {
 	if section := p.derived.sectionOf(o); section != 0 {
-		return r.mix.within(alone(p.frame.Body[o]), p.inWindow[o], p.window[o], p.section[section])
+		return r.mix.within(p.derived.alone[o], p.inWindow[o], p.window[o], p.section[section])
 	}
 	return r.mix.alone(p.inWindow[o], p.window[o])
 }
 
 // sumWords sums up what words say of the documents from first to last, as byWords has it.
 func (r *ranking) sumWords(p *rankedPart, first, last uint32) {
-	sums, turn, window, body := p.sums[:last+1], p.inWindow[:last+1], p.window[:last+1], p.frame.Body[:last+1]
-	mix, sections := r.mix, p.derived.section
+	sums, turn, window := p.sums[:last+1], p.inWindow[:last+1], p.window[:last+1]
+	mix := r.mix
+	if p.derived.section == nil {
+		for o := first; o <= last; o++ {
+			sums[o] = mix.alone(turn[o], window[o]).sum()
+		}
+		return
+	}
+	sections, alone := p.derived.section[:last+1], p.derived.alone[:last+1]
 	for o := first; o <= last; o++ {
-		if sections != nil && sections[o] != 0 {
-			sums[o] = mix.within(alone(body[o]), turn[o], window[o], p.section[sections[o]]).sum()
+		if sections[o] != 0 {
+			sums[o] = mix.within(alone[o], turn[o], window[o], p.section[sections[o]]).sum()
 		} else {
 			sums[o] = mix.alone(turn[o], window[o]).sum()
 		}
@@ -213,15 +226,19 @@ func (r *ranking) signalsOf(p *rankedPart, o uint32, w words) signals {
 		s.brevity = 1 - (1-brevity(f.Body[o]))*float32(1-r.norms.turn.uneven)
 	}
 	if f.Flags[o]&segment.FlagAsks != 0 {
-		s.question = -r.shares.question * answered(f, o)
+		s.question = -r.shares.question * r.answered(f, o)
 	}
 	return s
 }
 
-// answered is how far what a question asks is taken for said by what follows it.
-func answered(f *frame.Frame, o uint32) float32 {
+// answered is how far what a question asks is taken for said by what follows it. What would
+// have followed the last one of a session is as long as answers are there.
+func (r *ranking) answered(f *frame.Frame, o uint32) float32 {
 	next := f.Next[o]
-	if next == 0 || f.Author[o] != 0 && f.Author[next] == f.Author[o] {
+	if next == 0 {
+		return float32(1 - r.norms.turn.uneven)
+	}
+	if f.Author[o] != 0 && f.Author[next] == f.Author[o] {
 		return 1
 	}
 	return min(1, askedWords/float32(f.Body[next]+1))

@@ -33,6 +33,8 @@ type conversation struct {
 	// windows are the lengths of the windows, by slot; nil if no document
 	// has a session.
 	windows []float32
+	// alone is how much what stands around a document counts, by slot; nil as windows is.
+	alone []float32
 	// sectionWords are the words of sections by number, and sections counts them.
 	sectionWords []float32
 	sections     float64
@@ -59,7 +61,7 @@ func (s *conversation) sectionOf(o uint32) uint32 {
 func deriveConversation(f *frame.Frame) *conversation {
 	s := &conversation{names: make(map[string]uint32, len(f.Authors)), sectionWords: make([]float32, 1)}
 	if f.LiveSessions > f.WithoutSession {
-		s.section, s.windows = make([]uint32, f.Slots()+1), make([]float32, f.Slots()+1)
+		s.section, s.windows, s.alone = make([]uint32, f.Slots()+1), make([]float32, f.Slots()+1), make([]float32, f.Slots()+1)
 	}
 	authors := make([]bool, len(f.Authors))
 	for o := uint32(1); o <= f.Slots(); o++ {
@@ -68,11 +70,11 @@ func deriveConversation(f *frame.Frame) *conversation {
 		}
 		authors[f.Author[o]] = true
 		s.lastEvent = max(s.lastEvent, f.Event[o])
-		s.turnLengths.add(float32(f.Length(o)))
+		s.turnLengths.add(float32(lengthOf(f, o)))
 		if s.windows == nil {
 			continue
 		}
-		s.windows[o] = windowLength(f, o)
+		s.windows[o], s.alone[o] = windowLength(f, o), alone(f.Body[o])
 		s.windowLengths.add(s.windows[o])
 		if f.Prev[o] == 0 && !f.HasNoSession(o) {
 			s.divide(f, o)
@@ -102,8 +104,8 @@ func (s *conversation) divide(f *frame.Frame, o uint32) {
 		}
 		number := len(s.sectionWords) - 1
 		s.section[o] = uint32(number) //nolint:gosec // no more than documents
-		s.sectionWords[number] += float32(f.Length(o))
-		s.inSections += float64(f.Length(o))
+		s.sectionWords[number] += float32(lengthOf(f, o))
+		s.inSections += float64(lengthOf(f, o))
 	}
 }
 
@@ -118,7 +120,7 @@ func windowLength(f *frame.Frame, o uint32) float32 {
 	before, behind := f.Prev[o], f.Next[o]
 	length := fromBefore * (lent(f, before) + lent(f, f.Prev[before]))
 	length += fromBehind * (lent(f, behind) + lent(f, f.Next[behind]))
-	return length + float32(f.Length(o))
+	return length + float32(lengthOf(f, o))
 }
 
 // lent is how many words of a document its neighbours have.

@@ -38,10 +38,10 @@ func report(ctx context.Context, b *bench) error {
 		aim     string
 		op      operation
 	}{
-		{"MemorySave 1 KiB", 1, "p50 ≤ 1.5", b.save},
-		{"MemorySave, a scope each", b.clients, "/s ≥ 1.5", b.save},
+		{"MemorySave 1 KiB", 1, "p50 ≤ 1.3", b.save},
+		{"MemorySave, a scope each", b.clients, "/s ≥ 1.0", b.save},
 		{"MemorySave, one scope", b.clients, "/s ≥ 0.7", func(ctx context.Context, c *client) error { return b.saveAs(ctx, c, agent(0)) }},
-		{"Tool fs:read_file 4 KiB", 1, "p50 ≤ 1.5", b.tool},
+		{"Tool fs:read_file 4 KiB", 1, "p50 ≤ 1.7", b.tool},
 		{"Tool, an agent each", b.clients, "", b.tool},
 	} {
 		if err := b.contest(ctx, c.name, c.clients, c.aim, c.op); err != nil {

@@ -20,8 +20,13 @@ type process struct {
 
 // start runs a program that prints `listening on ADDR` and waits for that line.
 func start(ctx context.Context, program string, args ...string) (*process, error) {
+	return startTo(ctx, os.Stderr, program, args...)
+}
+
+// startTo is start for a program whose log goes elsewhere.
+func startTo(ctx context.Context, log *os.File, program string, args ...string) (*process, error) {
 	command := exec.CommandContext(ctx, program, args...)
-	command.Stderr = os.Stderr
+	command.Stderr = log
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	out, err := command.StdoutPipe()
 	if err != nil {

@@ -47,7 +47,7 @@ func parse(args []string) settings {
 	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
 	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
 	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried, and facts that change")
-	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is what is found of LoCoMo, RealMem, Vaswani and made-up talks beside SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, shell is the start of confined programs, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is what is found of LoCoMo, RealMem, Vaswani and made-up talks beside SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, shell is the start of confined programs, audit what the record of a tool call costs, hosts is a query through the Model Context Protocol beside gRPC, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
 	flag.Func("sizes", "`records` of the scopes of -only query, with commas between (default 5000,10000,100000)", func(text string) error {
 		var err error
 		s.sizes, err = numbers(text)
@@ -107,6 +107,12 @@ func runTables(ctx context.Context, args []string) error {
 	}
 	if s.only == "shell" {
 		return shellTable(ctx, dir)
+	}
+	if s.only == "audit" {
+		return auditTable(ctx, dir)
+	}
+	if s.only == "hosts" {
+		return hostTable(ctx, s, dir)
 	}
 	if !measuresMemory(s.only) {
 		if err := callTables(ctx, s, dir); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // listen opens a listening address. An address that somebody else has says so,
@@ -23,7 +24,7 @@ func listen(field, addr string) (net.Listener, error) {
 	listener, err := net.Listen(network, address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, &ConfigError{field, addr, "the address is in use; stop the other server or give another address"}
+		return nil, takenError{&ConfigError{field, addr, "the address is in use; stop the other server or give another address"}}
 	case err != nil:
 		return nil, &ConfigError{field, addr, err.Error()}
 	}
@@ -41,20 +42,34 @@ func local(addr net.Addr) bool {
 	return !ok || tcp.IP.IsLoopback()
 }
 
+const (
+	// staleTime is how long nobody answers on a socket that is taken away: one that is
+	// just being made does not answer for a moment, either.
+	staleTime = 300 * time.Millisecond
+	stalePoll = staleTime / 10
+)
+
 // removeStaleSocket takes away what a killed server left behind: a socket that
 // nobody answers on.
 func removeStaleSocket(path string) {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode().Type() != os.ModeSocket {
+	first, err := os.Lstat(path)
+	if err != nil || first.Mode().Type() != os.ModeSocket {
 		return
 	}
-	conn, err := net.Dial("unix", path)
-	if err == nil {
-		_ = conn.Close()
-		return
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(path)
+	for end := time.Now().Add(staleTime); ; time.Sleep(stalePoll) {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		now, statErr := os.Lstat(path)
+		if !errors.Is(err, syscall.ECONNREFUSED) || statErr != nil || !os.SameFile(first, now) {
+			return
+		}
+		if time.Now().After(end) {
+			_ = os.Remove(path)
+			return
+		}
 	}
 }
 
@@ -101,3 +116,8 @@ func ownedByUs(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid()
 }
+
+// takenError: somebody else listens on an address.
+type takenError struct{ *ConfigError }
+
+func (e takenError) Unwrap() error { return e.ConfigError }

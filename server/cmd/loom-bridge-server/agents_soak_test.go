@@ -40,6 +40,7 @@ const (
 // acknowledged, or delivered to anybody, is there, once and in order; and every
 // call has ended with an answer to it or an error of a known kind, in time.
 func TestSoakAgents(t *testing.T) {
+	t.Parallel()
 	rounds := soakRoundsOr(t, agentsSoakRounds)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

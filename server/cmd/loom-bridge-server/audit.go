@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -171,16 +170,7 @@ func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 	s := &shim{env: env}
 	var command *cobra.Command
 	command = approvals.Command(approvals.Options{In: os.Stdin, Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
-		config, err := loadConfig(command.PersistentFlags(), env.get)
-		if err != nil {
-			return nil, nil, err
-		}
-		s.config = config
-		conn, err := s.dial()
-		if token := env.get(envToken); token != "" {
-			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
-		}
-		return ctx, conn, err
+		return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
 	}})
 	command.Long = "Answer calls of agents that wait for a person at the server on --addr. " + envToken + " is the\n" +
 		"token; its credential must say whose calls it approves."

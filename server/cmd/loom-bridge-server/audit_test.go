@@ -35,6 +35,7 @@ func auditTool(tb testing.TB, p *process, agent, name, args, request string) {
 // Every call has a record, whatever came of it, and those that a client gets are those that
 // the store has. What is changed or cut off behind the server's back is found with its log.
 func TestAuditOfCalls(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	p := MustRun(t, dir, "--durability", "none")

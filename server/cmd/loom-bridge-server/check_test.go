@@ -128,6 +128,7 @@ func copyStore(tb testing.TB, from string) string {
 
 // TestCheckReadsEverything damages one thing after another that clients have stored.
 func TestCheckReadsEverything(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	fill(t, p, "key")

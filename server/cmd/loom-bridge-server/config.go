@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -29,12 +31,17 @@ import (
 type Config struct {
 	File, Addr, AddrFile, DataDir, Workspace, Durability string
 	Ephemeral                                            bool
+	// StoreWait is how long another process may still have the store open: of servers
+	// that take turns. No setting; 0 for a server of its own.
+	StoreWait time.Duration
 
 	Credentials, TLSCert, TLSKey, TLSClientCA string
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
 	MCPAddr, MCPServers                       string
 	MCPHosts                                  []string
+	MCPSessions                               int
+	MCPSessionIdle                            time.Duration
 
 	MetricsAddr, LogLevel, LogFormat string
 	LogSlow                          time.Duration
@@ -51,6 +58,7 @@ type Config struct {
 	Compaction
 	Prompts
 	Sessions
+	Children
 	Rules string
 	Reduction
 	Compress compress.Options
@@ -63,7 +71,12 @@ type Config struct {
 	RegistrationIdle time.Duration
 	RequestRetention time.Duration
 
-	Scrub Scrub
+	Scrub   Scrub
+	Backups Backups
+	// Hosted are the servers of the Model Context Protocol in tables of the settings file,
+	// NotHosted is why others are left out.
+	Hosted    []mcp.Server
+	NotHosted []error
 	// Policies are the profiles and bindings; they stand in the settings file alone.
 	Policies *policy.Set
 	// ApprovalTimeout is how long a call waits for a person.
@@ -88,6 +101,8 @@ type Sessions struct {
 type Sharing struct {
 	// MaxTools bounds the tools that run in this process.
 	MaxTools int
+	// ToolLimits bound how often, and how many at once, tools are called.
+	ToolLimits []throttle.Rule
 	// MaxJobs bounds the programs that run in the background.
 	MaxJobs int
 	// MaxRelayedCalls bounds the tool calls that wait for agents.
@@ -114,6 +129,8 @@ type Sandbox struct {
 	Allow []string
 	// AllowOff lets profiles leave the sandbox.
 	AllowOff bool
+	// Warm is how many starts are prepared for each workspace in use.
+	Warm int
 	// ScriptCacheBytes bounds the answers of scripts that are kept.
 	ScriptCacheBytes int
 }

@@ -141,7 +141,7 @@ func TestBadSettings(t *testing.T) {
 		{"cap below nothing", "", map[string]string{"LOOM_BRIDGE_SECTION_TOKENS": "plan=-1"}, nil, `plan=-1: must be from 0 to 10000000`},
 		{"section that stays", "", nil, []string{"--exclude-sections=plan,history"}, `--exclude-sections (LOOM_BRIDGE_EXCLUDE_SECTIONS) "plan,history": [1] is "history"`},
 		{"tiers of tools only", "", nil, []string{"--memory-layers=L2"}, `"L2": must be L1, or L1 and L2`},
-		{"layout", "", nil, []string{"--prompt-layout=partitioned"}, `is not three_phase, task_context or react`},
+		{"layout", "", nil, []string{"--prompt-layout=spiral"}, `is not three_phase, task_context, partitioned or react`},
 		{"errors shown", "", nil, []string{"--errors-shown=11"}, `must be from 0 to 10`},
 		{"variation", "", nil, []string{"--variation-level=0.81"}, `is not a number from 0 to 0.8`},
 		{"wait for knowledge", "", nil, []string{"--knowledge-timeout=11s"}, `must be from 0s to 10s`},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,11 +20,9 @@ import (
 
 // openSandbox finds out how programs are confined here, and gives the tools that run
 // them what they need. Without a tier they run none.
-func openSandbox(ctx context.Context, config Config, logger *slog.Logger, opened *closers) (sandbox.Confinement, native.ShellOptions, error) {
-	runner := newRunner(config, logger)
-	opened.add(runner.Close)
+func openSandbox(ctx context.Context, config Config, runner *sandbox.Local, logger *slog.Logger) (sandbox.Confinement, native.ShellOptions, error) {
 	c := runner.Describe(ctx)
-	shell := native.ShellOptions{Runner: runner, Logger: logger, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes}
+	shell := native.ShellOptions{Runner: runner, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes}
 	if c.Tier == sandbox.TierLandlock {
 		for _, name := range config.Policies.Names() {
 			if p, _ := config.Policies.Profile(name); len(p.Hide) > 0 && !p.HideBestEffort {
@@ -52,7 +51,7 @@ func openSandbox(ctx context.Context, config Config, logger *slog.Logger, opened
 // the server's own, and in the workspace none changes it.
 func (c Config) readPolicies(path string, written []byte, getenv func(string) string) (*policy.Set, error) {
 	o := policy.Options{Read: c.Sandbox.Read, AllowOff: c.Sandbox.AllowOff, Home: getenv("HOME"), Getenv: getenv}
-	for _, own := range []string{c.DataDir, path, c.Credentials, c.TLSKey} {
+	for _, own := range []string{c.DataDir, path, c.Credentials, c.TLSKey, c.Backups.Dir} {
 		if own == "" {
 			continue
 		}
@@ -86,8 +85,12 @@ func (c Config) readPolicies(path string, written []byte, getenv func(string) st
 }
 
 func newRunner(config Config, logger *slog.Logger) *sandbox.Local {
+	warm := config.Sandbox.Warm
+	if warm == 0 {
+		warm = -1 // none
+	}
 	return sandbox.NewLocal(&sandbox.Options{
-		Setting: sandbox.Setting(config.Sandbox.Setting), Tier: config.Sandbox.Tier, AllowOff: config.Sandbox.AllowOff, Logger: logger,
+		Setting: sandbox.Setting(config.Sandbox.Setting), Tier: config.Sandbox.Tier, AllowOff: config.Sandbox.AllowOff, Logger: logger, Warm: warm,
 	})
 }
 
@@ -106,18 +109,21 @@ func sandboxLine(c sandbox.Confinement) string {
 func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tell which tier of the sandbox works here, its layers and gaps, and what can be done in it",
+		Short: "Tell which tier of the sandbox works here, its gaps, what can be done in it, the profiles and MCP servers",
 		Args:  cobra.NoArgs,
 	}
 	all := configFlags()
 	cmd.Flags().AddFlag(all.Lookup(keyConfig))
-	cmd.Flags().AddFlag(all.Lookup("sandbox-tier"))
+	for _, name := range []string{"sandbox-tier", "mcp-servers", "workspace"} {
+		cmd.Flags().AddFlag(all.Lookup(name))
+	}
 	jobs := cmd.Flags().Bool("jobs", true, "do everyday jobs in the tier that is used, and tell which work")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := loadConfig(cmd.Flags(), getenv)
 		if err != nil {
 			return err
 		}
+		config.MCPServers = cmp.Or(config.MCPServers, getenv(envMCPServers))
 		return doctor(cmd.Context(), config, *jobs, stdout)
 	}
 	return cmd
@@ -125,7 +131,7 @@ func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command 
 
 // doctor tries both tiers, and fails when the server would run no program.
 func doctor(ctx context.Context, config Config, jobs bool, stdout io.Writer) error {
-	confined := false
+	var use sandbox.Runner // the one that confines
 	for _, tier := range []string{sandbox.TierNamespaces, sandbox.TierLandlock} {
 		if config.Sandbox.Tier != sandbox.TierAuto && config.Sandbox.Tier != tier {
 			continue
@@ -141,10 +147,9 @@ func doctor(ctx context.Context, config Config, jobs bool, stdout io.Writer) err
 			continue
 		}
 		used := ""
-		if !confined {
-			used = " (used)"
+		if use == nil {
+			used, use = " (used)", runner
 		}
-		confined = true
 		fmt.Fprintf(stdout, "tier %s: works%s\n  layers: %s\n", tier, used, strings.Join(c.Layers, ", "))
 		if c.LandlockABI > 0 {
 			fmt.Fprintf(stdout, "  Landlock: version %d\n", c.LandlockABI)
@@ -156,10 +161,25 @@ func doctor(ctx context.Context, config Config, jobs bool, stdout io.Writer) err
 			tellJobs(ctx, runner, stdout)
 		}
 	}
-	if !confined {
+	tellPolicies(config.Policies, stdout)
+	if err := config.tellServers(ctx, use, stdout); err != nil {
+		return err
+	}
+	if use == nil {
 		return fmt.Errorf("no tier of the sandbox works here: the server runs no programs for tools, unless --%s off", keySandbox)
 	}
 	return nil
+}
+
+// tellPolicies tells of the profiles, and of which calls have which.
+func tellPolicies(set *policy.Set, stdout io.Writer) {
+	for _, name := range set.Names() {
+		p, _ := set.Profile(name)
+		fmt.Fprintf(stdout, "profile %s: mode %s\n", name, p.Mode)
+	}
+	for _, b := range set.Bindings() {
+		fmt.Fprintf(stdout, "binding: tenant %q, agent %q, tool %q: profile %q, approval %q\n", b.Tenant, b.Agent, b.Tool, b.Profile, b.Approval)
+	}
 }
 
 // tellJobs does everyday jobs and tells which of them work.

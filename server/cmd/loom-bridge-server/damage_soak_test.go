@@ -51,6 +51,7 @@ var harms = map[string]func(random *rand.Rand, data []byte) []byte{
 // is damaged, or all that was acknowledged is there; and what it passes over, check
 // finds. Nothing is silently less.
 func TestSoakDamage(t *testing.T) {
+	t.Parallel()
 	rounds := soakRoundsOr(t, 0)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

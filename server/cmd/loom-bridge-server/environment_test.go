@@ -69,6 +69,7 @@ func TestDotenvCannotWidenTheServer(t *testing.T) {
 // What an agent writes into its workspace changes nothing of the next start, also
 // through a link or a linked workspace, and the log says so.
 func TestAgentCannotWriteSettings(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	MustDotenv(t, workspace, "LOOM_BRIDGE_ADDR=127.0.0.1:1\nLOOM_BRIDGE_LOG_LEVEL=off\nRUST_LOG=off\nLOOM_DASHBOARD=true\n")
 	link := filepath.Join(t.TempDir(), "link")

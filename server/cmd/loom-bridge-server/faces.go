@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -52,8 +54,12 @@ func openMCP(config Config, parts *compose.Domain, o server.Options, opened *clo
 		return face{}, fmt.Errorf("--mcp-addr (%s) %q: %w; give --credentials, or a loopback address",
 			envName("mcp-addr"), config.MCPAddr, server.ErrOpenToAll)
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(hostGCPercent)
+	}
 	f, err := mcp.NewFace(parts.Services(), mcp.FaceOptions{
 		Options: mcp.Options{Version: buildVersion(), Logger: o.Logger}, Native: o, Hosts: config.MCPHosts,
+		Sessions: config.MCPSessions, SessionIdle: config.MCPSessionIdle,
 	})
 	return face{f, listener}, err
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 )
 
 // field is where a setting keeps its value, how it is written and what it may be.
@@ -281,6 +283,37 @@ func items(text string) []string {
 	return all
 }
 
+// toolRules are limits of tools with commas between.
+func toolRules(to *[]throttle.Rule) scalar[[]throttle.Rule] {
+	return scalar[[]throttle.Rule]{
+		to: to, name: "rule,...",
+		parse: func(text string) ([]throttle.Rule, error) {
+			var all []throttle.Rule
+			for _, part := range items(text) {
+				rule, err := throttle.ParseRule(part)
+				if err != nil {
+					return nil, errors.New(part + ": " + err.Error())
+				}
+				if slices.Contains(all, rule) {
+					return nil, errors.New(part + ": stands there twice")
+				}
+				all = append(all, rule)
+			}
+			if len(all) > throttle.MaxRules {
+				return nil, fmt.Errorf("has %d rules, at most %d", len(all), throttle.MaxRules)
+			}
+			return all, nil
+		},
+		print: func(rules []throttle.Rule) string {
+			var parts []string
+			for _, rule := range rules {
+				parts = append(parts, rule.String())
+			}
+			return strings.Join(parts, ",")
+		},
+	}
+}
+
 // numbers is whole numbers with commas between.
 func numbers(to *[]int, unit string) scalar[[]int] {
 	return scalar[[]int]{
@@ -341,7 +374,7 @@ func printNamed(values map[string]int) string {
 // then stand there several times.
 func repeats(f field) bool {
 	switch f.(type) {
-	case scalar[[]string], scalar[[]int], scalar[map[string]int], scalar[map[string]time.Duration]:
+	case scalar[[]string], scalar[[]int], scalar[[]throttle.Rule], scalar[map[string]int], scalar[map[string]time.Duration]:
 		return true
 	}
 	return false

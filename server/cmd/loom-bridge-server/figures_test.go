@@ -122,6 +122,7 @@ func (f *promptFigures) work(n int) {
 //
 // A20, B17, B18, Q02, Q06
 func TestTokensOfPresets(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name         string
 		args         []string

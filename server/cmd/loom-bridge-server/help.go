@@ -45,7 +45,7 @@ func printHelp(to io.Writer, root *cobra.Command) {
 	fmt.Fprintf(to, "%s\n\nUsage:\n  %s [flags]\n  %[2]s COMMAND [flags]\n\nCommands:\n", helpLong, root.Name())
 	for _, command := range root.Commands() {
 		if command.Runnable() && !command.Hidden {
-			fmt.Fprintf(to, "  %-8s %s\n", command.Name(), command.Short)
+			fmt.Fprintf(to, "  %-9s  %s\n", command.Name(), command.Short)
 		}
 	}
 	fmt.Fprintf(to, "\nExamples:\n%s\n", helpExamples)
@@ -63,16 +63,27 @@ func printHelp(to io.Writer, root *cobra.Command) {
 	fmt.Fprintf(to, "\n%s\n\n  --help     this text\n  --version  the version\n", helpCredentials)
 }
 
+// maxUsage is the longest flag with its value that stands beside what it does; a longer one
+// has a line of its own above.
+const maxUsage = 40
+
 // printGroup writes the settings of a group, a line for each: the flag, what its
 // value is, what it does and its default.
 func printGroup(to io.Writer, g group) {
 	fmt.Fprintf(to, "\n%s:\n", g.title)
 	width := 0
 	for _, s := range g.settings {
-		width = max(width, len(s.usage()))
+		if n := len(s.usage()); n <= maxUsage {
+			width = max(width, n)
+		}
 	}
 	for _, s := range g.settings {
-		line := fmt.Sprintf("  %-*s  %s", width, s.usage(), s.help)
+		usage := s.usage()
+		if len(usage) > maxUsage {
+			fmt.Fprintln(to, "  "+usage)
+			usage = ""
+		}
+		line := fmt.Sprintf("  %-*s  %s", width, usage, s.help)
 		if value := shown(s.to); value != "" && value != "0" && value != "0s" && s.by != nil {
 			line += " (" + value + ")"
 		}

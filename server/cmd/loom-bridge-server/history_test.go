@@ -29,7 +29,7 @@ func TestBadHistorySettings(t *testing.T) {
 	for _, test := range []struct{ arg, want string }{
 		{"--history-policy=sliding", `--history-policy (LOOM_BRIDGE_HISTORY_POLICY) "sliding": is not a policy; give ledger, append_only or preset`},
 		{"--history-policy=preset", `--history-preset (LOOM_BRIDGE_HISTORY_PRESET) "": is required with the policy preset`},
-		{"--history-preset=none", `--history-preset (LOOM_BRIDGE_HISTORY_PRESET) "none": is not a preset; give design, reduction, task_context, three_phase, chat, research, code or debug`},
+		{"--history-preset=none", `--history-preset (LOOM_BRIDGE_HISTORY_PRESET) "none": is not a preset; give design, reduction, task_context, three_phase, partitioned, chat, research, code or debug`},
 	} {
 		if _, err := load(t, nil, test.arg); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q in it", test.arg, err, test.want)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -191,7 +192,7 @@ func TestBackgroundJobsEnd(t *testing.T) {
 				p := &process{conn: MustDial(t, c.Address)}
 				w := &shellWorld{t, p, tier}
 				if s := w.status().GetSandbox(); s.GetTier() != tier {
-					t.Skipf("this machine does not have the tier: %v", s.GetProblems())
+					lacks(t, tier, s.GetProblems())
 				}
 				mark := fmt.Sprint(35_000_000 + os.Getpid())
 				mine := caller{w, "a", "s1"}
@@ -221,4 +222,66 @@ func TestBackgroundJobsAreBounded(t *testing.T) {
 		mine.job("job:stop", object{"job_id": first.ID})
 		mine.job("system:shell", sleep)
 	}, "--max-jobs", "1")
+}
+
+// The end of a job has a record of its own, whatever ended it: with its exit code, its time
+// and what it printed, under the call that started it.
+func TestBackgroundJobsAreAudited(t *testing.T) {
+	store, workspace := filepath.Join(t.TempDir(), "store"), t.TempDir()
+	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", store, "--workspace", workspace, "--shell-allow", "echo,sleep,cat")
+	mine := caller{&shellWorld{t, p, ""}, "a", "s"}
+	ids := map[string]string{}
+	for name, args := range map[string]object{
+		"exited":      {"command": "echo out; cat gone"},
+		"stopped":     {"command": "sleep 1000"},
+		"timed out":   {"command": "sleep 1000", "timeout": 1},
+		"with server": {"command": "echo password=swordfish && sleep 1000"},
+	} {
+		args["background"] = true
+		ids[mine.job("shell:run", args).ID] = name
+	}
+	ends := func() map[string]*loombridgev1.AuditRecord {
+		page, err := loombridgev1.NewToolServiceClient(p.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{AgentId: "a", Tool: "job:end"})
+		must(t, err)
+		found := map[string]*loombridgev1.AuditRecord{}
+		for _, r := range page.GetRecords() {
+			var told jobTold
+			must(t, json.Unmarshal([]byte(r.GetArgumentsJson()), &told))
+			found[ids[told.ID]] = r
+		}
+		return found
+	}
+	for id, name := range ids {
+		if name == "stopped" {
+			mine.job("job:stop", object{"job_id": id})
+		}
+	}
+	var found map[string]*loombridgev1.AuditRecord
+	eventually(t, waitTime, func() error {
+		if found = ends(); len(found) < 3 {
+			return fmt.Errorf("%d records", len(found))
+		}
+		return nil
+	})
+	exited := found["exited"]
+	if exited.GetOutcome() != loombridgev1.AuditOutcome_AUDIT_OUTCOME_OK || !strings.Contains(exited.GetArgumentsJson(), `"exit_code":1`) ||
+		exited.GetBytesOut() < 4 || exited.GetDuration().AsDuration() <= 0 || exited.GetSessionId() != "s" || exited.GetTier() == "" {
+		t.Errorf("of one that exited: %v", exited)
+	}
+	for _, name := range []string{"stopped", "timed out"} {
+		if r := found[name]; r.GetOutcome() != loombridgev1.AuditOutcome_AUDIT_OUTCOME_FAILED || r.GetCode() != "STOPPED" {
+			t.Errorf("of one that was %s: %v", name, r)
+		}
+	}
+	if d := found["timed out"].GetDuration().AsDuration(); d < time.Second {
+		t.Errorf("it took %v", d)
+	}
+	must(t, p.Stop())
+	listed, err := MustAudit(t, store, "list", "--tool", "job:end")
+	if err != nil || strings.Count(listed, "\n") != 4 || strings.Contains(listed, "swordfish") {
+		t.Errorf("after the stop: %v %s", err, listed)
+	}
+	if out, err := MustAudit(t, store, "verify"); err != nil {
+		t.Errorf("verify: %v %s", err, out)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -93,6 +94,9 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if err := c.Validate(); err != nil {
 		return Config{}, err
 	}
+	if c.Hosted, c.NotHosted, err = mcp.ParseTables(written, getenv); err != nil {
+		return Config{}, fmt.Errorf("settings file %s: %w", path, err)
+	}
 	c.Policies, err = c.readPolicies(path, written, getenv)
 	return c, err
 }
@@ -111,7 +115,7 @@ func readSettings(path string) (map[string]string, []byte, error) {
 	if err := toml.Unmarshal(written, &tree); err != nil {
 		return nil, nil, fmt.Errorf("settings file %s: %w", path, err)
 	}
-	for _, key := range policy.Keys() {
+	for _, key := range append(policy.Keys(), mcp.Key) {
 		delete(tree, key)
 	}
 	values := map[string]string{}

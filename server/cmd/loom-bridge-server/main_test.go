@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -39,8 +40,12 @@ import (
 // asServer makes this test binary the server itself.
 const asServer = "LOOM_TEST_AS_SERVER"
 
+// sideBySide is how many parallel tests run at once unless -parallel says otherwise: most of
+// the time of a test is waits for the disk and for other processes.
+const sideBySide = 8
+
 func TestMain(m *testing.M) {
-	becomeMachine()
+	becomeOther()
 	if os.Getenv(asServer) != "" {
 		main()
 		return
@@ -48,6 +53,12 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(asMCPServer); mode != "" {
 		serveMCP(mode)
 		return
+	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(sideBySide)) // it is a number
 	}
 	code := m.Run()
 	binary.remove()
@@ -537,9 +548,15 @@ type child struct {
 // reads more than the first line.
 func MustStartChild(tb testing.TB, dir string, args ...string) *child {
 	tb.Helper()
+	return MustStartChildIn(tb, nil, dir, args...)
+}
+
+// MustStartChildIn is MustStartChild with further variables, NAME=value.
+func MustStartChildIn(tb testing.TB, env []string, dir string, args ...string) *child {
+	tb.Helper()
 	args = append([]string{"--addr=127.0.0.1:0", "--data-dir=" + filepath.Join(dir, "store"), "--workspace=" + dir}, args...)
 	c := &child{Cmd: exec.CommandContext(tb.Context(), os.Args[0], args...)}
-	c.Env = append(os.Environ(), asServer+"=1")
+	c.Env = append(append(os.Environ(), asServer+"=1"), env...)
 	stdout, err := c.StdoutPipe()
 	must(tb, err)
 	_, err = c.StderrPipe()

@@ -3,271 +3,74 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	client "github.com/loom-bridge/loom-bridge/bridge/mcp"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/server/auth"
-	"github.com/loom-bridge/loom-bridge/server/mcp"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
-const (
-	// envToken is the bearer token of a host's calls. It is no flag: others see those.
-	envToken = "LOOM_BRIDGE_TOKEN"
-	// reachTime is how long a server that runs already may take to answer.
-	reachTime = 10 * time.Second
-	// restartAfter is the time between two attempts to start a server in the place of
-	// one that has ended.
-	restartAfter = 500 * time.Millisecond
-)
-
-// shim speaks to one host over standard input and output, and to a server over gRPC.
-type shim struct {
-	config Config
-	env    environment
-	stdin  io.ReadCloser
-	stdout io.Writer
-	stderr io.Writer
-
-	agent, session, authority string
-}
-
-// mcpCommand serves one host of the Model Context Protocol.
+// mcpCommand serves one host of the Model Context Protocol, and writes the configuration
+// of hosts.
 func mcpCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	s := &shim{env: env, stdin: os.Stdin, stdout: stdout, stderr: stderr}
 	command := &cobra.Command{
-		Use:   "mcp",
-		Short: "Serve one host of the Model Context Protocol on standard input and output",
-		Long: "Serve one host of the Model Context Protocol on standard input and output: it is what\n" +
-			"a host starts. The calls go to the server on --addr. Without --addr all hosts that\n" +
-			"work on one data directory share a server, which the first of them starts, with the\n" +
-			"settings of a server, and the next takes over. A loopback address at which nobody\n" +
-			"answers is served in the same way. " + envToken + " is the token of the calls.",
-		Args: cobra.NoArgs,
+		Use:     "mcp",
+		Short:   "Serve one host of the Model Context Protocol on standard input and output",
+		Long:    mcpHelp,
+		Example: mcpExamples,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := loadConfig(cmd.Flags(), env.get)
-			if err != nil {
+			if err := s.configure(cmd, ""); err != nil {
 				return err
 			}
-			config.MCPServers = cmp.Or(config.MCPServers, env.get(envMCPServers))
-			s.config = config
-			if !cmd.Flags().Changed("addr") && env.get(envName("addr")) == "" && config.Addr == NewConfig().Addr {
-				if s.config.Addr, err = ownSocket(config.DataDir); err != nil {
-					return err
-				}
-			}
+			s.config.MCPServers = cmp.Or(s.config.MCPServers, env.get(envMCPServers))
 			return s.run(cmd.Context())
 		},
 	}
-	command.Flags().AddFlagSet(configFlags())
-	command.Flags().StringVar(&s.agent, "agent", mcp.DefaultAgent, "who the host acts as")
-	command.Flags().StringVar(&s.session, "session", mcp.DefaultSession, "the session of its calls")
-	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM file of authorities: the server on --addr is spoken to over TLS")
+	s.flags(command)
+	command.AddCommand(installCommand(env, stdout, true), installCommand(env, stdout, false))
 	return command
 }
 
-// ownSocket is the socket that the hosts of one data directory share. It lies where no
-// confined tool gets, in a folder that nobody else may enter.
-func ownSocket(dataDir string) (string, error) {
-	store, err := filepath.Abs(dataDir)
-	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), fmt.Sprintf("loom-bridge-%d", os.Getuid()))
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", err
-	}
-	info, err := os.Lstat(folder)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ownedByUs(info) {
-		return "", fmt.Errorf("%s is there and is not a folder of this user alone; give --addr", folder)
-	}
-	hash := sha256.Sum256([]byte(store))
-	return "unix:" + filepath.Join(folder, hex.EncodeToString(hash[:8])+".sock"), nil
-}
+const (
+	mcpHelp = `Serve one host of the Model Context Protocol on standard input and output: it is what a
+host such as Claude Code, Codex, Cursor or VS Code starts. ` + "`mcp install HOST`" + ` writes that
+into the host's own configuration.
 
-// run serves the host until it leaves or ctx ends.
-func (s *shim) run(ctx context.Context) error {
-	ctx, leave := context.WithCancelCause(ctx)
-	defer leave(nil)
-	conn, err := s.dial()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		leave(s.keep(ctx, conn))
-	}()
-	host := mcp.New(conn, &mcp.Options{Agent: s.agent, Session: s.session, Token: s.env.get(envToken), Version: buildVersion()})
-	err = host.Run(ctx, &sdk.IOTransport{Reader: s.stdin, Writer: keepOpen{s.stdout}})
-	cause := context.Cause(ctx)
-	leave(nil)
-	<-ended
-	if cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
+The calls go to the server on --addr. Without --addr all hosts that work on one data
+directory share a server, which the first of them starts, with the settings of a server,
+and the next takes over. A loopback address at which nobody answers is served in the same
+way. ` + envToken + ` is the token of the calls.`
 
-// keepOpen is a writer that is not closed with the session.
-type keepOpen struct{ io.Writer }
-
-func (keepOpen) Close() error { return nil }
-
-// dial connects to the server, whether or not it is there yet: calls wait for it.
-func (s *shim) dial() (*grpc.ClientConn, error) {
-	security := insecure.NewCredentials()
-	if s.authority != "" {
-		pem, err := os.ReadFile(s.authority)
-		if err != nil {
-			return nil, fmt.Errorf("--server-ca: %w", err)
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--server-ca: %s holds no certificate", s.authority)
-		}
-		security = credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
-	}
-	if s.authority == "" && s.env.get(envToken) != "" && !s.local() {
-		return nil, errors.New("a token would travel in plain text to another machine; give --server-ca")
-	}
-	quickly := backoff.Config{BaseDelay: restartAfter / 10, Multiplier: 1.5, MaxDelay: restartAfter}
-	conn, err := grpc.NewClient(s.target(), grpc.WithTransportCredentials(security),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quickly, MinConnectTimeout: reachTime}),
-		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
-	if err != nil {
-		return nil, &ConfigError{"addr", s.config.Addr, err.Error()}
-	}
-	return conn, nil
-}
-
-// target is the address as gRPC names it.
-func (s *shim) target() string {
-	if network, address, _ := splitAddr(s.config.Addr); network == "tcp" {
-		return address
-	}
-	return s.config.Addr
-}
-
-// local tells whether the server is one of this machine.
-func (s *shim) local() bool {
-	network, address, _ := splitAddr(s.config.Addr)
-	return network == "unix" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") || strings.HasPrefix(address, "[::1]:")
-}
-
-// keep sees to it that a server answers until ctx ends: where none does, it serves
-// itself. It returns an error when there is none and none can be started at first.
-func (s *shim) keep(ctx context.Context, conn *grpc.ClientConn) error {
-	var reached atomic.Bool
-	for {
-		if s.reach(ctx, conn) {
-			reached.Store(true)
-			for state := connectivity.Ready; state == connectivity.Ready && conn.WaitForStateChange(ctx, state); {
-				state = conn.GetState()
-			}
-			if ctx.Err() == nil {
-				conn.Connect()
-				continue
-			}
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if !s.local() || s.authority != "" {
-			if !reached.Load() {
-				return fmt.Errorf("no server answers at %s", s.config.Addr)
-			}
-			pause(ctx)
-			continue
-		}
-		// Serving ends with ctx, or at once where another host was faster.
-		err := s.serve(ctx, conn, &reached)
-		if err != nil && !reached.Load() && !s.reach(ctx, conn) {
-			return err
-		}
-	}
-}
-
-// reach tells whether the server answers. It waits for a while as long as that is open.
-func (s *shim) reach(ctx context.Context, conn *grpc.ClientConn) bool {
-	wait, cancel := context.WithTimeout(ctx, reachTime)
-	defer cancel()
-	for {
-		conn.Connect()
-		state := conn.GetState()
-		if state == connectivity.Ready || state == connectivity.TransientFailure {
-			return state == connectivity.Ready
-		}
-		if !conn.WaitForStateChange(wait, state) {
-			return false
-		}
-	}
-}
-
-// serve is a server in this process, as without a sub-command, until ctx ends. Its
-// output is the host's.
-func (s *shim) serve(ctx context.Context, conn *grpc.ClientConn, reached *atomic.Bool) error {
-	env := s.env.withDotenv(s.config.Workspace)
-	listening := announced(func() { reached.Store(true); conn.ResetConnectBackoff() })
-	err := serve(ctx, s.config, env, &listening, s.stderr)
-	if err != nil && reached.Load() && ctx.Err() == nil {
-		_, _ = fmt.Fprintln(s.stderr, "loom-bridge-server:", err)
-	}
-	if reached.Load() {
-		pause(ctx)
-	}
-	return err
-}
-
-// pause waits until the next attempt.
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(restartAfter):
-	}
-}
-
-// announced is called when a server says that it listens.
-type announced func()
-
-func (a *announced) Write(p []byte) (int, error) {
-	(*a)()
-	return len(p), nil
-}
+	mcpExamples = `  loom-bridge-server mcp install claude-code
+  loom-bridge-server mcp install codex --scope user
+  loom-bridge-server mcp install cursor --print
+  loom-bridge-server mcp uninstall vscode
+  loom-bridge-server mcp --data-dir ./.loom/store --workspace . --agent anna`
+)
 
 // envMCPServers is where agents of loom.v1 say which MCP servers there are.
 const envMCPServers = "LOOM_MCP_SERVERS"
 
-// mcpServers are the servers whose tools agents of a tenant call. One that can't be used
-// is no reason not to start.
+// mcpServers are the servers of the settings whose tools agents of a tenant call: those of
+// loom.v1's list, and those in tables that have no name of these. One that can't be used is
+// no reason not to start.
 func (c Config) mcpServers(known *auth.Credentials, logger *slog.Logger) (servers []client.Server, tenant string) {
-	if c.MCPServers == "" {
+	if c.MCPServers == "" && len(c.Hosted) == 0 {
 		return nil, ""
 	}
 	tenant = auth.DefaultTenant
@@ -281,11 +84,9 @@ func (c Config) mcpServers(known *auth.Credentials, logger *slog.Logger) (server
 		logger.Warn("MCP servers are not started: with several tenants, --loom-tenant says whose they are")
 		return nil, ""
 	}
-	servers, bad, err := client.Parse(c.MCPServers)
-	for _, err := range append(bad, err) {
-		if err != nil {
-			logger.Warn("an MCP server is left out", "error", err)
-		}
+	servers, bad := c.toolServers()
+	for _, err := range bad {
+		logger.Warn("an MCP server is left out", "error", err)
 	}
 	names := make([]string, len(servers))
 	for i, s := range servers {
@@ -295,4 +96,75 @@ func (c Config) mcpServers(known *auth.Credentials, logger *slog.Logger) (server
 		logger.Info("Loading MCP servers from "+envMCPServers, "servers", strings.Join(names, ", "))
 	}
 	return servers, tenant
+}
+
+// toolServers are the servers of the settings, and why others are left out.
+func (c Config) toolServers() (servers []client.Server, bad []error) {
+	if c.MCPServers != "" {
+		var err error
+		if servers, bad, err = client.Parse(c.MCPServers); err != nil {
+			bad = append(bad, err)
+		}
+	}
+	for _, s := range c.Hosted {
+		if !slices.ContainsFunc(servers, func(o client.Server) bool { return o.Name == s.Name }) {
+			servers = append(servers, s)
+		}
+	}
+	if len(servers) > client.MaxServers {
+		bad = append(bad, fmt.Errorf("mcp: %d servers, at most %d: the last are left out", len(servers), client.MaxServers))
+		servers = servers[:client.MaxServers]
+	}
+	return servers, append(bad, c.NotHosted...)
+}
+
+// doctorServers bounds how long doctor waits for the servers.
+const doctorServers = 45 * time.Second
+
+// tellServers connects to the servers of the settings, confined by runner, and tells how each
+// is. Those that were added to a running server are not among them.
+func (c Config) tellServers(ctx context.Context, runner sandbox.Runner, stdout io.Writer) error {
+	servers, bad := c.toolServers()
+	for _, err := range bad {
+		fmt.Fprintf(stdout, "MCP server left out: %s\n", err)
+	}
+	if len(servers) == 0 {
+		return nil
+	}
+	counter, err := tokens.New(nil)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.Workspace)
+	if err != nil {
+		return &ConfigError{"workspace", c.Workspace, err.Error()}
+	}
+	defer root.Close()
+	gate := egress.New(nil)
+	defer gate.Close()
+	var allowed sandbox.Policy
+	if own, ok := c.Policies.Profile(compose.ProfileMCP); ok {
+		allowed = own.Sandbox()
+	}
+	clients, err := client.Start(ctx, map[string][]client.Server{auth.DefaultTenant: servers}, client.Options{
+		Runner: runner, Policy: allowed, Root: func(string) (*os.Root, error) { return root, nil },
+		Network: func(tenant string, s client.Server, _ bool) (http.RoundTripper, func(), error) {
+			return compose.MCPNetwork(gate, tenant, s, true)
+		},
+		Count: func(t tools.Descriptor) int { return compose.ToolTokens(counter, t) },
+	})
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	ctx, cancel := context.WithTimeout(ctx, doctorServers)
+	defer cancel()
+	for _, s := range clients.Settle(ctx, auth.DefaultTenant) {
+		if s.State != client.Ready {
+			fmt.Fprintf(stdout, "MCP server %s: %s %s\n", s.Name, s.State, s.Problem)
+			continue
+		}
+		fmt.Fprintf(stdout, "MCP server %s: ready (%s, protocol %s), %d tools that take %d tokens, %d left out\n", s.Name, s.Identity, s.Protocol, s.Tools, s.Tokens, s.LeftOut)
+	}
+	return nil
 }

@@ -217,7 +217,7 @@ func TestHostBadInput(t *testing.T) {
 		{"memory_get", object{}, "INVALID_REQUEST"},
 		{"blob_read", object{"name": "step_001", "limit": 2 << 20}, "limit"},
 		{"blob_read", object{"name": "../../etc/passwd"}, "NOT_FOUND|INVALID"},
-		{"event_emit", object{"topic": "agent.spawn"}, "RESERVED_TOPIC"},
+		{"event_emit", object{"topic": "agent.status"}, "RESERVED_TOPIC"},
 		{"event_read", object{"topic": "x", "wait_seconds": 1e300}, "wait_seconds"},
 		{"event_read", object{"topic": "x", "limit": -1}, "limit"},
 		{"tool_run", object{"name": "no:such"}, "no:such"},

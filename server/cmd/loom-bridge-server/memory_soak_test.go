@@ -45,6 +45,7 @@ const (
 // acknowledged is there, and what was cut off was done whole or not at all and
 // can be repeated.
 func TestSoakMemory(t *testing.T) {
+	t.Parallel()
 	kills := memorySoakKills
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		kills = memorySoakPerRound * soakRoundsOr(t, 0)

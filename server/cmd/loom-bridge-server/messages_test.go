@@ -51,6 +51,7 @@ func (s *storm) send(ctx context.Context, sender int) {
 //
 // C09, C16, P28
 func TestMessagesOfAKilledServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := &storm{acked: make(chan struct{}, stormSenders)}
 	start := func() *child {

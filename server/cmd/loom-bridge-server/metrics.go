@@ -12,8 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
@@ -95,6 +97,8 @@ type census struct {
 	memory memory.Totals
 	blobs  blob.Usage
 	events events.Totals
+	// messages are the direct messages that are kept.
+	messages int
 }
 
 // takeCensus counts what is stored. It reads a few keys of each owner and topic, so its
@@ -104,6 +108,9 @@ func takeCensus(ctx context.Context, parts *compose.Domain) (c census, err error
 		return census{}, err
 	}
 	if c.blobs, err = parts.Blobs.Total(ctx); err != nil {
+		return census{}, err
+	}
+	if c.messages, err = parts.Messages.Total(ctx); err != nil {
 		return census{}, err
 	}
 	c.events, err = parts.Events.Totals(ctx)
@@ -137,6 +144,7 @@ var (
 	figureBlobBytes  = gaugeOf("blob_bytes", "What they hold, before compression, as of the last count.")
 	figureTopics     = gaugeOf("topics", "Topics that have had a durable event, as of the last count.")
 	figureEvents     = gaugeOf("events", "Durable events that are kept, as of the last count.")
+	figureMessages   = gaugeOf("direct_messages", "Direct messages that wait in the boxes of agents, as of the last count.")
 	figureEventBytes = gaugeOf("event_bytes", "What they take, as the retention counts it, as of the last count.")
 
 	figureStore     = gaugeOf("store_bytes", "What the store takes on disk, by keyspace, without its log.", "keyspace")
@@ -149,10 +157,17 @@ var (
 	figureAgents     = gaugeOf("agents", "Agents that are registered.")
 	figureAttached   = gaugeOf("agents_attached", "Agents with an open stream.")
 	figureJobs       = gaugeOf("background_jobs", "Programs that run in the background of sessions.")
+	figureChildren   = gaugeOf("children", "Agents that were spawned and have no result yet.")
+	figureEnded      = gaugeOf("children_ended_total", "Spawned agents that got their results, by outcome: returned, failed, timeout or disconnected.", "outcome").counting()
+	figureLimitedRun = gaugeOf("tool_limit_running", "Calls under way that count for a limit of calls at once, by rule.", "rule")
+	figureLimited    = gaugeOf("tool_limit_refused_total", "Calls that a limit of tools refused, by rule.", "rule").counting()
 	figureReaders    = gaugeOf("subscriptions", "Open subscriptions to events.")
 	figureBacklog    = gaugeOf("subscription_backlog_events", "Events that wait for their readers, each counted for each.")
 	figureReached    = gaugeOf("egress_connections_total", "Connections of tools to hosts, by what came of them: allowed, denied, failed or limited.", "outcome").counting()
 	figurePassed     = gaugeOf("egress_bytes_total", "Bytes between tools and hosts, sent or received.", "direction").counting()
+	figureHosted     = gaugeOf("mcp_server_ready", "1 where the MCP server is ready, 0 where it can't be reached.", "tenant", "server")
+	figureHostTools  = gaugeOf("mcp_server_tools", "Tools of the MCP server that can be called.", "tenant", "server")
+	figureHostTokens = gaugeOf("mcp_server_tool_tokens", "About what all tools of the MCP server would take in a prompt.", "tenant", "server")
 	figureOpen       = gaugeOf("egress_connections", "Connections of tools to hosts that are open.")
 	figureMaxBacklog = gaugeOf("subscription_backlog_max_events", "Events that wait for the reader that is furthest behind.")
 )
@@ -176,6 +191,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 		send(figureTopics, float64(census.events.Topics))
 		send(figureEvents, float64(census.events.Events))
 		send(figureEventBytes, float64(census.events.Bytes))
+		send(figureMessages, float64(census.messages))
 	}
 	sizes := f.engine.Sizes()
 	for _, ks := range kv.Keyspaces() {
@@ -192,10 +208,30 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	send(figureAgents, float64(known))
 	send(figureAttached, float64(attached))
 	send(figureJobs, float64(f.parts.Jobs.Running()))
+	family := f.parts.Children.Stats()
+	send(figureChildren, float64(family.Live))
+	for _, outcome := range children.Outcomes() {
+		send(figureEnded, float64(family.Ended[outcome]), outcome)
+	}
+	for _, limit := range f.parts.Hand.Limits() {
+		send(figureLimited, float64(limit.Refused), limit.Rule.String())
+		if limit.Rule.Every == 0 {
+			send(figureLimitedRun, float64(limit.Running), limit.Rule.String())
+		}
+	}
 	readers := f.parts.Events.Readers()
 	send(figureReaders, float64(readers.Subscriptions))
 	send(figureBacklog, float64(readers.Backlog))
 	send(figureMaxBacklog, float64(readers.MaxBacklog))
+	for _, s := range f.parts.MCP.All() {
+		ready := 0.0
+		if s.State == mcp.Ready {
+			ready = 1
+		}
+		send(figureHosted, ready, s.Tenant, s.Name)
+		send(figureHostTools, float64(s.Tools), s.Tenant, s.Name)
+		send(figureHostTokens, float64(s.Tokens), s.Tenant, s.Name)
+	}
 	out := f.parts.Egress.Stats()
 	send(figureReached, float64(out.Allowed), "allowed")
 	send(figureReached, float64(out.Denied), "denied")

@@ -11,6 +11,7 @@ import (
 // Any number of equal results get a path each where paths are made of refs, and
 // any number of results are archived and promoted under one name.
 func TestPathsOfOneName(t *testing.T) {
+	t.Parallel()
 	const results = 1100 // more than once had a path of one name
 	p := MustRun(t, t.TempDir(), "--outputs-naming", "ref", "--durability", "none")
 	client := loombridgev1.NewContextServiceClient(p.conn)

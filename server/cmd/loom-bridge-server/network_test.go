@@ -49,7 +49,7 @@ func networked(t *testing.T, tier string) (*shellWorld, *fakeSite) {
 		"--config", filepath.Join(dir, "settings.toml"), "--egress-ca", site.cert)
 	w := &shellWorld{t, p, tier}
 	if s := w.status().GetSandbox(); s.GetTier() != tier {
-		t.Skipf("this machine does not have the tier: %v", s.GetProblems())
+		lacks(t, tier, s.GetProblems())
 	}
 	return w, site
 }
@@ -70,6 +70,7 @@ func (w *shellWorld) as(agent, name string, args map[string]any) *loombridgev1.T
 // A program reaches the hosts of its agent's profile and no others, says so, and never sees
 // the secret that it uses; an agent without a network reaches none.
 func TestNetworkOfPrograms(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"namespaces", "landlock"} {
 		t.Run(tier, func(t *testing.T) {
 			w, site := networked(t, tier)
@@ -103,6 +104,10 @@ func TestNetworkOfPrograms(t *testing.T) {
 				t.Errorf("the host got %q", got)
 			}
 			w.wantConnections(t)
+			hosts := w.profile("web", "shell:run").GetProfile().GetHosts()
+			if len(hosts) != 3 || hosts[0].GetAddress() != site.host() || hosts[1].GetAddress() != "" || hosts[2].GetSecretVariable() != "API_TOKEN" {
+				t.Errorf("the profile has the hosts %v", hosts)
+			}
 		})
 	}
 }

@@ -19,6 +19,7 @@ func (f *promptFigures) readOf(bytes int) *loombridgev1.RecordStepResponse {
 //
 // K01
 func TestOptionsOfOffloading(t *testing.T) {
+	t.Parallel()
 	rules := MustFile(t, "[tools.\"fs:read_file\"]\nfrom_bytes = 10\n")
 	for _, tt := range []struct {
 		args  []string
@@ -61,6 +62,7 @@ func TestOptionsOfOffloading(t *testing.T) {
 //
 // K06, K54
 func TestOptionsOfObservations(t *testing.T) {
+	t.Parallel()
 	const saved, hint = ". Saved to workspace/outputs/read_001.txt", "\nUse fs:read_file to retrieve if needed."
 	const design, reduction = "Read file (1100 bytes)", "Read a (1100 bytes, text)"
 	const long = "Read completed. Results saved to workspace/outputs/read_001.txt" + hint
@@ -153,6 +155,7 @@ func (f *promptFigures) blobOf(name string) *loombridgev1.BlobInfo {
 //
 // K07, B04
 func TestOptionsOfLines(t *testing.T) {
+	t.Parallel()
 	own := MustFile(t, "[tools.\"my:counter\"]\ncompact = \"Counted {path}\"\n")
 	for _, tt := range []struct {
 		args, lines []string
@@ -186,6 +189,7 @@ func TestOptionsOfLines(t *testing.T) {
 //
 // K50, X01
 func TestOptionsOfHistories(t *testing.T) {
+	t.Parallel()
 	policy := func(f *promptFigures, session string, history *loombridgev1.HistorySettings) string {
 		t.Helper()
 		got, err := f.context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: session, WithoutTools: true, History: history})

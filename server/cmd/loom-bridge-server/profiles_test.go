@@ -31,7 +31,7 @@ func eachPolicyTier(t *testing.T, settings string, test func(t *testing.T, w *po
 	file := filepath.Join(t.TempDir(), "loom.toml")
 	must(t, os.WriteFile(file, []byte(strings.ReplaceAll(settings, "$OUT", out)), 0o600))
 	eachTier(t, func(t *testing.T, w *shellWorld) { test(t, &policyWorld{w, out}) }, "--config", file,
-		"--shell-allow", "cat,echo,ls,rm,mv,cp,ln,mkdir,sleep,true")
+		"--shell-allow", "cat,echo,ls,rm,mv,cp,ln,mkdir,sleep,true,python3")
 }
 
 // callAs calls a tool for an agent, and returns its answer when it has come.
@@ -79,14 +79,21 @@ func (w *shellWorld) profile(agent, tool string) *loombridgev1.GetProfileRespons
 // Programs and file tools keep to the profile that their call is bound to, in both tiers;
 // status and audit name it.
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	eachPolicyTier(t, `
 [profile.tools]
 read = ["$OUT/read"]
 write = ["$OUT/write"]
 protect = ["keep"]
 environment = { COLOUR = "blue" }
+
+[profile.brief]
+extends = "tools"
 limits = { wall = "500ms" }
 
+[[bind]]
+agent = "brief"
+profile = "brief"
 [[bind]]
 agent = "reader*"
 profile = "read"
@@ -108,7 +115,7 @@ profile = "tools"
 				t.Errorf("%s: %q, want %q", line, got, want)
 			}
 		}
-		if got := w.sh("builder", "sleep 20; echo awake"); strings.Contains(got, "awake") {
+		if got := w.sh("brief", "sleep 20; echo awake"); strings.Contains(got, "awake") {
 			t.Errorf("the wall limit let it run: %q", got)
 		}
 		for line, want := range map[string]string{
@@ -149,7 +156,7 @@ profile = "tools"
 		if r := list.GetRecords()[0]; r.GetProfile() != "tools" || r.GetTier() != w.tier {
 			t.Errorf("the audit has the profile %q and the tier %q: %v", r.GetProfile(), r.GetTier(), r)
 		}
-		if got := strings.Join(w.status().GetSandbox().GetProfiles(), " "); got != "net open read tools work" {
+		if got := strings.Join(w.status().GetSandbox().GetProfiles(), " "); got != "brief net open read tools work" {
 			t.Errorf("the status has the profiles %s", got)
 		}
 	})

@@ -19,7 +19,7 @@ import (
 // Prompts says what the prompts of sessions are made of that say nothing. A setting that
 // is zero or empty is the preset's own, or the default.
 type Prompts struct {
-	Layout, SystemFile, Rendering, Position string
+	Layout, SystemFile, Rendering, Position, WorkingPosition string
 
 	// ToolLevels are the levels whose tools stand in prompts, LevelOf that of some tools
 	// by name.
@@ -70,6 +70,7 @@ func (c *Config) promptSettings() []setting {
 		{keyToolNames, list(&p.ToolNames, "name,..."), nil, "tools besides, such as fs:* and those of agents"},
 		{keyToolLevel, named(&p.LevelOf, "name=level", checkLevelOf), nil, "level of a tool of the server, such as fs:delete=2"},
 		{"runtime-position", optional(choice(&p.Position, string(settings.Append), string(settings.Prepend))), nil, "where runtime sections stand beside the newest user message; none: append"},
+		{"working-position", optional(choice(&p.WorkingPosition, string(settings.AtEnd), string(settings.AfterSystem))), nil, "where the working state stands: at the end, or behind the system message; none: end"},
 		{keyExclude, list(&p.ExcludeSections, "section,..."), nil, "sections to leave out, see below"},
 		{keyLayers, list(&p.MemoryLayers, "L1|L1,L2"), nil, "tiers of memory whose tasks stand in prompts; none: L1"},
 		{"user-memories", shown(&p.UserMemories, "memories", settings.MaxShown), 0, "most of what is known of the user; 0: 3"},
@@ -205,7 +206,7 @@ func (c Config) sessions() (session.Config, error) {
 // prompt says what prompts are made of, but for what stands in files.
 func (p *Prompts) prompt() settings.Prompt {
 	out := settings.Prompt{
-		Layout: settings.Layout(p.Layout), Rendering: settings.Rendering(p.Rendering), Position: settings.Position(p.Position),
+		Layout: settings.Layout(p.Layout), Rendering: settings.Rendering(p.Rendering), Position: settings.Position(p.Position), WorkingPosition: settings.WorkingPosition(p.WorkingPosition),
 		Sources: settings.Sources{
 			Exclude: p.ExcludeSections, Layers: p.MemoryLayers, UserMemories: p.UserMemories, Knowledge: p.Knowledge,
 			KnowledgeTimeout: p.KnowledgeTimeout, EventActions: p.EventActions, Events: p.Events, MinEvents: p.MinEvents, Errors: p.MaxErrors,

@@ -18,6 +18,7 @@ import (
 // A21, Q08: whatever was acknowledged reads back byte for byte, by every name it
 // was given, after the server was killed.
 func TestSoakReadBackAfterKillNine(t *testing.T) {
+	t.Parallel()
 	binary, data, workspace := mustBuild(t), filepath.Join(t.TempDir(), "store"), t.TempDir()
 	r := &reader{agent: "reader", want: map[string]string{}, random: rand.New(rand.NewPCG(7, 7))}
 	for range soakRoundsOr(t, 2) {

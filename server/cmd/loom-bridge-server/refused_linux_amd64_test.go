@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox/attack"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // On a machine whose kernel refuses everything that confines, a server that requires it
@@ -44,5 +49,76 @@ func TestSandboxWhereTheKernelRefuses(t *testing.T) {
 	}
 }
 
-// becomeMachine prepares another machine, if this program was started for that.
-func becomeMachine() { machine.Main() }
+// With auto a server starts also where nothing confines: the status and the log say why, and
+// programs are refused by the reason. With off, which is asked for, they run, and status, log
+// and audit say that nothing confines them. The kernel refuses by itself.
+//
+// E05
+func TestSandboxSettingIsTold(t *testing.T) {
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	nothing := append(machine.Refuse(unix.ENOSYS, unix.SYS_LANDLOCK_CREATE_RULESET), machine.NoNamespaces(unix.EPERM, namespaces)...)
+	for setting, want := range map[string]struct {
+		tier, log, audit string
+		runs             bool
+	}{
+		"auto": {log: "programs are not confined"},
+		"off":  {tier: "none", log: "off: programs can do everything that the server's user can", audit: "none", runs: true},
+	} {
+		t.Run(setting, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := machine.Machine{Refusals: nothing}.Command(t.Context(), "/proc/self/exe", "--addr=127.0.0.1:0", "--data-dir="+filepath.Join(t.TempDir(), "store"), "--workspace="+dir, "--sandbox="+setting)
+			log := &output{}
+			cmd.Env, cmd.Dir, cmd.Stderr = append(os.Environ(), asServer+"=1"), dir, log
+			stdout, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+			line, err := bufio.NewReader(stdout).ReadString('\n')
+			must(t, err)
+			p := &process{conn: MustDial(t, strings.TrimSpace(strings.TrimPrefix(line, "listening on "))), Log: log}
+			w := &shellWorld{t, p, want.tier}
+			got := w.status().GetSandbox()
+			if got.GetSetting() != setting || got.GetTier() != want.tier || len(got.GetGaps()) == 0 == want.runs || len(got.GetProblems()) == 0 != want.runs {
+				t.Errorf("status: %v", got)
+			}
+			if !strings.Contains(log.String(), want.log) {
+				t.Errorf("log: %s", log)
+			}
+			out, failure := w.run("system:shell", object{"command": "echo", "args": []string{"ran"}})
+			if want.runs != (failure == nil && out.Stdout == "ran\n") || !want.runs && !strings.Contains(failure.GetMessage(), "nothing here confines it") {
+				t.Errorf("a program gave %+v, %v", out, failure)
+			}
+			page, err := loombridgev1.NewToolServiceClient(p.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{AgentId: "a"})
+			must(t, err)
+			if len(page.GetRecords()) != 1 || page.GetRecords()[0].GetTier() != want.audit {
+				t.Errorf("audit: %v", page)
+			}
+		})
+	}
+}
+
+// doctor names the profiles and the bindings that the settings file has.
+func TestDoctorTellsPolicies(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "loom.toml"), []byte("[profile.look]\nmode = \"read\"\n[[bind]]\nagent = \"ci-*\"\nprofile = \"look\"\n"), 0o600))
+	var out bytes.Buffer
+	_ = run(t.Context(), []string{"doctor", "--jobs=false", "--config", filepath.Join(dir, "loom.toml")}, noEnvironment, &out, io.Discard) // a machine may have no tier
+	for _, want := range []string{"profile look: mode read\n", `binding: tenant "", agent "ci-*", tool "": profile "look"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("doctor does not say %q: %s", want, out.String())
+		}
+	}
+}
+
+// lacks ends a test of a tier that this machine does not have.
+func lacks(tb testing.TB, tier string, problems []string) {
+	tb.Helper()
+	machine.Lacks(tb, tier, problems)
+}
+
+// becomeOther prepares another machine, or attacks a sandbox, if this program was started
+// for that.
+func becomeOther() {
+	machine.Main()
+	attack.Main()
+}

@@ -46,6 +46,7 @@ const (
 // offloading, which change with each start. After kill -9, with each call that was
 // under way repeated. LOOM_SOAK_ROUNDS rounds record 200 each.
 func TestSoakResultsComeBack(t *testing.T) {
+	t.Parallel()
 	binary := mustBuild(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -312,6 +313,10 @@ func (r *maker) bytes(n int) []byte {
 		for j, word := i, r.Uint64(); j < min(i+8, n); j, word = j+1, word>>8 {
 			data[j] = byte(word)
 		}
+	}
+	// By chance they hold what the server marks places in texts with (named looks for it).
+	for _, mark := range []string{"\uFDD0", "\uFDD1"} {
+		data = bytes.ReplaceAll(data, []byte(mark), []byte("???"))
 	}
 	return data
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -71,7 +72,8 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 	})
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout),
-		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr), approvalsCommand(env, stdout))
+		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr),
+		hookCommand(env, stdout, stderr), approvalsCommand(env, stdout), backupCommand(env, stdout, stderr))
 	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -91,6 +93,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	level, _ := parseLevel(config.LogLevel)
 	logger := newLogger(console, level, config.LogFormat)
 
+	if err := config.checkBackups(); err != nil {
+		return err
+	}
 	credentials, transport, err := security(config)
 	if err != nil {
 		return err
@@ -112,7 +117,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 			return err
 		}
 	}
-	engine, err := openStore(config)
+	engine, err := openFreedStore(ctx, config)
 	if err != nil {
 		return nameHolder(config.DataDir, err)
 	}
@@ -146,7 +151,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	confinement, shell, err := openSandbox(ctx, config, logger, &opened)
+	runner := newRunner(config, logger)
+	opened.add(runner.Close)
+	confinement, shell, err := openSandbox(ctx, config, runner, logger)
 	if err != nil {
 		return err
 	}
@@ -161,9 +168,10 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
+		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
 		Jobs:  jobs.Options{MaxRunning: config.Sharing.MaxJobs},
 		Audit: audit.Options{Retention: config.AuditRetention}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
-		Hand: hand.Options{DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools},
+		Hand: hand.Options{DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
 		Events: events.Options{
 			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
 		},
@@ -183,12 +191,20 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 
 	logHealth(engine.Health(), logger, &opened)
 	scrub := startScrub(config, engine, logger, &opened)
+	copies, err := startBackups(config, engine, logger, &opened)
+	if err != nil {
+		return err
+	}
 	metrics.watch(parts, engine, scrub, logger, &opened)
+	metrics.watchBackups(copies)
 	options := server.Options{
 		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.calls(),
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
-		Sandbox: confinement, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
+		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
+	}
+	if copies != nil {
+		options.Backups = copies
 	}
 	faces, err := openFaces(config, parts, options, listener, env.missing(), &opened)
 	if err != nil {
@@ -235,6 +251,25 @@ func openStore(config Config) (*rockskv.DB, error) {
 	}
 	return engine, nil
 }
+
+// openFreedStore is openStore, and waits for another process that has it open for as long
+// as the configuration says. The address is held meanwhile, so that others wait there.
+func openFreedStore(ctx context.Context, config Config) (*rockskv.DB, error) {
+	for end := time.Now().Add(config.StoreWait); ; {
+		engine, err := openStore(config)
+		if !errors.Is(err, kv.ErrLocked) || time.Now().After(end) {
+			return engine, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(storePoll):
+		}
+	}
+}
+
+// storePoll is the time between two attempts at a store that another process has open.
+const storePoll = 20 * time.Millisecond
 
 // recoverCalls records what a killed server was doing.
 func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) error {

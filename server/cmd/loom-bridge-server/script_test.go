@@ -105,6 +105,7 @@ func (w *shellWorld) putScripts() {
 //
 // D08, N05
 func TestRunScript(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		w.putScripts()
 		for name, tt := range map[string]struct {
@@ -177,6 +178,7 @@ func TestRunScript(t *testing.T) {
 //
 // D08
 func TestScriptCache(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		w.putScripts()
 		old := func() { // what was changed just now is not taken for old

@@ -25,8 +25,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
 // setting is one row of the table of settings: all there is to say about it. Its
@@ -64,9 +66,11 @@ const (
 	// maxReduction is as much as the largest windows hold.
 	maxReduction = 1_000_000
 
-	keyConfig   = "config"
-	keyDataDir  = "data-dir"
-	keyLogLevel = "log-level"
+	keyConfig  = "config"
+	keyDataDir = "data-dir"
+	// keyBackupDir is that of the commands about backups, too.
+	keyBackupDir = "backup-dir"
+	keyLogLevel  = "log-level"
 	// keyMemoryLanguage is a setting of whatever opens the memory of a store.
 	keyMemoryLanguage = "memory-language"
 	keySandbox        = "sandbox"
@@ -88,8 +92,10 @@ func (c *Config) groups() []group {
 		{"events", "Events and agents", false, c.eventSettings()},
 		{"sandbox", "How programs that tools run are confined", false, c.sandboxSettings()},
 		{"web", "What tools reach on networks", false, c.Web.settings()},
+		{"children", "What the children of agents may do", false, c.childSettings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
 		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
+		{"backups", "Copies of the store", false, c.Backups.settings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
 	}
 }
@@ -100,6 +106,8 @@ func (c *Config) servingSettings() []setting {
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
 		{"mcp-addr", optional(checked(&c.MCPAddr, "host:port", checkTCPAddr)), nil, "serve hosts of the Model Context Protocol here, on /mcp; none: not"},
 		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, beside localhost, by which hosts and web pages may ask --mcp-addr"},
+		{"mcp-sessions", number(&c.MCPSessions, "sessions", 1, maxLimit), mcp.DefaultSessions, "most open sessions of hosts of earlier protocols, shared by tenants and agents"},
+		{"mcp-session-idle", span(&c.MCPSessionIdle, time.Millisecond, 24*time.Hour), mcp.DefaultSessionIdle, "ends one in which nothing is asked for so long"},
 		{"mcp-servers", anyText(&c.MCPServers, "JSON"), nil, "MCP servers whose tools agents call, as for " + envMCPServers + ", which counts without this"},
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
@@ -267,6 +275,10 @@ func (c *Config) sharingSettings() []setting {
 		{"contended-calls", number(&l.ContendedCalls, "calls", 1, maxLimit), d.ContendedCalls, "calls that run at once while several tenants make some; each has its part"},
 		{"max-jobs", number(&s.MaxJobs, "jobs", 1, maxLimit), jobs.DefaultMaxRunning, "programs that run in the background at once; more are refused"},
 		{"max-tools", number(&s.MaxTools, "tools", 1, maxLimit), hand.DefaultMaxRunning, "tools that run at once; more wait"},
+		{
+			"tool-limits", toolRules(&s.ToolLimits), nil,
+			"most calls of tools, as `web:* 30/m,* 50/s per tenant,shell:run 4 at once`; else refused",
+		},
 		{"max-relayed-calls", number(&s.MaxRelayedCalls, "calls", 1, maxLimit), agents.DefaultMaxCalls, "calls that wait for tools of agents; more are refused"},
 		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries of memory that run at once; more wait"},
 		{"max-request-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused"},
@@ -298,6 +310,7 @@ func (c *Config) sandboxSettings() []setting {
 		},
 		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
 		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},
+		{"sandbox-warm", number(&s.Warm, "starts", 0, sandbox.MaxWarm), sandbox.DefaultWarm, "starts of programs prepared for each workspace in use; 0: none"},
 		{"script-cache-bytes", size(&s.ScriptCacheBytes, 0, maxLimit), script.DefaultCacheBytes, "answers of python:run_script that are kept for equal runs; 0: none"},
 		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that system:shell and shell:run may run; none: the 60 of loom.v1, jq, tee"},
 	}
@@ -307,6 +320,14 @@ func (c *Config) scrubSettings() []setting {
 	return []setting{
 		{"scrub-interval", zeroIsNone(span(&c.Scrub.Interval, 0, unlimited)), integrity.DefaultScrubEvery, "time between two readings of everything in the store; 0: never"},
 		{"scrub-rate", size(&c.Scrub.Rate, 1, maxLimit), integrity.DefaultScrubRate, "most that such a reading takes in a second"},
+	}
+}
+
+func (b *Backups) settings() []setting {
+	return []setting{
+		{keyBackupDir, anyText(&b.Dir, "directory"), nil, "make backups of the store in here; outside of the workspace; none: no backups"},
+		{"backup-interval", zeroIsNone(span(&b.Interval, 0, unlimited)), backup.DefaultEvery, "time between two backups; 0: only those that are asked for"},
+		{"backup-keep", number(&b.Keep, "backups", 1, maxLimit), backup.DefaultKeep, "how many stay"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -392,6 +393,39 @@ func scrubEffects() []effect {
 		{
 			setting: "scrub-rate", args: []string{"--scrub-rate", "1"}, both: []string{"--scrub-interval", "20ms"}, before: remember, after: 600 * time.Millisecond,
 			see: scrubbed, with: "not read", without: "read",
+		},
+	}
+}
+
+// backupEffects are those of the copies of the store.
+func backupEffects() []effect {
+	copies := []string{"--backup-dir", "$DIR-copies"}
+	made := func(s *stand) func() string {
+		return func() string {
+			switch status := s.backups(); {
+			case status == nil:
+				return "none"
+			case status.GetMade() < 2:
+				return "few"
+			}
+			return "many"
+		}
+	}
+	return []effect{
+		{setting: "backup-dir", args: copies, both: []string{"--backup-interval", "20ms"}, see: made, with: "many", without: "none"},
+		{setting: "backup-interval", args: []string{"--backup-interval", "20ms"}, both: copies, see: made, with: "many", without: "few", after: 200 * time.Millisecond},
+		{
+			setting: "backup-keep", args: []string{"--backup-keep", "1"}, both: slices.Concat(copies, []string{"--backup-interval", "0"}),
+			see: func(s *stand) func() string {
+				for range 3 {
+					_, err := s.backUp(s.tb, false)
+					must(s.tb, err)
+				}
+				all, err := s.admin().ListBackups(s.ctx, &loombridgev1.ListBackupsRequest{})
+				must(s.tb, err)
+				return once(fmt.Sprint(len(all.GetBackups())))
+			},
+			with: "1", without: "3",
 		},
 	}
 }

@@ -157,6 +157,17 @@ func layoutEffects() []effect {
 			with: "true", without: "false",
 		},
 		{
+			setting: "working-position", args: []string{"--working-position", "after_system"},
+			see: func(s *stand) func() string {
+				s.say("ASKED")
+				_, err := s.context().UpdateWorking(s.ctx, &loombridgev1.UpdateWorkingRequest{AgentId: s.agent, SessionId: "s", Scratchpad: new("NOTED")})
+				must(s.tb, err)
+				text := shownText(s.made(nil, nil))
+				return once(fmt.Sprint(strings.Index(text, "NOTED") < strings.Index(text, "ASKED")))
+			},
+			with: "true", without: "false",
+		},
+		{
 			setting: "exclude-sections", args: []string{"--exclude-sections", "plan", "--exclude-sections", "few_shot"},
 			see:  shows(&loombridgev1.PromptSettings{FewShot: []*loombridgev1.Example{{Input: "EXAMPLE", Output: "x"}}}, nil, has("EXAMPLE")),
 			with: "false", without: "true",

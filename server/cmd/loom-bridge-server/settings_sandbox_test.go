@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -41,6 +42,18 @@ func sandboxEffects() []effect {
 				return once(fmt.Sprint("seen: ", strings.Contains(s.tool("system:shell", `{"command":"ls","args":["/etc/apt"]}`), "sources.list.d")))
 			},
 			with: "seen: true", without: notStarted,
+		},
+		{
+			setting: "sandbox-warm", args: []string{"--sandbox-warm", "0"}, both: []string{"--workspace", "$DIR/work"}, files: map[string]string{"work/f": ""},
+			see: func(s *stand) func() string {
+				s.tool("system:shell", `{"command":"ls"}`)
+				prepared := false
+				for end := time.Now().Add(3 * time.Second); !prepared && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+					prepared = s.sandbox().GetPreparedStarts() > 0
+				}
+				return once(fmt.Sprint("prepared: ", prepared))
+			},
+			with: "prepared: false", without: "prepared: true",
 		},
 		{
 			setting: "script-cache-bytes", args: []string{"--script-cache-bytes", "0"}, both: []string{"--workspace", "$DIR/work"},

@@ -50,6 +50,26 @@ func servingEffects() []effect {
 			with: "true", without: "false",
 		},
 		{
+			setting: "mcp-sessions", args: []string{"--mcp-sessions", "1"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
+			see: func(s *stand) func() string {
+				first := statusOf(s.tb, post(s.tb, s.mcpURL(s.tb), initializeBody))
+				return once(fmt.Sprint(first, statusOf(s.tb, post(s.tb, s.mcpURL(s.tb), initializeBody))))
+			},
+			with: "200 503", without: "200 200",
+		},
+		{
+			setting: "mcp-session-idle", args: []string{"--mcp-session-idle", "1ms"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
+			see: func(s *stand) func() string {
+				session := openSession(s.tb, s.mcpURL(s.tb), "")
+				return func() string {
+					request := post(s.tb, s.mcpURL(s.tb), `{"jsonrpc":"2.0","id":9,"method":"tools/list"}`)
+					request.Header.Set("Mcp-Session-Id", session)
+					return fmt.Sprint(statusOf(s.tb, request))
+				}
+			},
+			with: "404", without: "200", after: 50 * time.Millisecond,
+		},
+		{
 			setting: "mcp-hosts", args: []string{"--mcp-hosts", "loom.example"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
 			see: func(s *stand) func() string {
 				request := post(s.tb, s.mcpURL(s.tb), initializeBody)

@@ -196,6 +196,15 @@ func sharingEffects() []effect {
 			with: "refused: true", without: "refused: false",
 		},
 		{
+			setting: "tool-limits", args: []string{"--tool-limits", "fs:list_dir 1/h"},
+			see: func(s *stand) func() string {
+				_, _ = callTool(s.tb, s.process, "fs:list_dir", `{}`)
+				_, err := callTool(s.tb, s.process, "fs:list_dir", `{}`)
+				return once(refusal(err))
+			},
+			with: "TOOL_LIMIT_REACHED", without: "OK",
+		},
+		{
 			setting: "max-tools", args: []string{"--max-tools", "1"}, both: embedded(),
 			see: toolBesideAnother, with: codes.DeadlineExceeded.String(), without: codes.OK.String(),
 		},

@@ -59,7 +59,7 @@ type stand struct {
 // effects are those of all settings.
 func effects() []effect {
 	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(),
-		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), sandboxEffects(), webEffects(), scrubEffects(), limitEffects())
+		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), childEffects(), sandboxEffects(), webEffects(), scrubEffects(), backupEffects(), limitEffects())
 }
 
 // Every setting of the table has an effect that a client sees.
@@ -85,24 +85,24 @@ func TestEverySettingHasAnEffect(t *testing.T) {
 
 // A started server does what each setting says, and would do otherwise without it.
 //
-// K01, K03, K05, K06, K07, K08, K11, K12, K13, K14, K15, K18, K20, K22, K23, K30, K31, K34, K36, K37, K38, K39, K40, K41, K48, K49, K50, K51, K54, P05
+// K01, K03, K05, K06, K07, K08, K11, K12, K13, K14, K15, K18, K20, K22, K23, K30, K31, K34, K36, K37, K38, K39, K40, K41, K48, K49, K50, K51, K52, K54, P05
 func TestSettings(t *testing.T) {
+	t.Parallel()
 	for _, e := range effects() {
 		t.Run(e.setting, func(t *testing.T) {
 			t.Parallel()
-			if got := e.observe(t, e.args, e.with); got != e.with {
+			if got := e.observe(t, e.args, e.with, 0); got != e.with {
 				t.Errorf("with %v: %q, want %q", e.args, got, e.with)
 			}
-			if got := e.observe(t, nil, ""); got != e.without {
+			if got := e.observe(t, nil, e.without, e.after); got != e.without {
 				t.Errorf("without %v: %q, want %q", e.args, got, e.without)
 			}
 		})
 	}
 }
 
-// observe starts a server and looks until it sees the one thing, or once after a
-// while when that is empty.
-func (e effect) observe(t *testing.T, args []string, want string) string {
+// observe starts a server and looks, after a while, until it sees the one thing.
+func (e effect) observe(t *testing.T, args []string, want string, after time.Duration) string {
 	s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t)}
 	for name, text := range e.files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o700))
@@ -122,10 +122,7 @@ func (e effect) observe(t *testing.T, args []string, want string) string {
 	}
 	defer func() { _ = s.Stop() }()
 	look := e.see(s)
-	if want == "" {
-		time.Sleep(e.after)
-		return look()
-	}
+	time.Sleep(after)
 	got := look()
 	for limit := time.Now().Add(waitTime); got != want && time.Now().Before(limit); got = look() {
 		time.Sleep(2 * time.Millisecond)

@@ -36,6 +36,7 @@ const (
 // tools, starts it again and looks for everything that was acknowledged. After
 // each round the index must agree with the records.
 func TestSoakKillNine(t *testing.T) {
+	t.Parallel()
 	rounds := soakRoundsOr(t, soakRounds)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -262,17 +263,23 @@ func died(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "code = Unavailable") || errors.Is(err, context.DeadlineExceeded))
 }
 
-// build is the program, built once for all tests.
+// build is the program, built once for all tests, unless LOOM_BRIDGE_SERVER names one that
+// was built already, as `make go-test` does.
 type build struct {
-	once sync.Once
-	dir  string
-	err  error
+	once  sync.Once
+	given string
+	dir   string
+	err   error
 }
 
 // binary is removed by TestMain.
 var binary build
 
 func (b *build) make() {
+	if b.given = os.Getenv("LOOM_BRIDGE_SERVER"); b.given != "" {
+		_, b.err = os.Stat(b.given) // so that `go test` notices another one
+		return
+	}
 	if b.dir, b.err = os.MkdirTemp("", "loom-bridge-server"); b.err != nil {
 		return
 	}
@@ -281,7 +288,12 @@ func (b *build) make() {
 	}
 }
 
-func (b *build) path() string { return filepath.Join(b.dir, "loom-bridge-server") }
+func (b *build) path() string {
+	if b.given != "" {
+		return b.given
+	}
+	return filepath.Join(b.dir, "loom-bridge-server")
+}
 
 func (b *build) remove() {
 	if b.dir != "" {

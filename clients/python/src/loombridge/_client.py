@@ -8,7 +8,10 @@ from typing import Any, Self, TypeVar, cast, overload
 
 from loombridge import (
     _agent,
+    _backups,
+    _children,
     _context,
+    _dashboard,
     _events,
     _memory,
     _messages,
@@ -19,6 +22,7 @@ from loombridge import (
     _spelling,
     _tools,
     _values,
+    _workspace,
 )
 from loombridge.v1 import admin_pb2, events_pb2, memory_pb2
 
@@ -67,8 +71,12 @@ class Client(_agent.Agent, _spelling.Helpful):
     """The records of long-term memory."""
     context: _context.Context
     """The session's log, prompts and blobs."""
+    working: _dashboard.WorkingState
+    """What the agent is at: goal, plan, notes, events."""
     tools: _tools.Tools
     """What tools there are."""
+    workspace: _workspace.Workspace
+    """Edits, scripts and programs in the background."""
     events: _events.Events
     """Listening to events."""
     messages: _messages.Messages
@@ -81,10 +89,15 @@ class Client(_agent.Agent, _spelling.Helpful):
         super().__init__(transport, agent_id, session_id, self.emit)
         self.session_id = session_id
         self.memory = _memory.Memory(transport, agent_id, session_id)
+        self.backups = _backups.Backups(transport)
         self.context = _context.Context(transport, agent_id, session_id)
+        self.working = _dashboard.WorkingState(transport, agent_id, session_id)
         self.tools = _tools.Tools(transport, agent_id)
+        self.workspace = _workspace.Workspace(self.tools, session_id)
         self.events = _events.Events(transport, agent_id)
         self.messages = _messages.Messages(transport, agent_id, session_id)
+        self._agent_name = agent_id
+        self._family = _children.Family(transport, agent_id, session_id)
 
     async def memory_save(
         self,
@@ -106,6 +119,7 @@ class Client(_agent.Agent, _spelling.Helpful):
         derived_from: Iterable[str] = (),
         origin: _records.Origin | None = None,
         pinned: bool = False,
+        replace: bool = False,
         user_id: str | None = None,
         id: str | None = None,  # noqa: A002  the record's own word
         request_id: str | None = None,
@@ -131,6 +145,8 @@ class Client(_agent.Agent, _spelling.Helpful):
             derived_from: ids of records this one was made from, at most 64.
             origin: where the text came from; default `agent`.
             pinned: what makes room or forgets passes over it.
+            replace: a record that has the `key` already becomes this one, field by field,
+                under its own id; what it was stays among its `memory.versions`.
             user_id: save to that person's memory, which all agents share.
             id: names the record; default: made by the server.
             request_id: makes the call safe to repeat.
@@ -147,6 +163,7 @@ class Client(_agent.Agent, _spelling.Helpful):
             agent_id=self.agent_id,
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
+            replace=replace,
         )
         draft = _records.RecordDraft(
             text=text,
@@ -205,7 +222,7 @@ class Client(_agent.Agent, _spelling.Helpful):
                 `{"query": "price", "limit": 5}`; or leave it out and use keywords.
             query: what to look for, at most 8 KiB; may be missing in mode `vector` with
                 an `embedding`.
-            limit: how many hits at most; default 5, at most 100.
+            limit: how many hits at most; default 5, with max_tokens 100; at most 100.
             filter: only records that it lets through, after AIP-160, such as
                 `tags:"market" AND (metadata.price > 40000 OR key = "ci*")`.
             mode: which signals to use; default `hybrid`.
@@ -332,8 +349,12 @@ class Client(_agent.Agent, _spelling.Helpful):
                 timeout. The answer itself gets five seconds more.
             thought: what the model said before the call, kept with the step.
             turn_id: holds parallel calls of one model turn together.
-            call_id: the model's own id of the call.
-            request_id: makes the call safe to repeat: the tool runs once.
+            call_id: the model's own id of the call. The same call again, in the same turn
+                and session, gives the first answer: the tool runs once. With other
+                arguments it is another call. A model whose ids repeat needs a `turn_id`;
+                without one, tools that only read run again.
+            request_id: makes the call safe to repeat: the tool runs once. With other
+                content it is refused.
             description: to provide one: what it does, for a model; default: the
                 function's docstring.
             parameters: to provide one: the JSON Schema of its arguments; default: made
@@ -494,6 +515,98 @@ class Client(_agent.Agent, _spelling.Helpful):
             task_id=task_id,
             timeout=timeout,
         )
+
+    def spawn(
+        self,
+        child_id: str,
+        *,
+        goal: str,
+        session_id: str | None = None,
+        tools: Iterable[str] | None = None,
+        profile: str | None = None,
+        limits: _children.ChildLimits | None = None,
+        grants: Iterable[str] = (),
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _children.Spawning:
+        """Spawn a child: an agent with a goal, a session and a workspace of its own.
+
+        `async with ctx.spawn("researcher-1", goal="…") as child:` stops a child that has
+        not returned when the block is left; `child = await ctx.spawn(...)` leaves it to
+        its limits. The child gets nothing of this agent's but its goal and the grants.
+
+        Args:
+            child_id: its id: that of no other agent, and of no entry of the workspace.
+            goal: what it shall do.
+            session_id: its session; default: a new one.
+            tools: those that it may call; default: those of this agent.
+            profile: name of a profile of the server's that bounds its calls besides.
+            limits: what bounds it; default: 20 steps, 60 seconds and so on.
+            grants: names of blobs of this agent's that it may read, by their refs.
+            request_id: makes the call safe to repeat; default: made here.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            AgentExistsError: the id is in use.
+            MaxDepthExceededError: this agent is too deep to have children.
+            AgentLimitExceededError: it has too many at once, or no step left.
+        """
+        return self._family.spawning(
+            child_id,
+            goal=goal,
+            session_id=session_id,
+            tools=tools,
+            profile=profile,
+            limits=limits,
+            grants=grants,
+            request_id=request_id,
+            timeout=timeout,
+        )
+
+    async def gather(
+        self,
+        *children: _children.Child | str,
+        wait: _values.Seconds | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _children.Outcome:
+        """Wait until children have returned, or failed; return what came of them.
+
+        Args:
+            children: children or their ids; default: all of this client's session.
+            wait: how many seconds to wait at most; default: until all have.
+            timeout: seconds that a call may take beyond that; default: the client's.
+
+        Raises:
+            AgentNotFoundError: one of them is no child of this agent.
+        """
+        return await self._family.gather(children, wait=wait, timeout=timeout)
+
+    async def complete(
+        self,
+        result: str,
+        *,
+        grants: Iterable[str] = (),
+        timeout: _values.Seconds | None = None,
+    ) -> _children.ChildAgent:
+        """Return the result of this agent, which another one has spawned.
+
+        The same result again changes nothing. Nothing else can be done afterwards.
+
+        Args:
+            result: what came of its goal, at most 256 KiB.
+            grants: names of blobs of this agent's that its parent may read, by their refs.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            AgentEndedError: it has another result, such as `timeout`.
+        """
+        return await self._family.complete(self._agent_name, result, grants=grants, timeout=timeout)
+
+    async def fail(
+        self, error: str, *, timeout: _values.Seconds | None = None
+    ) -> _children.ChildAgent:
+        """End this agent, which another one has spawned, without a result."""
+        return await self._family.complete(self._agent_name, "", error=error, timeout=timeout)
 
     async def status(self, *, timeout: _values.Seconds | None = None) -> Status:
         """Return what the server is and how it stores."""

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import grpc
 from google.protobuf.message import DecodeError
-from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
@@ -193,6 +193,18 @@ class QuotaExceededError(LoomBridgeError):
         return self.metadata.get("share", "")
 
 
+class McpServerNotFoundError(LoomBridgeError):
+    """There is no server of the Model Context Protocol of that name."""
+
+
+class McpServerExistsError(LoomBridgeError):
+    """There is another server of the Model Context Protocol of that name."""
+
+
+class McpServerConfiguredError(LoomBridgeError):
+    """The server of the Model Context Protocol stands in the settings of the server."""
+
+
 class ToolNameTakenError(LoomBridgeError):
     """The name of a provided tool means a tool of the server or of another agent.
 
@@ -259,6 +271,18 @@ class StepNotFoundError(LoomBridgeError):
     """No step of that id."""
 
 
+class OperatorRequiredError(LoomBridgeError):
+    """The call is for who runs the server; the credential does not say `operates`."""
+
+
+class NoBackupFolderError(LoomBridgeError):
+    """The server was started without `--backup-dir`, so there are no backups."""
+
+
+class BackupRunningError(LoomBridgeError):
+    """A backup is being made or removed; try again when that is over."""
+
+
 class ApprovalNotAllowedError(LoomBridgeError):
     """The credential approves no calls, or not of that agent, or the call is the own one."""
 
@@ -281,6 +305,10 @@ class BlobQuotaExceededError(LoomBridgeError):
 
 class BlobDamagedError(LoomBridgeError):
     """Stored bytes do not match their hash."""
+
+
+class WorkingTooLargeError(LoomBridgeError):
+    """Prompts would show too much of what the agent is at; nothing was changed."""
 
 
 class ContextOverflowError(LoomBridgeError):
@@ -329,7 +357,7 @@ class PromptGoneError(LoomBridgeError):
 
 
 class ReservedTopicError(LoomBridgeError):
-    """The topic has a meaning of its own that this server does not serve."""
+    """Only the server emits on the topic."""
 
 
 class PositionUnknownError(LoomBridgeError):
@@ -351,6 +379,25 @@ class OverloadedError(LoomBridgeError):
     def share(self) -> str:
         """What the share of is used up, such as `open streams`; empty for something else."""
         return self.metadata.get("share", "")
+
+
+class ToolLimitError(LoomBridgeError):
+    """A limit of the tool has no room for the call, which did not run."""
+
+    @property
+    def tool(self) -> str:
+        """The tool that was called."""
+        return self.metadata.get("tool", "")
+
+    @property
+    def rule(self) -> str:
+        """The limit, such as `web:* 30/m per tenant`."""
+        return self.metadata.get("rule", "")
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds to wait before the call is made again."""
+        return float(self.metadata.get("retry_after", 0))
 
 
 class StorageFullError(LoomBridgeError):
@@ -377,6 +424,31 @@ class OutcomeUnknownError(LoomBridgeError):
     """
 
 
+class AgentLimitExceededError(LoomBridgeError):
+    """An agent has used up one of its limits, or has too many children at once."""
+
+    @property
+    def limit(self) -> str:
+        """Which: such as `steps`, `files`, `bytes` or `children_of_parent`."""
+        return self.metadata.get("limit", "")
+
+
+class MaxDepthExceededError(LoomBridgeError):
+    """The agent is as deep as one may be, so it has no children."""
+
+
+class AgentExistsError(LoomBridgeError):
+    """The id of the child is that of an agent, or of an entry of the workspace."""
+
+
+class AgentNotFoundError(LoomBridgeError):
+    """Nobody has spawned an agent of that id, or somebody else has."""
+
+
+class AgentEndedError(LoomBridgeError):
+    """The child has its result, and does nothing more."""
+
+
 BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "INVALID_REQUEST": InvalidRequestError,
     "INTERNAL": InternalError,
@@ -393,17 +465,22 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "STORE_DAMAGED": StoreDamagedError,
     "STEP_NOT_FOUND": StepNotFoundError,
     "APPROVAL_NOT_ALLOWED": ApprovalNotAllowedError,
+    "OPERATOR_REQUIRED": OperatorRequiredError,
+    "NO_BACKUP_FOLDER": NoBackupFolderError,
+    "BACKUP_RUNNING": BackupRunningError,
     "APPROVAL_NOT_FOUND": ApprovalNotFoundError,
     "BLOB_NOT_FOUND": BlobNotFoundError,
     "BLOB_DAMAGED": BlobDamagedError,
     "BLOB_COLLECTED": BlobCollectedError,
     "BLOB_QUOTA_EXCEEDED": BlobQuotaExceededError,
     "CONTEXT_OVERFLOW": ContextOverflowError,
+    "WORKING_TOO_LARGE": WorkingTooLargeError,
     "RESERVED_TOPIC": ReservedTopicError,
     "POSITION_UNKNOWN": PositionUnknownError,
     "SLOW_CONSUMER": SlowConsumerError,
     "TOO_LARGE": TooLargeError,
     "OVERLOADED": OverloadedError,
+    "TOOL_LIMIT_REACHED": ToolLimitError,
     "STORAGE_FULL": StorageFullError,
     "SHUTTING_DOWN": ShuttingDownError,
     "DEADLINE_EXCEEDED": DeadlineExceededError,
@@ -417,8 +494,16 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "EMBEDDER_UNAVAILABLE": EmbedderUnavailableError,
     "QUOTA_EXCEEDED": QuotaExceededError,
     "TOOL_NAME_TAKEN": ToolNameTakenError,
+    "MCP_SERVER_NOT_FOUND": McpServerNotFoundError,
+    "MCP_SERVER_EXISTS": McpServerExistsError,
+    "MCP_SERVER_CONFIGURED": McpServerConfiguredError,
     "TOOL_NOT_ALLOWED": ToolNotAllowedError,
     "NOBODY_LISTENS": NobodyListensError,
+    "AGENT_LIMIT_EXCEEDED": AgentLimitExceededError,
+    "MAX_DEPTH_EXCEEDED": MaxDepthExceededError,
+    "AGENT_EXISTS": AgentExistsError,
+    "AGENT_NOT_FOUND": AgentNotFoundError,
+    "AGENT_ENDED": AgentEndedError,
 }
 
 # Statuses that gRPC itself makes, without a reason from the server.
@@ -438,7 +523,7 @@ _UNKNOWN_API = "unknown service loombridge.v1."
 
 def from_rpc(err: grpc.aio.AioRpcError, address: str) -> LoomBridgeError:
     """Return the error that a failed call stands for."""
-    info, violations = _details(err)
+    info, violations, retry = _details(err)
     message = err.details() or err.code().name
     if not info.reason:
         kind = _BY_CODE.get(err.code(), LoomBridgeError)
@@ -451,7 +536,7 @@ def from_rpc(err: grpc.aio.AioRpcError, address: str) -> LoomBridgeError:
         message,
         reason=info.reason,
         code=err.code().name,
-        metadata=info.metadata,
+        metadata={**info.metadata, **retry},
         violations=violations,
     )
 
@@ -476,8 +561,11 @@ def cause(error: LoomBridgeError, err: BaseException) -> BaseException | None:
     return None if isinstance(error, ServerUnreachableError | WrongAddressError) else err
 
 
-def _details(err: grpc.aio.AioRpcError) -> tuple[ErrorInfo, list[FieldViolation]]:
-    info, bad = ErrorInfo(), BadRequest()
+def _details(
+    err: grpc.aio.AioRpcError,
+) -> tuple[ErrorInfo, list[FieldViolation], Mapping[str, str]]:
+    info, bad, again = ErrorInfo(), BadRequest(), RetryInfo()
+    retry: dict[str, str] = {}
     try:
         # grpc_status is typed only in newer stubs than the oldest checker has.
         status = cast(
@@ -491,7 +579,9 @@ def _details(err: grpc.aio.AioRpcError) -> tuple[ErrorInfo, list[FieldViolation]
     for detail in details:
         detail.Unpack(info)
         detail.Unpack(bad)
-    return info, [FieldViolation(v.field, v.description) for v in bad.field_violations]
+        if detail.Unpack(again):
+            retry["retry_after"] = str(again.retry_delay.ToTimedelta().total_seconds())
+    return info, [FieldViolation(v.field, v.description) for v in bad.field_violations], retry
 
 
 def _unreachable(address: str, why: str) -> str:

@@ -309,6 +309,38 @@ class History(_session.InSession):
             missed_tokens=answer.missed_tokens,
         )
 
+    async def report_overflow(
+        self,
+        *,
+        turn_id: str | None = None,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _receipts.PressureLevel | None:
+        """Tell that a provider refused the last prompt as too long.
+
+        The turn's next prompt is made shorter than the budget asks for, once.
+
+        Args:
+            turn_id: that of the prompt; default: the end of the log names the turn.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+
+        Returns:
+            `reactive` with the preset `partitioned`; None under another policy, whose
+            history was folded at once as far as it may be.
+
+        Raises:
+            ContextOverflowError: it was reported in this turn before; names what takes
+                most of the prompt.
+        """
+        request = pb.ReportOverflowRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            turn_id=_values.optional_text("turn_id", turn_id),
+        )
+        answer = await self._transport.call(_rpc.REPORT_OVERFLOW, request, timeout=timeout)
+        return _receipts.pressure_level(answer.level)
+
     async def compress(
         self,
         tool_name: str,

@@ -18,6 +18,9 @@ _CLEARABLE = frozenset(
 )
 
 
+_VERSIONS = 100  # the server's largest page
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpace:
     """The vectors of one model in a memory."""
@@ -76,6 +79,7 @@ class Memory(_spelling.Helpful):
         key: str | None = None,
         user_id: str | None = None,
         include_embedding: bool = False,
+        as_of: datetime | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
         """Return one record, named by `id` or by `key`.
@@ -85,10 +89,13 @@ class Memory(_spelling.Helpful):
             key: the caller's own name for it; give exactly one of the two.
             user_id: read that person's memory instead of the agent's.
             include_embedding: return the vector too.
+            as_of: return it as it was at that moment, by the server's clock; with a time
+                zone. Default: as it is.
             timeout: seconds; default: the client's.
 
         Raises:
-            RecordNotFoundError: there is none, or it has expired.
+            RecordNotFoundError: there is none, or it has expired; with `as_of` also when it
+                was saved later, or that version is kept no longer.
         """
         request = pb.GetRecordRequest(
             agent_id=self._agent_id,
@@ -97,6 +104,8 @@ class Memory(_spelling.Helpful):
             include_embeddings=include_embedding,
         )
         _name(request, id, key)
+        if as_of is not None:
+            request.as_of.CopyFrom(_values.timestamp("as_of", as_of))
         answer = await self._transport.call(_rpc.GET_RECORD, request, timeout=timeout)
         return _records.record(answer.record)
 
@@ -253,6 +262,84 @@ class Memory(_spelling.Helpful):
         )
         return answer.id
 
+    async def versions(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  the record's own word
+        key: str | None = None,
+        limit: int | None = None,
+        user_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> list[_records.Record]:
+        """Return a record as it is and as it was before its changes, the newest first.
+
+        Each version has its `update_time`, None for the first of all. The server keeps
+        1,000 of a record.
+
+        Args:
+            id: the record's id.
+            key: the caller's own name for it; give exactly one of the two.
+            limit: how many at most; default: all that are kept.
+            user_id: look in that person's memory instead of the agent's.
+            timeout: seconds for each 100 versions; default: the client's.
+
+        Raises:
+            RecordNotFoundError: there is none, or it has expired.
+        """
+        request = pb.ListVersionsRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            json_form=pb.JSON_FORM_TEXT,
+        )
+        _name(request, id, key)
+        most = None if limit is None else _values.integer("limit", limit)
+        found: list[_records.Record] = []
+        while most is None or len(found) < most:
+            request.page_size = _VERSIONS if most is None else min(_VERSIONS, most - len(found))
+            page = await self._transport.call(_rpc.LIST_VERSIONS, request, timeout=timeout)
+            found += map(_records.record, page.versions)
+            request.before_version = page.next_before_version
+            if not request.before_version:
+                break
+        return found
+
+    async def delete_matching(
+        self,
+        filter: str,  # noqa: A002  the API's own word
+        *,
+        tiers: Iterable[int] | int | None = None,
+        dry_run: bool = False,
+        user_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> int:
+        """Delete all records that a filter lets through; return how many that were.
+
+        Those replaced by others go too; what is saved or changed meanwhile stays, and of a
+        person's memory what other agents have saved. They go some dozens at a time: after
+        an error those that went are gone, and the call can be made again.
+
+        Args:
+            filter: which ones, as in `memory_query`; `version >= 1` is all of them.
+            tiers: the memory tiers, from 2 to 4; default: 4, the long-term one.
+            dry_run: only count them.
+            user_id: delete from that person's memory instead of the agent's.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            InvalidFilterError: the filter does not parse or names an unknown field.
+        """
+        request = pb.DeleteRecordsRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            filter=_values.text("filter", filter),
+            tiers=_query.tiers(tiers),
+            dry_run=dry_run,
+        )
+        answer = await self._transport.call(
+            _rpc.DELETE_RECORDS, request, timeout=timeout, repeatable=dry_run
+        )
+        return answer.deleted
+
     def list(
         self,
         *,
@@ -375,8 +462,13 @@ class Memory(_spelling.Helpful):
         )
 
 
+_Named: TypeAlias = (
+    pb.GetRecordRequest | pb.UpdateRecordRequest | pb.DeleteRecordRequest | pb.ListVersionsRequest
+)
+
+
 def _name(
-    request: "pb.GetRecordRequest | pb.UpdateRecordRequest | pb.DeleteRecordRequest",
+    request: _Named,
     id: str | None,  # noqa: A002  the record's own word
     key: str | None,
 ) -> None:

@@ -21,6 +21,8 @@ class HostRule(_brief.Brief):
     """Those that may be used; none named: all."""
     secret_variable: str
     """The variable in which programs find what stands for a secret; empty for none."""
+    address: str
+    """Where to connect to in place of what the name leads to; empty: there, if it is public."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,6 +110,7 @@ def profile(m: pb.GetProfileResponse) -> ToolProfile:
                 paths=tuple(h.paths),
                 methods=tuple(h.methods),
                 secret_variable=h.secret_variable,
+                address=h.address,
             )
             for h in p.hosts
         ),

@@ -22,6 +22,8 @@ Signal: TypeAlias = Literal[
     "brevity",
     "repeated",
     "newer",
+    "several",
+    "now",
 ]
 """A signal that records are ranked by."""
 

@@ -18,6 +18,7 @@ Preset: TypeAlias = Literal[
     "design",
     "reduction",
     "task_context",
+    "partitioned",
     "three_phase",
     "chat",
     "research",
@@ -25,7 +26,13 @@ Preset: TypeAlias = Literal[
     "debug",
 ]
 """A set of fixed rules: the last four give grouped lines, `task_context` the newest
-messages that fit, and in `three_phase` messages fade by age."""
+messages that fit, in `three_phase` messages fade by age, and `partitioned` gives way by
+levels of pressure."""
+
+PressureLevel: TypeAlias = Literal["snip", "micro", "collapse", "auto", "reactive"]
+"""What the preset `partitioned` does to a history under pressure: cut long texts, show
+equal results once, make one text of the middle, keep the half that is worth most, and that
+with a shorter cut."""
 
 ToolResults: TypeAlias = Literal["observation", "omit", "compressed", "full"]
 """What a preset shows of the results of calls in full: what was observed of results
@@ -203,6 +210,22 @@ class Fold(_brief.Brief):
 
 
 @dataclass(frozen=True, slots=True)
+class Partitions:
+    """The tokens of a prompt by what they are part of."""
+
+    system: int = 0
+    """The system prompt, examples, and what callers add there."""
+    memory: int = 0
+    """What is known of the user and the task."""
+    skill: int = 0
+    """Active skills and tools."""
+    history: int = 0
+    """What was said and done, with tasks, events and direct messages."""
+    working: int = 0
+    """What the agent is at, and what else stands for this turn only."""
+
+
+@dataclass(frozen=True, slots=True)
 class FoldBatch:
     """What one call folded, and why."""
 
@@ -220,6 +243,8 @@ class FoldBatch:
     """After how many steps it is paid back; 0 when nobody asked."""
     summary_problem: str = ""
     """Why the summary of the settings' tool was left out; empty when it was not."""
+    level: PressureLevel | None = None
+    """The level of pressure that it is of, with the preset `partitioned`."""
 
     def each_ref(self) -> Iterator[str]:
         """Yield each step and message of `refs` by itself."""
@@ -280,6 +305,8 @@ class Receipt:
     """How many of them asked again for what had been folded away."""
     reused: bool = False
     """The prompt is that of an earlier call: nothing that it is made of has changed."""
+    partitions: Partitions = Partitions()
+    """The tokens by what they are part of."""
 
     def section(self, name: str) -> _sections.PromptSection | None:
         """Return the section of that name; None if the prompt knows of none."""
@@ -503,6 +530,13 @@ def receipt(m: pb.Receipt) -> Receipt:
         calls=m.calls,
         faults=m.faults,
         reused=m.reused,
+        partitions=Partitions(
+            system=m.partitions.system,
+            memory=m.partitions.memory,
+            skill=m.partitions.skill,
+            history=m.partitions.history,
+            working=m.partitions.working,
+        ),
     )
 
 
@@ -530,7 +564,14 @@ def _batch(m: pb.FoldBatch) -> FoldBatch:
         after_tokens=m.after_tokens,
         break_even_steps=m.break_even_steps,
         summary_problem=m.summary_problem,
+        level=pressure_level(m.level),
     )
+
+
+def pressure_level(value: int) -> PressureLevel | None:
+    """Return the name of a level of pressure; None for none."""
+    enum = pb.PressureLevel.DESCRIPTOR
+    return cast("PressureLevel | None", _settings.name_or_none(enum, "PRESSURE_LEVEL_", value))
 
 
 def compaction(m: pb.CompactHistoryResponse) -> Compaction:

@@ -47,6 +47,8 @@ class Saved:
     """When it was acknowledged, in UTC."""
     expire_time: datetime | None = None
     """When it stops being shown; None means never."""
+    version: int = 1
+    """1, and more for a record that `replace` has changed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -269,6 +271,7 @@ def saved(m: pb.MemorySaveResponse) -> Saved:
         id=m.id,
         create_time=_values.moment(m.create_time),
         expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
+        version=m.version or 1,
     )
 
 

@@ -17,11 +17,13 @@ from loombridge.v1 import (
     admin_pb2,
     attach_pb2,
     bridge_pb2,
+    children_pb2,
     context_pb2,
     events_pb2,
     memory_pb2,
     messages_pb2,
     prompt_pb2,
+    servers_pb2,
     tools_pb2,
 )
 
@@ -79,6 +81,8 @@ ATTACH = _method(attach_pb2.AttachRequest, attach_pb2.AttachResponse)
 GET_RECORD = _method(memory_pb2.GetRecordRequest, memory_pb2.GetRecordResponse)
 UPDATE_RECORD = _method(memory_pb2.UpdateRecordRequest, memory_pb2.UpdateRecordResponse)
 DELETE_RECORD = _method(memory_pb2.DeleteRecordRequest, memory_pb2.DeleteRecordResponse)
+LIST_VERSIONS = _method(memory_pb2.ListVersionsRequest, memory_pb2.ListVersionsResponse)
+DELETE_RECORDS = _method(memory_pb2.DeleteRecordsRequest, memory_pb2.DeleteRecordsResponse)
 LIST_RECORDS = _method(memory_pb2.ListRecordsRequest, memory_pb2.ListRecordsResponse)
 BATCH_SAVE = _method(memory_pb2.BatchSaveRequest, memory_pb2.BatchSaveResponse)
 REEMBED = _method(memory_pb2.ReembedRequest, memory_pb2.ReembedResponse)
@@ -102,6 +106,7 @@ END_SESSION = _method(context_pb2.EndSessionRequest, context_pb2.EndSessionRespo
 COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.CompactHistoryResponse)
 DIFF_PROMPTS = _method(context_pb2.DiffPromptsRequest, context_pb2.DiffPromptsResponse)
 UNDO = _method(context_pb2.UndoRequest, context_pb2.UndoResponse)
+REPORT_OVERFLOW = _method(context_pb2.ReportOverflowRequest, context_pb2.ReportOverflowResponse)
 REPORT_USAGE = _method(context_pb2.ReportUsageRequest, context_pb2.ReportUsageResponse)
 COMPRESS_RESULT = _method(context_pb2.CompressResultRequest, context_pb2.CompressResultResponse)
 COUNT_TOKENS = _method(context_pb2.CountTokensRequest, context_pb2.CountTokensResponse)
@@ -111,17 +116,28 @@ PROMOTE_BLOB = _method(context_pb2.PromoteBlobRequest, context_pb2.PromoteBlobRe
 ARCHIVE_BLOB = _method(context_pb2.ArchiveBlobRequest, context_pb2.ArchiveBlobResponse)
 SEARCH_BLOBS = _method(context_pb2.SearchBlobsRequest, context_pb2.SearchBlobsResponse)
 COLLECT_GARBAGE = _method(context_pb2.CollectGarbageRequest, context_pb2.CollectGarbageResponse)
+SPAWN_AGENT = _method(children_pb2.SpawnAgentRequest, children_pb2.SpawnAgentResponse)
+COMPLETE_TASK = _method(children_pb2.CompleteTaskRequest, children_pb2.CompleteTaskResponse)
+WAIT_AGENTS = _method(children_pb2.WaitAgentsRequest, children_pb2.WaitAgentsResponse)
 LIST_TOOLS = _method(tools_pb2.ListToolsRequest, tools_pb2.ListToolsResponse)
 WATCH_APPROVALS = _method(tools_pb2.WatchApprovalsRequest, tools_pb2.WatchApprovalsResponse)
 APPROVE_CALL = _method(tools_pb2.ApproveCallRequest, tools_pb2.ApproveCallResponse)
 LIST_APPROVALS = _method(tools_pb2.ListApprovalsRequest, tools_pb2.ListApprovalsResponse)
 REVOKE_APPROVAL = _method(tools_pb2.RevokeApprovalRequest, tools_pb2.RevokeApprovalResponse)
 GET_PROFILE = _method(tools_pb2.GetProfileRequest, tools_pb2.GetProfileResponse)
+LIST_MCP_SERVERS = _method(servers_pb2.ListMcpServersRequest, servers_pb2.ListMcpServersResponse)
+ADD_MCP_SERVER = _method(servers_pb2.AddMcpServerRequest, servers_pb2.AddMcpServerResponse)
+REMOVE_MCP_SERVER = _method(servers_pb2.RemoveMcpServerRequest, servers_pb2.RemoveMcpServerResponse)
+REFRESH_MCP_SERVER = _method(
+    servers_pb2.RefreshMcpServerRequest, servers_pb2.RefreshMcpServerResponse
+)
 LIST_AUDIT = _method(tools_pb2.ListAuditRequest, tools_pb2.ListAuditResponse)
 SEND_MESSAGE = _method(messages_pb2.SendMessageRequest, messages_pb2.SendMessageResponse)
 LIST_MESSAGES = _method(messages_pb2.ListMessagesRequest, messages_pb2.ListMessagesResponse)
 DELETE_MESSAGES = _method(messages_pb2.DeleteMessagesRequest, messages_pb2.DeleteMessagesResponse)
 SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
+CREATE_BACKUP = _method(admin_pb2.CreateBackupRequest, admin_pb2.CreateBackupResponse)
+LIST_BACKUPS = _method(admin_pb2.ListBackupsRequest, admin_pb2.ListBackupsResponse)
 GET_STATUS = _method(admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse)
 
 

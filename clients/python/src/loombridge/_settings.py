@@ -10,11 +10,14 @@ from google.protobuf.message import Message
 from loombridge import _brief, _values
 from loombridge.v1 import prompt_pb2 as pb
 
-PromptLayout: TypeAlias = Literal["three_phase", "task_context", "react"]
+PromptLayout: TypeAlias = Literal["three_phase", "task_context", "react", "partitioned"]
 """The order in which the sections of a prompt stand."""
 
 ToolRendering: TypeAlias = Literal["parameter", "text"]
 """How a prompt offers its tools: as the provider's parameter, or in the system message."""
+
+WorkingPosition: TypeAlias = Literal["end", "after_system"]
+"""Where the working state stands: behind the history, or right behind the system message."""
 
 RuntimePosition: TypeAlias = Literal["append", "prepend"]
 """Where plan, past errors and the like stand: behind the newest user message or before."""
@@ -194,6 +197,8 @@ class PromptSettings(_brief.Brief):
     """Which served tools stand in prompts; at first the server's own of level 1."""
     runtime_position: RuntimePosition | None = None
     """Where the runtime sections stand; at first `append`."""
+    working_position: WorkingPosition | None = None
+    """Where the working state stands; at first `end`."""
     sources: SourceSettings | None = None
     """What a prompt takes from memory, events and the workspace."""
     few_shot: Sequence[Example] = ()
@@ -247,6 +252,16 @@ def to_wire(name: str, value: object) -> pb.PromptSettings:
                 pb.ToolRendering.DESCRIPTOR,
                 "TOOL_RENDERING_",
                 s.tool_rendering,
+            ),
+        )
+    if s.working_position is not None:
+        result.working_position = cast(
+            "pb.WorkingPosition",
+            _values.enum_number(
+                f"{name}.working_position",
+                pb.WorkingPosition.DESCRIPTOR,
+                "WORKING_POSITION_",
+                s.working_position,
             ),
         )
     if s.runtime_position is not None:
@@ -448,6 +463,10 @@ def settings(m: pb.PromptSettings) -> PromptSettings:
         runtime_position=cast(
             "RuntimePosition | None",
             name_or_none(pb.RuntimePosition.DESCRIPTOR, "RUNTIME_POSITION_", m.runtime_position),
+        ),
+        working_position=cast(
+            "WorkingPosition | None",
+            name_or_none(pb.WorkingPosition.DESCRIPTOR, "WORKING_POSITION_", m.working_position),
         ),
         sources=_seen_sources(m.sources) if _says(m.sources) else None,
         few_shot=tuple(Example(each.input, each.output) for each in m.few_shot),

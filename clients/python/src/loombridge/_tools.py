@@ -22,6 +22,7 @@ from loombridge import (
     _errors,
     _profiles,
     _rpc,
+    _servers,
     _spelling,
     _steps,
     _stream,
@@ -62,6 +63,8 @@ class ToolInfo(_brief.Brief):
     """The agent that provides it; empty for the server's own."""
     cli_equivalents: tuple[str, ...] = ()
     """Commands that do the like, such as `cat` for `fs:read_file`."""
+    tokens: int = 0
+    """About what its definition takes in a prompt; 0 for tools of no MCP server."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,7 +101,7 @@ class ToolResult(_brief.Brief):
     record_error: str = ""
     """Why the log could not be written; empty when it was."""
     replayed: bool = False
-    """It is the answer that the same `request_id` got before."""
+    """It is the answer that the same `request_id` or `call_id` got before; nothing ran."""
     output_collected: bool = False
     """The blob with the full result, which that answer had, was collected since: `blob` is
     None."""
@@ -163,6 +166,8 @@ class Tools:
         """Made by the client."""
         self._transport = transport
         self._agent_id = agent_id
+        self.servers = _servers.McpServers(transport)
+        """The servers of the Model Context Protocol whose tools agents call."""
 
     async def run(
         self,
@@ -195,7 +200,10 @@ class Tools:
             json_form=memory_pb2.JSON_FORM_TEXT,
         )
         answer = await self._transport.call(
-            _rpc.TOOL, request, timeout=seconds + ANSWER_MARGIN, repeatable=bool(request_id)
+            _rpc.TOOL,
+            request,
+            timeout=seconds + ANSWER_MARGIN,
+            repeatable=bool(request_id or call_id),
         )
         return result(answer)
 
@@ -377,6 +385,7 @@ def _tool_info(m: pb.ToolDescriptor) -> ToolInfo:
         mutates=m.mutates,
         agent_id=m.agent_id,
         cli_equivalents=tuple(m.cli_equivalents),
+        tokens=m.tokens,
     )
 
 

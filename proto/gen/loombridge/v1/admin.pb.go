@@ -77,7 +77,12 @@ type GetStatusResponse struct {
 	// store says how the store is.
 	Store *StoreStatus `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
 	// sandbox says how programs that tools run are confined.
-	Sandbox       *SandboxStatus `protobuf:"bytes,11,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	Sandbox *SandboxStatus `protobuf:"bytes,11,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// backups says how the backups go; unset where the server makes none.
+	Backups *BackupStatus `protobuf:"bytes,12,opt,name=backups,proto3" json:"backups,omitempty"`
+	// tool_limits are the limits of tools (`--tool-limits`), in their order, and how they
+	// are used.
+	ToolLimits    []*ToolLimit `protobuf:"bytes,13,rep,name=tool_limits,json=toolLimits,proto3" json:"tool_limits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -168,6 +173,452 @@ func (x *GetStatusResponse) GetSandbox() *SandboxStatus {
 	return nil
 }
 
+func (x *GetStatusResponse) GetBackups() *BackupStatus {
+	if x != nil {
+		return x.Backups
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetToolLimits() []*ToolLimit {
+	if x != nil {
+		return x.ToolLimits
+	}
+	return nil
+}
+
+// CreateBackupRequest says how the backup is made.
+type CreateBackupRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// full copies every file. Otherwise a file that the backup before has, too, is shared
+	// with it, and takes no more room.
+	Full          bool `protobuf:"varint,1,opt,name=full,proto3" json:"full,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateBackupRequest) Reset() {
+	*x = CreateBackupRequest{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateBackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateBackupRequest) ProtoMessage() {}
+
+func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateBackupRequest.ProtoReflect.Descriptor instead.
+func (*CreateBackupRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CreateBackupRequest) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+// CreateBackupResponse is how far a backup is, or the backup.
+type CreateBackupResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// bytes_done is how much of it there is.
+	BytesDone int64 `protobuf:"varint,1,opt,name=bytes_done,json=bytesDone,proto3" json:"bytes_done,omitempty"`
+	// bytes_total is how much there will be.
+	BytesTotal int64 `protobuf:"varint,2,opt,name=bytes_total,json=bytesTotal,proto3" json:"bytes_total,omitempty"`
+	// backup is what was made; set in the last message alone.
+	Backup        *Backup `protobuf:"bytes,3,opt,name=backup,proto3" json:"backup,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateBackupResponse) Reset() {
+	*x = CreateBackupResponse{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateBackupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateBackupResponse) ProtoMessage() {}
+
+func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateBackupResponse.ProtoReflect.Descriptor instead.
+func (*CreateBackupResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CreateBackupResponse) GetBytesDone() int64 {
+	if x != nil {
+		return x.BytesDone
+	}
+	return 0
+}
+
+func (x *CreateBackupResponse) GetBytesTotal() int64 {
+	if x != nil {
+		return x.BytesTotal
+	}
+	return 0
+}
+
+func (x *CreateBackupResponse) GetBackup() *Backup {
+	if x != nil {
+		return x.Backup
+	}
+	return nil
+}
+
+// ListBackupsRequest has no fields.
+type ListBackupsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBackupsRequest) Reset() {
+	*x = ListBackupsRequest{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBackupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBackupsRequest) ProtoMessage() {}
+
+func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBackupsRequest.ProtoReflect.Descriptor instead.
+func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
+}
+
+// ListBackupsResponse has the backups.
+type ListBackupsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// backups are those that can be restored, the newest first.
+	Backups       []*Backup `protobuf:"bytes,1,rep,name=backups,proto3" json:"backups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBackupsResponse) Reset() {
+	*x = ListBackupsResponse{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBackupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBackupsResponse) ProtoMessage() {}
+
+func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBackupsResponse.ProtoReflect.Descriptor instead.
+func (*ListBackupsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListBackupsResponse) GetBackups() []*Backup {
+	if x != nil {
+		return x.Backups
+	}
+	return nil
+}
+
+// Backup is a copy of the whole store at one moment.
+type Backup struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is what it is called, which is when it was begun: `20261123T174500.123Z`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// create_time is when it was begun.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// bytes is the size of all its files.
+	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// new_bytes is the size of those that the backup before did not have.
+	NewBytes int64 `protobuf:"varint,4,opt,name=new_bytes,json=newBytes,proto3" json:"new_bytes,omitempty"`
+	// files is how many it has.
+	Files int32 `protobuf:"varint,5,opt,name=files,proto3" json:"files,omitempty"`
+	// store_format is the version of the on-disk format.
+	StoreFormat int32 `protobuf:"varint,6,opt,name=store_format,json=storeFormat,proto3" json:"store_format,omitempty"`
+	// server_version is the version of the server that made it.
+	ServerVersion string `protobuf:"bytes,7,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Backup) Reset() {
+	*x = Backup{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Backup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Backup) ProtoMessage() {}
+
+func (x *Backup) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Backup.ProtoReflect.Descriptor instead.
+func (*Backup) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Backup) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Backup) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Backup) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Backup) GetNewBytes() int64 {
+	if x != nil {
+		return x.NewBytes
+	}
+	return 0
+}
+
+func (x *Backup) GetFiles() int32 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *Backup) GetStoreFormat() int32 {
+	if x != nil {
+		return x.StoreFormat
+	}
+	return 0
+}
+
+func (x *Backup) GetServerVersion() string {
+	if x != nil {
+		return x.ServerVersion
+	}
+	return ""
+}
+
+// BackupStatus says how the backups of a server go.
+type BackupStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// last is the newest one; unset if there is none.
+	Last *Backup `protobuf:"bytes,1,opt,name=last,proto3" json:"last,omitempty"`
+	// made is how many this server has made since it was started.
+	Made int64 `protobuf:"varint,2,opt,name=made,proto3" json:"made,omitempty"`
+	// failed is how many failed since then.
+	Failed int64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// failing says that the last one failed; the server's log says why.
+	Failing       bool `protobuf:"varint,4,opt,name=failing,proto3" json:"failing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupStatus) Reset() {
+	*x = BackupStatus{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupStatus) ProtoMessage() {}
+
+func (x *BackupStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
+func (*BackupStatus) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *BackupStatus) GetLast() *Backup {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *BackupStatus) GetMade() int64 {
+	if x != nil {
+		return x.Made
+	}
+	return 0
+}
+
+func (x *BackupStatus) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *BackupStatus) GetFailing() bool {
+	if x != nil {
+		return x.Failing
+	}
+	return false
+}
+
+// ToolLimit is one bound of how often, or how many at once, tools are called.
+type ToolLimit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// rule is the bound as the settings have it, such as `web:* 30/m per tenant`.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// running_calls are the calls under way that count for a bound of calls at once; 0 for
+	// a rate.
+	RunningCalls int64 `protobuf:"varint,2,opt,name=running_calls,json=runningCalls,proto3" json:"running_calls,omitempty"`
+	// refused_calls are those that it refused since the server started.
+	RefusedCalls  int64 `protobuf:"varint,3,opt,name=refused_calls,json=refusedCalls,proto3" json:"refused_calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolLimit) Reset() {
+	*x = ToolLimit{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolLimit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolLimit) ProtoMessage() {}
+
+func (x *ToolLimit) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolLimit.ProtoReflect.Descriptor instead.
+func (*ToolLimit) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ToolLimit) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ToolLimit) GetRunningCalls() int64 {
+	if x != nil {
+		return x.RunningCalls
+	}
+	return 0
+}
+
+func (x *ToolLimit) GetRefusedCalls() int64 {
+	if x != nil {
+		return x.RefusedCalls
+	}
+	return 0
+}
+
 // SandboxStatus says how programs that tools run are confined. It was found out when the
 // server started, by confining a process that tried what must be refused.
 type SandboxStatus struct {
@@ -189,14 +640,17 @@ type SandboxStatus struct {
 	// ToolService.GetProfile for what one gives.
 	Profiles []string `protobuf:"bytes,7,rep,name=profiles,proto3" json:"profiles,omitempty"`
 	// running_jobs is how many programs run in the background of sessions.
-	RunningJobs   int32 `protobuf:"varint,8,opt,name=running_jobs,json=runningJobs,proto3" json:"running_jobs,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RunningJobs int32 `protobuf:"varint,8,opt,name=running_jobs,json=runningJobs,proto3" json:"running_jobs,omitempty"`
+	// prepared_starts is for how many further programs the first part of the start is done,
+	// which makes the next ones faster; at most `--sandbox-warm` for each workspace in use.
+	PreparedStarts int32 `protobuf:"varint,9,opt,name=prepared_starts,json=preparedStarts,proto3" json:"prepared_starts,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -208,7 +662,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -221,7 +675,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -280,6 +734,13 @@ func (x *SandboxStatus) GetRunningJobs() int32 {
 	return 0
 }
 
+func (x *SandboxStatus) GetPreparedStarts() int32 {
+	if x != nil {
+		return x.PreparedStarts
+	}
+	return 0
+}
+
 // StoreStatus says whether the store can be written to and whether all of it can be
 // read. The standard health service follows it: while the store can't be written to,
 // or what belongs to all of it is damaged, every service is NOT_SERVING, the empty name
@@ -304,7 +765,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -316,7 +777,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -329,7 +790,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -365,7 +826,7 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xd3\x02\n" +
+	"\x10GetStatusRequest\"\xc5\x03\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -378,7 +839,39 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x05tools\x18\x06 \x01(\x05R\x05tools\x120\n" +
 	"\x05store\x18\n" +
 	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\x126\n" +
-	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\"\xe7\x01\n" +
+	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\x125\n" +
+	"\abackups\x18\f \x01(\v2\x1b.loombridge.v1.BackupStatusR\abackups\x129\n" +
+	"\vtool_limits\x18\r \x03(\v2\x18.loombridge.v1.ToolLimitR\n" +
+	"toolLimits\")\n" +
+	"\x13CreateBackupRequest\x12\x12\n" +
+	"\x04full\x18\x01 \x01(\bR\x04full\"\x85\x01\n" +
+	"\x14CreateBackupResponse\x12\x1d\n" +
+	"\n" +
+	"bytes_done\x18\x01 \x01(\x03R\tbytesDone\x12\x1f\n" +
+	"\vbytes_total\x18\x02 \x01(\x03R\n" +
+	"bytesTotal\x12-\n" +
+	"\x06backup\x18\x03 \x01(\v2\x15.loombridge.v1.BackupR\x06backup\"\x14\n" +
+	"\x12ListBackupsRequest\"F\n" +
+	"\x13ListBackupsResponse\x12/\n" +
+	"\abackups\x18\x01 \x03(\v2\x15.loombridge.v1.BackupR\abackups\"\xec\x01\n" +
+	"\x06Backup\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
+	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1b\n" +
+	"\tnew_bytes\x18\x04 \x01(\x03R\bnewBytes\x12\x14\n" +
+	"\x05files\x18\x05 \x01(\x05R\x05files\x12!\n" +
+	"\fstore_format\x18\x06 \x01(\x05R\vstoreFormat\x12%\n" +
+	"\x0eserver_version\x18\a \x01(\tR\rserverVersion\"\x7f\n" +
+	"\fBackupStatus\x12)\n" +
+	"\x04last\x18\x01 \x01(\v2\x15.loombridge.v1.BackupR\x04last\x12\x12\n" +
+	"\x04made\x18\x02 \x01(\x03R\x04made\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x18\n" +
+	"\afailing\x18\x04 \x01(\bR\afailing\"i\n" +
+	"\tToolLimit\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12#\n" +
+	"\rrunning_calls\x18\x02 \x01(\x03R\frunningCalls\x12#\n" +
+	"\rrefused_calls\x18\x03 \x01(\x03R\frefusedCalls\"\x90\x02\n" +
 	"\rSandboxStatus\x12\x18\n" +
 	"\asetting\x18\x01 \x01(\tR\asetting\x12\x12\n" +
 	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x16\n" +
@@ -387,15 +880,18 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x04gaps\x18\x05 \x03(\tR\x04gaps\x12\x1a\n" +
 	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x1a\n" +
 	"\bprofiles\x18\a \x03(\tR\bprofiles\x12!\n" +
-	"\frunning_jobs\x18\b \x01(\x05R\vrunningJobs\"\x96\x01\n" +
+	"\frunning_jobs\x18\b \x01(\x05R\vrunningJobs\x12'\n" +
+	"\x0fprepared_starts\x18\t \x01(\x05R\x0epreparedStarts\"\x96\x01\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +
 	"\x06damage\x18\x03 \x03(\tR\x06damage\x129\n" +
 	"\n" +
-	"scrub_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tscrubTime2c\n" +
+	"scrub_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tscrubTime2\x99\x02\n" +
 	"\fAdminService\x12S\n" +
-	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01\x12Y\n" +
+	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse0\x01\x12Y\n" +
+	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_admin_proto_rawDescOnce sync.Once
@@ -409,26 +905,43 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_admin_proto_rawDescData
 }
 
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: loombridge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: loombridge.v1.GetStatusResponse
-	(*SandboxStatus)(nil),         // 2: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 3: loombridge.v1.StoreStatus
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*CreateBackupRequest)(nil),   // 2: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 3: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 4: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 5: loombridge.v1.ListBackupsResponse
+	(*Backup)(nil),                // 6: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 7: loombridge.v1.BackupStatus
+	(*ToolLimit)(nil),             // 8: loombridge.v1.ToolLimit
+	(*SandboxStatus)(nil),         // 9: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 10: loombridge.v1.StoreStatus
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	4, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	3, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	2, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	4, // 3: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	0, // 4: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	1, // 5: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	11, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	10, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	9,  // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	7,  // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	8,  // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
+	6,  // 5: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	6,  // 6: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	11, // 7: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	6,  // 8: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	11, // 9: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	0,  // 10: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	2,  // 11: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	4,  // 12: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	1,  // 13: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	3,  // 14: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	5,  // 15: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	13, // [13:16] is the sub-list for method output_type
+	10, // [10:13] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -442,7 +955,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

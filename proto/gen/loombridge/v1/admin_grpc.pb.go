@@ -19,17 +19,29 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdminService_GetStatus_FullMethodName = "/loombridge.v1.AdminService/GetStatus"
+	AdminService_GetStatus_FullMethodName    = "/loombridge.v1.AdminService/GetStatus"
+	AdminService_CreateBackup_FullMethodName = "/loombridge.v1.AdminService/CreateBackup"
+	AdminService_ListBackups_FullMethodName  = "/loombridge.v1.AdminService/ListBackups"
 )
 
 // AdminServiceClient is the client API for AdminService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService tells how the server is.
+// AdminService tells how the server is, and lets its operator look after the store.
 type AdminServiceClient interface {
 	// GetStatus returns what the server is and how it stores.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	// CreateBackup makes a backup of the whole store, of all tenants, in the server's own
+	// folder (`--backup-dir`) while it serves. It streams how far it is, and the backup at
+	// the end. What was acknowledged before the call is in it. A caller that leaves ends it,
+	// and nothing is left of it. With authentication the credential must say `operates`.
+	// Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER; BACKUP_RUNNING while another is made;
+	// STORAGE_FULL.
+	CreateBackup(ctx context.Context, in *CreateBackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CreateBackupResponse], error)
+	// ListBackups returns the backups in that folder, the newest first. With authentication
+	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
+	ListBackups(ctx context.Context, in *ListBackupsRequest, opts ...grpc.CallOption) (*ListBackupsResponse, error)
 }
 
 type adminServiceClient struct {
@@ -50,14 +62,53 @@ func (c *adminServiceClient) GetStatus(ctx context.Context, in *GetStatusRequest
 	return out, nil
 }
 
+func (c *adminServiceClient) CreateBackup(ctx context.Context, in *CreateBackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CreateBackupResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &AdminService_ServiceDesc.Streams[0], AdminService_CreateBackup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[CreateBackupRequest, CreateBackupResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AdminService_CreateBackupClient = grpc.ServerStreamingClient[CreateBackupResponse]
+
+func (c *adminServiceClient) ListBackups(ctx context.Context, in *ListBackupsRequest, opts ...grpc.CallOption) (*ListBackupsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBackupsResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListBackups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService tells how the server is.
+// AdminService tells how the server is, and lets its operator look after the store.
 type AdminServiceServer interface {
 	// GetStatus returns what the server is and how it stores.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	// CreateBackup makes a backup of the whole store, of all tenants, in the server's own
+	// folder (`--backup-dir`) while it serves. It streams how far it is, and the backup at
+	// the end. What was acknowledged before the call is in it. A caller that leaves ends it,
+	// and nothing is left of it. With authentication the credential must say `operates`.
+	// Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER; BACKUP_RUNNING while another is made;
+	// STORAGE_FULL.
+	CreateBackup(*CreateBackupRequest, grpc.ServerStreamingServer[CreateBackupResponse]) error
+	// ListBackups returns the backups in that folder, the newest first. With authentication
+	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
+	ListBackups(context.Context, *ListBackupsRequest) (*ListBackupsResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -70,6 +121,12 @@ type UnimplementedAdminServiceServer struct{}
 
 func (UnimplementedAdminServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
+}
+func (UnimplementedAdminServiceServer) CreateBackup(*CreateBackupRequest, grpc.ServerStreamingServer[CreateBackupResponse]) error {
+	return status.Error(codes.Unimplemented, "method CreateBackup not implemented")
+}
+func (UnimplementedAdminServiceServer) ListBackups(context.Context, *ListBackupsRequest) (*ListBackupsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBackups not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -110,6 +167,35 @@ func _AdminService_GetStatus_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_CreateBackup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(CreateBackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AdminServiceServer).CreateBackup(m, &grpc.GenericServerStream[CreateBackupRequest, CreateBackupResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AdminService_CreateBackupServer = grpc.ServerStreamingServer[CreateBackupResponse]
+
+func _AdminService_ListBackups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBackupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListBackups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListBackups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListBackups(ctx, req.(*ListBackupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -121,7 +207,17 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "GetStatus",
 			Handler:    _AdminService_GetStatus_Handler,
 		},
+		{
+			MethodName: "ListBackups",
+			Handler:    _AdminService_ListBackups_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "CreateBackup",
+			Handler:       _AdminService_CreateBackup_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "loombridge/v1/admin.proto",
 }

@@ -777,7 +777,12 @@ func (*AttachToolResult_OutputBytes) isAttachToolResult_OutputForm() {}
 type AttachHeartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ref comes back in the answer.
-	Ref           int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	// signals are what the agent's surroundings saw since the last one, for the session of
+	// the stream: at most 64. One that breaks a rule is named by the answer and stops none
+	// of the others. What is urgent also comes on the topic `agent.<id>.interrupts`, at
+	// once, to whoever of the agent listens there.
+	Signals       []*Signal `protobuf:"bytes,2,rep,name=signals,proto3" json:"signals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -817,6 +822,13 @@ func (x *AttachHeartbeat) GetRef() int64 {
 		return x.Ref
 	}
 	return 0
+}
+
+func (x *AttachHeartbeat) GetSignals() []*Signal {
+	if x != nil {
+		return x.Signals
+	}
+	return nil
 }
 
 // AttachResponse is one message to an attached agent.
@@ -1083,9 +1095,12 @@ type AttachAnswer struct {
 	// positions answer a subscribe, as in AttachReady.
 	Positions []*TopicPosition `protobuf:"bytes,4,rep,name=positions,proto3" json:"positions,omitempty"`
 	// server_time answers a subscribe and a heartbeat.
-	ServerTime    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ServerTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
+	// interrupt_requested answers a heartbeat: an event waits in the session that is high or
+	// critical.
+	InterruptRequested bool `protobuf:"varint,6,opt,name=interrupt_requested,json=interruptRequested,proto3" json:"interrupt_requested,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *AttachAnswer) Reset() {
@@ -1151,6 +1166,13 @@ func (x *AttachAnswer) GetServerTime() *timestamppb.Timestamp {
 		return x.ServerTime
 	}
 	return nil
+}
+
+func (x *AttachAnswer) GetInterruptRequested() bool {
+	if x != nil {
+		return x.InterruptRequested
+	}
+	return false
 }
 
 // AttachError says why a message was refused.
@@ -1408,7 +1430,7 @@ var File_loombridge_v1_attach_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto\"\x8f\x03\n" +
+	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\x8f\x03\n" +
 	"\rAttachRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachHelloH\x00R\x05hello\x128\n" +
 	"\apublish\x18\x02 \x01(\v2\x1c.loombridge.v1.AttachPublishH\x00R\apublish\x12>\n" +
@@ -1461,9 +1483,10 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\rerror_message\x18\x05 \x01(\tR\ferrorMessage\x12;\n" +
 	"\n" +
 	"error_code\x18\x06 \x01(\x0e2\x1c.loombridge.v1.ToolErrorCodeR\terrorCodeB\r\n" +
-	"\voutput_form\"#\n" +
+	"\voutput_form\"T\n" +
 	"\x0fAttachHeartbeat\x12\x10\n" +
-	"\x03ref\x18\x01 \x01(\x03R\x03ref\"\xf5\x01\n" +
+	"\x03ref\x18\x01 \x01(\x03R\x03ref\x12/\n" +
+	"\asignals\x18\x02 \x03(\v2\x15.loombridge.v1.SignalR\asignals\"\xf5\x01\n" +
 	"\x0eAttachResponse\x122\n" +
 	"\x05ready\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachReadyH\x00R\x05ready\x122\n" +
 	"\x05event\x18\x02 \x01(\v2\x1a.loombridge.v1.AttachEventH\x00R\x05event\x125\n" +
@@ -1480,14 +1503,15 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"serverTime\"S\n" +
 	"\vAttachEvent\x12*\n" +
 	"\x05event\x18\x01 \x01(\v2\x14.loombridge.v1.EventR\x05event\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x03R\adropped\"\x82\x02\n" +
+	"\adropped\x18\x02 \x01(\x03R\adropped\"\xb3\x02\n" +
 	"\fAttachAnswer\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x03R\x03ref\x120\n" +
 	"\x05error\x18\x02 \x01(\v2\x1a.loombridge.v1.AttachErrorR\x05error\x125\n" +
 	"\aemitted\x18\x03 \x01(\v2\x1b.loombridge.v1.EmitResponseR\aemitted\x12:\n" +
 	"\tpositions\x18\x04 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions\x12;\n" +
 	"\vserver_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"\x98\x01\n" +
+	"serverTime\x12/\n" +
+	"\x13interrupt_requested\x18\x06 \x01(\bR\x12interruptRequested\"\x98\x01\n" +
 	"\vAttachError\x122\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1a.loombridge.v1.ErrorReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12;\n" +
@@ -1547,10 +1571,11 @@ var file_loombridge_v1_attach_proto_goTypes = []any{
 	(*structpb.Value)(nil),        // 22: google.protobuf.Value
 	(*ResultBytes)(nil),           // 23: loombridge.v1.ResultBytes
 	(ToolErrorCode)(0),            // 24: loombridge.v1.ToolErrorCode
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*Event)(nil),                 // 26: loombridge.v1.Event
-	(*EmitResponse)(nil),          // 27: loombridge.v1.EmitResponse
-	(ErrorReason)(0),              // 28: loombridge.v1.ErrorReason
+	(*Signal)(nil),                // 25: loombridge.v1.Signal
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*Event)(nil),                 // 27: loombridge.v1.Event
+	(*EmitResponse)(nil),          // 28: loombridge.v1.EmitResponse
+	(ErrorReason)(0),              // 29: loombridge.v1.ErrorReason
 }
 var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	1,  // 0: loombridge.v1.AttachRequest.hello:type_name -> loombridge.v1.AttachHello
@@ -1570,28 +1595,29 @@ var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	22, // 14: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
 	23, // 15: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
 	24, // 16: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
-	9,  // 17: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
-	10, // 18: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
-	11, // 19: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
-	14, // 20: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
-	17, // 21: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
-	18, // 22: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
-	25, // 23: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
-	26, // 24: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
-	12, // 25: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
-	27, // 26: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
-	17, // 27: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
-	25, // 28: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
-	28, // 29: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
-	13, // 30: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
-	20, // 31: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
-	18, // 32: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
-	16, // 33: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	25, // 17: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
+	9,  // 18: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
+	10, // 19: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
+	11, // 20: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
+	14, // 21: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
+	17, // 22: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
+	18, // 23: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
+	26, // 24: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
+	27, // 25: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
+	12, // 26: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
+	28, // 27: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
+	17, // 28: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
+	26, // 29: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
+	29, // 30: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
+	13, // 31: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
+	20, // 32: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
+	18, // 33: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
+	16, // 34: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_attach_proto_init() }
@@ -1604,6 +1630,7 @@ func file_loombridge_v1_attach_proto_init() {
 	file_loombridge_v1_events_proto_init()
 	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_tools_proto_init()
+	file_loombridge_v1_working_proto_init()
 	file_loombridge_v1_attach_proto_msgTypes[0].OneofWrappers = []any{
 		(*AttachRequest_Hello)(nil),
 		(*AttachRequest_Publish)(nil),

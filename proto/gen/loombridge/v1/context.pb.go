@@ -567,6 +567,75 @@ func (FoldReason) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
+// PressureLevel is what the preset `partitioned` does to a history under pressure: the
+// share of the window that a whole prompt takes. A prompt moves at most one level in each
+// turn.
+type PressureLevel int32
+
+const (
+	// PRESSURE_LEVEL_UNSPECIFIED is none.
+	PressureLevel_PRESSURE_LEVEL_UNSPECIFIED PressureLevel = 0
+	// PRESSURE_LEVEL_SNIP, over 0.7: texts of more than 2,000 characters are cut.
+	PressureLevel_PRESSURE_LEVEL_SNIP PressureLevel = 1
+	// PRESSURE_LEVEL_MICRO, over 0.8: equal results stand there once.
+	PressureLevel_PRESSURE_LEVEL_MICRO PressureLevel = 2
+	// PRESSURE_LEVEL_COLLAPSE, over 0.9: one text stands for all but the first 3 and the
+	// last 5 messages.
+	PressureLevel_PRESSURE_LEVEL_COLLAPSE PressureLevel = 3
+	// PRESSURE_LEVEL_AUTO, over 0.95: the half that is worth most stays.
+	PressureLevel_PRESSURE_LEVEL_AUTO PressureLevel = 4
+	// PRESSURE_LEVEL_REACTIVE, after ReportOverflow: as PRESSURE_LEVEL_AUTO, and texts are
+	// cut at 500 characters.
+	PressureLevel_PRESSURE_LEVEL_REACTIVE PressureLevel = 5
+)
+
+// Enum value maps for PressureLevel.
+var (
+	PressureLevel_name = map[int32]string{
+		0: "PRESSURE_LEVEL_UNSPECIFIED",
+		1: "PRESSURE_LEVEL_SNIP",
+		2: "PRESSURE_LEVEL_MICRO",
+		3: "PRESSURE_LEVEL_COLLAPSE",
+		4: "PRESSURE_LEVEL_AUTO",
+		5: "PRESSURE_LEVEL_REACTIVE",
+	}
+	PressureLevel_value = map[string]int32{
+		"PRESSURE_LEVEL_UNSPECIFIED": 0,
+		"PRESSURE_LEVEL_SNIP":        1,
+		"PRESSURE_LEVEL_MICRO":       2,
+		"PRESSURE_LEVEL_COLLAPSE":    3,
+		"PRESSURE_LEVEL_AUTO":        4,
+		"PRESSURE_LEVEL_REACTIVE":    5,
+	}
+)
+
+func (x PressureLevel) Enum() *PressureLevel {
+	p := new(PressureLevel)
+	*p = x
+	return p
+}
+
+func (x PressureLevel) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PressureLevel) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
+}
+
+func (PressureLevel) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[9]
+}
+
+func (x PressureLevel) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PressureLevel.Descriptor instead.
+func (PressureLevel) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+}
+
 // HistoryStyle is how CompactHistory, or a preset of lines, lays out a history as text.
 type HistoryStyle int32
 
@@ -608,11 +677,11 @@ func (x HistoryStyle) String() string {
 }
 
 func (HistoryStyle) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
 }
 
 func (HistoryStyle) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[9]
+	return &file_loombridge_v1_context_proto_enumTypes[10]
 }
 
 func (x HistoryStyle) Number() protoreflect.EnumNumber {
@@ -621,7 +690,7 @@ func (x HistoryStyle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HistoryStyle.Descriptor instead.
 func (HistoryStyle) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 // CompressHint is what to do with a result.
@@ -669,11 +738,11 @@ func (x CompressHint) String() string {
 }
 
 func (CompressHint) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
 }
 
 func (CompressHint) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[10]
+	return &file_loombridge_v1_context_proto_enumTypes[11]
 }
 
 func (x CompressHint) Number() protoreflect.EnumNumber {
@@ -682,7 +751,7 @@ func (x CompressHint) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CompressHint.Descriptor instead.
 func (CompressHint) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 // TokenCertainty is how sure a count is.
@@ -728,11 +797,11 @@ func (x TokenCertainty) String() string {
 }
 
 func (TokenCertainty) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
 }
 
 func (TokenCertainty) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[11]
+	return &file_loombridge_v1_context_proto_enumTypes[12]
 }
 
 func (x TokenCertainty) Number() protoreflect.EnumNumber {
@@ -741,7 +810,7 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
 }
 
 // BlobTier is how much a blob is worth keeping.
@@ -785,11 +854,11 @@ func (x BlobTier) String() string {
 }
 
 func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[13].Descriptor()
 }
 
 func (BlobTier) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[12]
+	return &file_loombridge_v1_context_proto_enumTypes[13]
 }
 
 func (x BlobTier) Number() protoreflect.EnumNumber {
@@ -798,7 +867,7 @@ func (x BlobTier) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobTier.Descriptor instead.
 func (BlobTier) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
 }
 
 // BlobForm is a form of a step's result. All but the first are of the step that the
@@ -856,11 +925,11 @@ func (x BlobForm) String() string {
 }
 
 func (BlobForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[13].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[14].Descriptor()
 }
 
 func (BlobForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[13]
+	return &file_loombridge_v1_context_proto_enumTypes[14]
 }
 
 func (x BlobForm) Number() protoreflect.EnumNumber {
@@ -869,7 +938,7 @@ func (x BlobForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobForm.Descriptor instead.
 func (BlobForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
 }
 
 // ConversationOrder is the order of a listing.
@@ -909,11 +978,11 @@ func (x ConversationOrder) String() string {
 }
 
 func (ConversationOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[14].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[15].Descriptor()
 }
 
 func (ConversationOrder) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[14]
+	return &file_loombridge_v1_context_proto_enumTypes[15]
 }
 
 func (x ConversationOrder) Number() protoreflect.EnumNumber {
@@ -922,7 +991,7 @@ func (x ConversationOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConversationOrder.Descriptor instead.
 func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -2178,8 +2247,8 @@ type AssembleRequest struct {
 	// window without what the table of models keeps of it for the answer, a quarter where
 	// it says nothing; or 8192 for a model whose window is not known. The
 	// presets have their own: `design` and `reduction` leave 3492 of 8192 to the response
-	// unless the prompt takes more whatever they fold, `task_context` has 4000, and
-	// `three_phase` 150,000.
+	// unless the prompt takes more whatever they fold, `task_context` has 4000,
+	// `partitioned` 200,000 and `three_phase` 150,000.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// system is the system prompt; it stands first. At most 1 MiB.
 	System string `protobuf:"bytes,6,opt,name=system,proto3" json:"system,omitempty"`
@@ -2533,8 +2602,9 @@ type HistorySettings struct {
 	Policy HistoryPolicy `protobuf:"varint,1,opt,name=policy,proto3,enum=loombridge.v1.HistoryPolicy" json:"policy,omitempty"`
 	// preset is a set of fixed rules: `design`, `reduction`, or `chat`, `research`,
 	// `code`, `debug` for grouped lines; `task_context`, which shows the newest messages
-	// that fit, without the results of calls; or `three_phase`, where messages fade by
-	// age and results are compressed. In the presets of lines messages and recent calls
+	// that fit, without the results of calls; `partitioned`, whose history gives way by
+	// levels of pressure; or `three_phase`, where messages fade by age and results are
+	// compressed. In the presets of lines messages and recent calls
 	// stand where they stood, with a line for each older call in its place; what calls
 	// wrote, and results that were offloaded, are left out (of all but `design`, recent
 	// files that were read are not). Any other name is refused. It needs the policy
@@ -2967,7 +3037,10 @@ type Receipt struct {
 	// reused says that the prompt is that of an earlier call, because nothing that it is
 	// made of has changed since: settings, log, memory, tools, reported usage
 	// (`--assemble-cache`).
-	Reused        bool `protobuf:"varint,21,opt,name=reused,proto3" json:"reused,omitempty"`
+	Reused bool `protobuf:"varint,21,opt,name=reused,proto3" json:"reused,omitempty"`
+	// partitions are the tokens by what they are part of. The whole is their sum and the
+	// tokens that open the reply.
+	Partitions    *PartitionTokens `protobuf:"bytes,22,opt,name=partitions,proto3" json:"partitions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3149,6 +3222,13 @@ func (x *Receipt) GetReused() bool {
 	return false
 }
 
+func (x *Receipt) GetPartitions() *PartitionTokens {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
 // FoldInfo is a fold: text that stands in place of steps.
 type FoldInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3290,8 +3370,10 @@ type FoldBatch struct {
 	// summary_problem says why the summary of the settings' tool was left out; empty
 	// when it was not, or when none was asked for.
 	SummaryProblem string `protobuf:"bytes,7,opt,name=summary_problem,json=summaryProblem,proto3" json:"summary_problem,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// level is the level of pressure that it is of, with the preset `partitioned`.
+	Level         PressureLevel `protobuf:"varint,8,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FoldBatch) Reset() {
@@ -3373,6 +3455,206 @@ func (x *FoldBatch) GetSummaryProblem() string {
 	return ""
 }
 
+func (x *FoldBatch) GetLevel() PressureLevel {
+	if x != nil {
+		return x.Level
+	}
+	return PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
+}
+
+// PartitionTokens are the tokens of a prompt by what they are part of.
+type PartitionTokens struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// system are the system prompt, examples, and what callers add there.
+	System int32 `protobuf:"varint,1,opt,name=system,proto3" json:"system,omitempty"`
+	// memory is what is known of the user and the task.
+	Memory int32 `protobuf:"varint,2,opt,name=memory,proto3" json:"memory,omitempty"`
+	// skill are active skills and tools.
+	Skill int32 `protobuf:"varint,3,opt,name=skill,proto3" json:"skill,omitempty"`
+	// history is what was said and done, with tasks, events and direct messages.
+	History int32 `protobuf:"varint,4,opt,name=history,proto3" json:"history,omitempty"`
+	// working is what the agent is at, and what else stands for this turn only.
+	Working       int32 `protobuf:"varint,5,opt,name=working,proto3" json:"working,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionTokens) Reset() {
+	*x = PartitionTokens{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionTokens) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionTokens) ProtoMessage() {}
+
+func (x *PartitionTokens) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionTokens.ProtoReflect.Descriptor instead.
+func (*PartitionTokens) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PartitionTokens) GetSystem() int32 {
+	if x != nil {
+		return x.System
+	}
+	return 0
+}
+
+func (x *PartitionTokens) GetMemory() int32 {
+	if x != nil {
+		return x.Memory
+	}
+	return 0
+}
+
+func (x *PartitionTokens) GetSkill() int32 {
+	if x != nil {
+		return x.Skill
+	}
+	return 0
+}
+
+func (x *PartitionTokens) GetHistory() int32 {
+	if x != nil {
+		return x.History
+	}
+	return 0
+}
+
+func (x *PartitionTokens) GetWorking() int32 {
+	if x != nil {
+		return x.Working
+	}
+	return 0
+}
+
+// ReportOverflowRequest says that a provider refused a prompt.
+type ReportOverflowRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// turn_id is that of the Assemble call. Default: the end of the log names the turn.
+	TurnId        string `protobuf:"bytes,3,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportOverflowRequest) Reset() {
+	*x = ReportOverflowRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportOverflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportOverflowRequest) ProtoMessage() {}
+
+func (x *ReportOverflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportOverflowRequest.ProtoReflect.Descriptor instead.
+func (*ReportOverflowRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ReportOverflowRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ReportOverflowRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ReportOverflowRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
+// ReportOverflowResponse says what the turn's next prompt will be made by.
+type ReportOverflowResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// level is PRESSURE_LEVEL_REACTIVE with the preset `partitioned`; none under another
+	// policy, whose history was folded at once as far as it may be.
+	Level         PressureLevel `protobuf:"varint,1,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportOverflowResponse) Reset() {
+	*x = ReportOverflowResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportOverflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportOverflowResponse) ProtoMessage() {}
+
+func (x *ReportOverflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportOverflowResponse.ProtoReflect.Descriptor instead.
+func (*ReportOverflowResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ReportOverflowResponse) GetLevel() PressureLevel {
+	if x != nil {
+		return x.Level
+	}
+	return PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
+}
+
 // ConfigureSessionRequest says what to change.
 type ConfigureSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3399,7 +3681,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3411,7 +3693,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3424,7 +3706,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -3502,7 +3784,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3796,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3809,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -3586,7 +3868,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3880,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3893,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -3655,7 +3937,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +3949,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3680,7 +3962,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -3733,7 +4015,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3745,7 +4027,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3758,7 +4040,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -3844,7 +4126,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +4138,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +4151,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -3925,7 +4207,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3937,7 +4219,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3950,7 +4232,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -3996,7 +4278,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4008,7 +4290,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4021,7 +4303,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -4064,7 +4346,7 @@ type ReportUsageRequest struct {
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +4358,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +4371,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -4157,7 +4439,7 @@ type ReportUsageResponse struct {
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4169,7 +4451,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4182,7 +4464,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -4241,7 +4523,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4253,7 +4535,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4266,7 +4548,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -4372,7 +4654,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4384,7 +4666,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4397,7 +4679,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -4448,7 +4730,7 @@ type PromptPart struct {
 
 func (x *PromptPart) Reset() {
 	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4742,7 @@ func (x *PromptPart) String() string {
 func (*PromptPart) ProtoMessage() {}
 
 func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4755,7 @@ func (x *PromptPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
 func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PromptPart) GetName() string {
@@ -4506,7 +4788,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4518,7 +4800,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4531,7 +4813,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -4575,7 +4857,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4587,7 +4869,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4600,7 +4882,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -4642,7 +4924,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4654,7 +4936,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4667,7 +4949,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -4729,7 +5011,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4741,7 +5023,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4754,7 +5036,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -4905,7 +5187,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4917,7 +5199,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4930,7 +5212,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -4983,7 +5265,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4995,7 +5277,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5008,7 +5290,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -5073,7 +5355,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5367,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5380,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -5175,7 +5457,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5187,7 +5469,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5200,7 +5482,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -5480,7 +5762,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5492,7 +5774,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5505,7 +5787,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Task) GetTaskId() string {
@@ -5638,7 +5920,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5650,7 +5932,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5663,7 +5945,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -5724,7 +6006,7 @@ type UploadStepRequest struct {
 
 func (x *UploadStepRequest) Reset() {
 	*x = UploadStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5736,7 +6018,7 @@ func (x *UploadStepRequest) String() string {
 func (*UploadStepRequest) ProtoMessage() {}
 
 func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5749,7 +6031,7 @@ func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
 func (*UploadStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
@@ -5807,7 +6089,7 @@ type UploadStepResponse struct {
 
 func (x *UploadStepResponse) Reset() {
 	*x = UploadStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5819,7 +6101,7 @@ func (x *UploadStepResponse) String() string {
 func (*UploadStepResponse) ProtoMessage() {}
 
 func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5832,7 +6114,7 @@ func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
 func (*UploadStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
@@ -5858,7 +6140,7 @@ type GetTaskRequest struct {
 
 func (x *GetTaskRequest) Reset() {
 	*x = GetTaskRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5870,7 +6152,7 @@ func (x *GetTaskRequest) String() string {
 func (*GetTaskRequest) ProtoMessage() {}
 
 func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5883,7 +6165,7 @@ func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetTaskRequest) GetAgentId() string {
@@ -5927,7 +6209,7 @@ type GetTaskResponse struct {
 
 func (x *GetTaskResponse) Reset() {
 	*x = GetTaskResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5939,7 +6221,7 @@ func (x *GetTaskResponse) String() string {
 func (*GetTaskResponse) ProtoMessage() {}
 
 func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5952,7 +6234,7 @@ func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetTaskResponse) GetTask() *Task {
@@ -6022,7 +6304,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6034,7 +6316,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6047,7 +6329,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -6135,7 +6417,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6147,7 +6429,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6160,7 +6442,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -6200,7 +6482,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6212,7 +6494,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6225,7 +6507,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -6276,7 +6558,7 @@ type PromoteBlobRequest struct {
 
 func (x *PromoteBlobRequest) Reset() {
 	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6288,7 +6570,7 @@ func (x *PromoteBlobRequest) String() string {
 func (*PromoteBlobRequest) ProtoMessage() {}
 
 func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6301,7 +6583,7 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
 func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PromoteBlobRequest) GetAgentId() string {
@@ -6364,7 +6646,7 @@ type PromoteBlobResponse struct {
 
 func (x *PromoteBlobResponse) Reset() {
 	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6376,7 +6658,7 @@ func (x *PromoteBlobResponse) String() string {
 func (*PromoteBlobResponse) ProtoMessage() {}
 
 func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6389,7 +6671,7 @@ func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
 func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
@@ -6423,7 +6705,7 @@ type ArchiveBlobRequest struct {
 
 func (x *ArchiveBlobRequest) Reset() {
 	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6435,7 +6717,7 @@ func (x *ArchiveBlobRequest) String() string {
 func (*ArchiveBlobRequest) ProtoMessage() {}
 
 func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6448,7 +6730,7 @@ func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ArchiveBlobRequest) GetAgentId() string {
@@ -6504,7 +6786,7 @@ type ArchiveBlobResponse struct {
 
 func (x *ArchiveBlobResponse) Reset() {
 	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6516,7 +6798,7 @@ func (x *ArchiveBlobResponse) String() string {
 func (*ArchiveBlobResponse) ProtoMessage() {}
 
 func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6529,7 +6811,7 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
@@ -6580,7 +6862,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6592,7 +6874,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6605,7 +6887,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -6761,7 +7043,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6773,7 +7055,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6786,7 +7068,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -6851,7 +7133,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6863,7 +7145,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6876,7 +7158,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -6930,7 +7212,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6942,7 +7224,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6955,7 +7237,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -7006,7 +7288,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7018,7 +7300,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7031,7 +7313,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -7104,7 +7386,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7116,7 +7398,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7129,7 +7411,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -7191,7 +7473,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7203,7 +7485,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7216,7 +7498,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -7260,7 +7542,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7272,7 +7554,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7285,7 +7567,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -7326,7 +7608,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7338,7 +7620,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7351,7 +7633,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -7418,7 +7700,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7430,7 +7712,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7443,7 +7725,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -7501,7 +7783,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7513,7 +7795,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7526,7 +7808,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -7569,7 +7851,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7581,7 +7863,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7594,7 +7876,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -7694,7 +7976,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7706,7 +7988,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7719,7 +8001,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -7772,7 +8054,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7784,7 +8066,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7797,7 +8079,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -7859,7 +8141,7 @@ type SectionDifference struct {
 
 func (x *SectionDifference) Reset() {
 	*x = SectionDifference{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7871,7 +8153,7 @@ func (x *SectionDifference) String() string {
 func (*SectionDifference) ProtoMessage() {}
 
 func (x *SectionDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7884,7 +8166,7 @@ func (x *SectionDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionDifference.ProtoReflect.Descriptor instead.
 func (*SectionDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SectionDifference) GetName() string {
@@ -7919,7 +8201,7 @@ var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1aloombridge/v1/prompt.proto\"y\n" +
+	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/children.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1aloombridge/v1/prompt.proto\"y\n" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -8091,7 +8373,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xd3\x06\n" +
+	"cacheWrite\"\x93\a\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -8116,7 +8398,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x16expected_cached_tokens\x18\x12 \x01(\x05R\x14expectedCachedTokens\x12\x14\n" +
 	"\x05calls\x18\x13 \x01(\x03R\x05calls\x12\x16\n" +
 	"\x06faults\x18\x14 \x01(\x03R\x06faults\x12\x16\n" +
-	"\x06reused\x18\x15 \x01(\bR\x06reused\"\xff\x01\n" +
+	"\x06reused\x18\x15 \x01(\bR\x06reused\x12>\n" +
+	"\n" +
+	"partitions\x18\x16 \x01(\v2\x1e.loombridge.v1.PartitionTokensR\n" +
+	"partitions\"\xff\x01\n" +
 	"\bFoldInfo\x12\x12\n" +
 	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x14\n" +
 	"\x05batch\x18\x02 \x01(\x03R\x05batch\x12%\n" +
@@ -8126,7 +8411,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\x12\x14\n" +
 	"\x05turns\x18\a \x01(\x05R\x05turns\x12\x14\n" +
 	"\x05calls\x18\b \x01(\x05R\x05calls\x12\x14\n" +
-	"\x05dense\x18\t \x01(\bR\x05dense\"\x85\x02\n" +
+	"\x05dense\x18\t \x01(\bR\x05dense\"\xb9\x02\n" +
 	"\tFoldBatch\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x121\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x19.loombridge.v1.FoldReasonR\x06reason\x12\x12\n" +
@@ -8134,7 +8419,21 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
 	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x12(\n" +
 	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\x12'\n" +
-	"\x0fsummary_problem\x18\a \x01(\tR\x0esummaryProblem\"\xae\x02\n" +
+	"\x0fsummary_problem\x18\a \x01(\tR\x0esummaryProblem\x122\n" +
+	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x8b\x01\n" +
+	"\x0fPartitionTokens\x12\x16\n" +
+	"\x06system\x18\x01 \x01(\x05R\x06system\x12\x16\n" +
+	"\x06memory\x18\x02 \x01(\x05R\x06memory\x12\x14\n" +
+	"\x05skill\x18\x03 \x01(\x05R\x05skill\x12\x18\n" +
+	"\ahistory\x18\x04 \x01(\x05R\ahistory\x12\x18\n" +
+	"\aworking\x18\x05 \x01(\x05R\aworking\"j\n" +
+	"\x15ReportOverflowRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x17\n" +
+	"\aturn_id\x18\x03 \x01(\tR\x06turnId\"L\n" +
+	"\x16ReportOverflowResponse\x122\n" +
+	"\x05level\x18\x01 \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\xae\x02\n" +
 	"\x17ConfigureSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8582,7 +8881,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x17FOLD_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11FOLD_REASON_PRICE\x10\x01\x12\x16\n" +
 	"\x12FOLD_REASON_BUDGET\x10\x02\x12\x16\n" +
-	"\x12FOLD_REASON_CALLER\x10\x03*\x7f\n" +
+	"\x12FOLD_REASON_CALLER\x10\x03*\xb5\x01\n" +
+	"\rPressureLevel\x12\x1e\n" +
+	"\x1aPRESSURE_LEVEL_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13PRESSURE_LEVEL_SNIP\x10\x01\x12\x18\n" +
+	"\x14PRESSURE_LEVEL_MICRO\x10\x02\x12\x1b\n" +
+	"\x17PRESSURE_LEVEL_COLLAPSE\x10\x03\x12\x17\n" +
+	"\x13PRESSURE_LEVEL_AUTO\x10\x04\x12\x1b\n" +
+	"\x17PRESSURE_LEVEL_REACTIVE\x10\x05*\x7f\n" +
 	"\fHistoryStyle\x12\x1d\n" +
 	"\x19HISTORY_STYLE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14HISTORY_STYLE_DESIGN\x10\x01\x12\x1b\n" +
@@ -8614,7 +8920,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xcf\x10\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xb2\x13\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -8631,8 +8937,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12Y\n" +
-	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\x03\x90\x02\x01\x12\\\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12]\n" +
+	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\x12Y\n" +
+	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\n" +
+	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\x12W\n" +
+	"\fCompleteTask\x12\".loombridge.v1.CompleteTaskRequest\x1a#.loombridge.v1.CompleteTaskResponse\x12V\n" +
+	"\n" +
+	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\x03\x90\x02\x01\x12\\\n" +
 	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
@@ -8656,8 +8968,8 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 15)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -8668,254 +8980,275 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(DecayUnit)(0),                   // 6: loombridge.v1.DecayUnit
 	(SummaryMode)(0),                 // 7: loombridge.v1.SummaryMode
 	(FoldReason)(0),                  // 8: loombridge.v1.FoldReason
-	(HistoryStyle)(0),                // 9: loombridge.v1.HistoryStyle
-	(CompressHint)(0),                // 10: loombridge.v1.CompressHint
-	(TokenCertainty)(0),              // 11: loombridge.v1.TokenCertainty
-	(BlobTier)(0),                    // 12: loombridge.v1.BlobTier
-	(BlobForm)(0),                    // 13: loombridge.v1.BlobForm
-	(ConversationOrder)(0),           // 14: loombridge.v1.ConversationOrder
-	(*ModelToolCall)(nil),            // 15: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 16: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 17: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 18: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 19: loombridge.v1.Step
-	(*ResultBytes)(nil),              // 20: loombridge.v1.ResultBytes
-	(*ResultContent)(nil),            // 21: loombridge.v1.ResultContent
-	(*ContentBlock)(nil),             // 22: loombridge.v1.ContentBlock
-	(*ResourceBlock)(nil),            // 23: loombridge.v1.ResourceBlock
-	(*ResultUpload)(nil),             // 24: loombridge.v1.ResultUpload
-	(*ListStepsRequest)(nil),         // 25: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 26: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 27: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 28: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 29: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 30: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 31: loombridge.v1.HistorySettings
-	(*DecaySettings)(nil),            // 32: loombridge.v1.DecaySettings
-	(*SummarySettings)(nil),          // 33: loombridge.v1.SummarySettings
-	(*TokenPrices)(nil),              // 34: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 35: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 36: loombridge.v1.FoldInfo
-	(*FoldBatch)(nil),                // 37: loombridge.v1.FoldBatch
-	(*ConfigureSessionRequest)(nil),  // 38: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 39: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 40: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 41: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 42: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 43: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 44: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 45: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 46: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 47: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 48: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 49: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 50: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 51: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 52: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 53: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 54: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 55: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 56: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 57: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 58: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 59: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 60: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 61: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 62: loombridge.v1.UploadStepResponse
-	(*GetTaskRequest)(nil),           // 63: loombridge.v1.GetTaskRequest
-	(*GetTaskResponse)(nil),          // 64: loombridge.v1.GetTaskResponse
-	(*ListBlobsRequest)(nil),         // 65: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 66: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 67: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 68: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 69: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 70: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 71: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 72: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 73: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 74: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 75: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 76: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 77: loombridge.v1.KeptBlobs
-	(*ListSessionsRequest)(nil),      // 78: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 79: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 80: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 81: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 82: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 83: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 84: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 85: loombridge.v1.DiffPromptsResponse
-	(*SectionDifference)(nil),        // 86: loombridge.v1.SectionDifference
-	(*structpb.Struct)(nil),          // 87: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 88: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 89: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 90: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 91: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 92: loombridge.v1.CacheMark
-	(*durationpb.Duration)(nil),      // 93: google.protobuf.Duration
-	(PromptLayout)(0),                // 94: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 95: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),                 // 96: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),         // 97: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 98: loombridge.v1.PromptDifference
-	(*structpb.Value)(nil),           // 99: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 100: loombridge.v1.UpdateWorkingRequest
-	(*UpdateWorkingResponse)(nil),    // 101: loombridge.v1.UpdateWorkingResponse
+	(PressureLevel)(0),               // 9: loombridge.v1.PressureLevel
+	(HistoryStyle)(0),                // 10: loombridge.v1.HistoryStyle
+	(CompressHint)(0),                // 11: loombridge.v1.CompressHint
+	(TokenCertainty)(0),              // 12: loombridge.v1.TokenCertainty
+	(BlobTier)(0),                    // 13: loombridge.v1.BlobTier
+	(BlobForm)(0),                    // 14: loombridge.v1.BlobForm
+	(ConversationOrder)(0),           // 15: loombridge.v1.ConversationOrder
+	(*ModelToolCall)(nil),            // 16: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 17: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 18: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 19: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 20: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 21: loombridge.v1.ResultBytes
+	(*ResultContent)(nil),            // 22: loombridge.v1.ResultContent
+	(*ContentBlock)(nil),             // 23: loombridge.v1.ContentBlock
+	(*ResourceBlock)(nil),            // 24: loombridge.v1.ResourceBlock
+	(*ResultUpload)(nil),             // 25: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 26: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 27: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 28: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 29: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 30: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 31: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 32: loombridge.v1.HistorySettings
+	(*DecaySettings)(nil),            // 33: loombridge.v1.DecaySettings
+	(*SummarySettings)(nil),          // 34: loombridge.v1.SummarySettings
+	(*TokenPrices)(nil),              // 35: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 36: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 37: loombridge.v1.FoldInfo
+	(*FoldBatch)(nil),                // 38: loombridge.v1.FoldBatch
+	(*PartitionTokens)(nil),          // 39: loombridge.v1.PartitionTokens
+	(*ReportOverflowRequest)(nil),    // 40: loombridge.v1.ReportOverflowRequest
+	(*ReportOverflowResponse)(nil),   // 41: loombridge.v1.ReportOverflowResponse
+	(*ConfigureSessionRequest)(nil),  // 42: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 43: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 44: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 45: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 46: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 47: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 48: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 49: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 50: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 51: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 52: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 53: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 54: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 55: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 56: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 57: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 58: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 59: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 60: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 61: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 62: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 63: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 64: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 65: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 66: loombridge.v1.UploadStepResponse
+	(*GetTaskRequest)(nil),           // 67: loombridge.v1.GetTaskRequest
+	(*GetTaskResponse)(nil),          // 68: loombridge.v1.GetTaskResponse
+	(*ListBlobsRequest)(nil),         // 69: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 70: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 71: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 72: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 73: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 74: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 75: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 76: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 77: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 78: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 79: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 80: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 81: loombridge.v1.KeptBlobs
+	(*ListSessionsRequest)(nil),      // 82: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 83: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 84: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 85: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 86: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 87: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 88: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 89: loombridge.v1.DiffPromptsResponse
+	(*SectionDifference)(nil),        // 90: loombridge.v1.SectionDifference
+	(*structpb.Struct)(nil),          // 91: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 93: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 94: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 95: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 96: loombridge.v1.CacheMark
+	(*durationpb.Duration)(nil),      // 97: google.protobuf.Duration
+	(PromptLayout)(0),                // 98: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 99: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),                 // 100: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),         // 101: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 102: loombridge.v1.PromptDifference
+	(*structpb.Value)(nil),           // 103: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 104: loombridge.v1.UpdateWorkingRequest
+	(*SpawnAgentRequest)(nil),        // 105: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 106: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 107: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 108: loombridge.v1.UpdateWorkingResponse
+	(*SpawnAgentResponse)(nil),       // 109: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 110: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 111: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	15,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	16,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	87,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	88,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	17,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	91,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	92,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	87,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	91,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
-	22,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
-	20,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
-	20,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
-	23,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
+	23,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
+	21,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
+	21,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
+	24,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	89,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	19,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	89,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	19,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	93,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	20,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	93,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	20,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	31,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	90,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	91,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
-	16,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	51,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	50,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	35,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	92,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	32,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	94,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	95,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	17,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	55,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	54,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	36,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	96,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	34,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	35,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
 	5,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
-	32,  // 29: loombridge.v1.HistorySettings.decay:type_name -> loombridge.v1.DecaySettings
-	33,  // 30: loombridge.v1.HistorySettings.summary:type_name -> loombridge.v1.SummarySettings
-	9,   // 31: loombridge.v1.HistorySettings.style:type_name -> loombridge.v1.HistoryStyle
+	33,  // 29: loombridge.v1.HistorySettings.decay:type_name -> loombridge.v1.DecaySettings
+	34,  // 30: loombridge.v1.HistorySettings.summary:type_name -> loombridge.v1.SummarySettings
+	10,  // 31: loombridge.v1.HistorySettings.style:type_name -> loombridge.v1.HistoryStyle
 	6,   // 32: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
 	7,   // 33: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
-	93,  // 34: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
-	36,  // 35: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	37,  // 36: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	94,  // 37: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	95,  // 38: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	96,  // 39: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	97,  // 40: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	98,  // 41: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	8,   // 42: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	31,  // 43: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	90,  // 44: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	31,  // 45: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	90,  // 46: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	9,   // 47: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	37,  // 48: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	36,  // 49: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	51,  // 50: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	10,  // 51: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	54,  // 52: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	11,  // 53: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	16,  // 54: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	51,  // 55: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	88,  // 56: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	93,  // 57: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	88,  // 58: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	12,  // 59: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	88,  // 60: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	55,  // 61: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	88,  // 62: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	13,  // 63: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	54,  // 64: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	87,  // 65: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	99,  // 66: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	20,  // 67: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	21,  // 68: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	24,  // 69: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	59,  // 70: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	87,  // 71: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	88,  // 72: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	19,  // 73: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	54,  // 74: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	58,  // 75: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	60,  // 76: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	89,  // 77: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	59,  // 78: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	12,  // 79: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 80: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	67,  // 81: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	12,  // 82: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 83: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	54,  // 84: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	54,  // 85: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	74,  // 86: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	77,  // 87: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	80,  // 88: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	88,  // 89: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	88,  // 90: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	14,  // 91: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	89,  // 92: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	83,  // 93: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	88,  // 94: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 95: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	19,  // 96: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	59,  // 97: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	98,  // 98: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	86,  // 99: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	17,  // 100: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	58,  // 101: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	61,  // 102: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	25,  // 103: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	27,  // 104: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	63,  // 105: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	29,  // 106: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	38,  // 107: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	100, // 108: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	40,  // 109: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	42,  // 110: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	44,  // 111: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	46,  // 112: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	84,  // 113: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	78,  // 114: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	81,  // 115: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	48,  // 116: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	52,  // 117: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	56,  // 118: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	65,  // 119: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	68,  // 120: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	70,  // 121: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	72,  // 122: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	75,  // 123: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	18,  // 124: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	60,  // 125: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	62,  // 126: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	26,  // 127: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	28,  // 128: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	64,  // 129: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	30,  // 130: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	39,  // 131: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	101, // 132: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	41,  // 133: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	43,  // 134: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	45,  // 135: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	47,  // 136: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	85,  // 137: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	79,  // 138: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	82,  // 139: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	49,  // 140: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	53,  // 141: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	57,  // 142: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	66,  // 143: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	69,  // 144: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	71,  // 145: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	73,  // 146: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	76,  // 147: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	124, // [124:148] is the sub-list for method output_type
-	100, // [100:124] is the sub-list for method input_type
-	100, // [100:100] is the sub-list for extension type_name
-	100, // [100:100] is the sub-list for extension extendee
-	0,   // [0:100] is the sub-list for field type_name
+	97,  // 34: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
+	37,  // 35: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	38,  // 36: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	98,  // 37: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	99,  // 38: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	100, // 39: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	101, // 40: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	102, // 41: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	39,  // 42: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
+	8,   // 43: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	9,   // 44: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	9,   // 45: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
+	32,  // 46: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	94,  // 47: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	32,  // 48: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	94,  // 49: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	10,  // 50: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	38,  // 51: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	37,  // 52: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	55,  // 53: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	11,  // 54: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	58,  // 55: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	12,  // 56: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	17,  // 57: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	55,  // 58: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	92,  // 59: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	97,  // 60: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	92,  // 61: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	13,  // 62: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	92,  // 63: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	59,  // 64: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	92,  // 65: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	14,  // 66: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	58,  // 67: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	91,  // 68: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	103, // 69: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	21,  // 70: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	22,  // 71: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	25,  // 72: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	63,  // 73: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	91,  // 74: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	92,  // 75: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	20,  // 76: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	58,  // 77: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	62,  // 78: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	64,  // 79: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	93,  // 80: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	63,  // 81: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	13,  // 82: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	58,  // 83: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	71,  // 84: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	13,  // 85: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	58,  // 86: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	58,  // 87: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	58,  // 88: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	78,  // 89: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	81,  // 90: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	84,  // 91: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	92,  // 92: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	92,  // 93: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	15,  // 94: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	93,  // 95: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	87,  // 96: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	92,  // 97: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	17,  // 98: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	20,  // 99: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	63,  // 100: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	102, // 101: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	90,  // 102: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	18,  // 103: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	62,  // 104: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	65,  // 105: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	26,  // 106: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	28,  // 107: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	67,  // 108: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	30,  // 109: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	42,  // 110: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	104, // 111: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	44,  // 112: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	46,  // 113: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	48,  // 114: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	50,  // 115: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	40,  // 116: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
+	88,  // 117: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	105, // 118: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	106, // 119: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	107, // 120: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	82,  // 121: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	85,  // 122: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	52,  // 123: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	56,  // 124: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	60,  // 125: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	69,  // 126: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	72,  // 127: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	74,  // 128: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	76,  // 129: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	79,  // 130: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	19,  // 131: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	64,  // 132: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	66,  // 133: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	27,  // 134: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	29,  // 135: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	68,  // 136: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	31,  // 137: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	43,  // 138: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	108, // 139: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	45,  // 140: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	47,  // 141: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	49,  // 142: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	51,  // 143: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	41,  // 144: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	89,  // 145: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	109, // 146: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	110, // 147: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	111, // 148: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	83,  // 149: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	86,  // 150: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	53,  // 151: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	57,  // 152: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	61,  // 153: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	70,  // 154: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	73,  // 155: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	75,  // 156: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	77,  // 157: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	80,  // 158: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	131, // [131:159] is the sub-list for method output_type
+	103, // [103:131] is the sub-list for method input_type
+	103, // [103:103] is the sub-list for extension type_name
+	103, // [103:103] is the sub-list for extension extendee
+	0,   // [0:103] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -8923,6 +9256,7 @@ func file_loombridge_v1_context_proto_init() {
 	if File_loombridge_v1_context_proto != nil {
 		return
 	}
+	file_loombridge_v1_children_proto_init()
 	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_context_proto_msgTypes[4].OneofWrappers = []any{
@@ -8944,8 +9278,8 @@ func file_loombridge_v1_context_proto_init() {
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
 	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[25].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[43].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[28].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
@@ -8955,20 +9289,20 @@ func file_loombridge_v1_context_proto_init() {
 		(*RecordStepRequest_OutputContent)(nil),
 		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[44].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[47].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[49].OneofWrappers = []any{
 		(*UploadStepRequest_Step)(nil),
 		(*UploadStepRequest_Data)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[57].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[60].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[68].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[71].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -8978,8 +9312,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      15,
-			NumMessages:   72,
+			NumEnums:      16,
+			NumMessages:   75,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

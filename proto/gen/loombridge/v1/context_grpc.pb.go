@@ -32,7 +32,11 @@ const (
 	ContextService_CompactHistory_FullMethodName   = "/loombridge.v1.ContextService/CompactHistory"
 	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
 	ContextService_ReportUsage_FullMethodName      = "/loombridge.v1.ContextService/ReportUsage"
+	ContextService_ReportOverflow_FullMethodName   = "/loombridge.v1.ContextService/ReportOverflow"
 	ContextService_DiffPrompts_FullMethodName      = "/loombridge.v1.ContextService/DiffPrompts"
+	ContextService_SpawnAgent_FullMethodName       = "/loombridge.v1.ContextService/SpawnAgent"
+	ContextService_CompleteTask_FullMethodName     = "/loombridge.v1.ContextService/CompleteTask"
+	ContextService_WaitAgents_FullMethodName       = "/loombridge.v1.ContextService/WaitAgents"
 	ContextService_ListSessions_FullMethodName     = "/loombridge.v1.ContextService/ListSessions"
 	ContextService_ListConversation_FullMethodName = "/loombridge.v1.ContextService/ListConversation"
 	ContextService_CompressResult_FullMethodName   = "/loombridge.v1.ContextService/CompressResult"
@@ -80,9 +84,11 @@ type ContextServiceClient interface {
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
 	ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error)
-	// UpdateWorking changes what an agent is at in a session: its goal, its plan and the
-	// skills that it uses, which stand in prompts from here on. A call that changes
-	// nothing only answers.
+	// UpdateWorking changes what an agent is at in a session: its goal, its plan, the
+	// skills that it uses, its notes, questions and evidence, and the events that wait for
+	// a decision. They stand in prompts from here on, behind what the provider's cache
+	// keeps. A change that makes more of it than 4,000 tokens is WORKING_TOO_LARGE, and
+	// changes nothing. A call that changes nothing only answers.
 	UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
@@ -97,9 +103,26 @@ type ContextServiceClient interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
+	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
+	// next prompt is made shorter than the budget asks for: once. A second report in one
+	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
+	ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error)
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error)
+	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
+	// its own, which gets nothing else of its parent's. It is told by a durable event on
+	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
+	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
+	// AGENT_LIMIT_EXCEEDED with too many children at once.
+	SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error)
+	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
+	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
+	// event on `agent.<parent>.results`. The same result again changes nothing, another one
+	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+	CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error)
+	// WaitAgents waits until children have their results, or some time has passed.
+	WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
@@ -274,10 +297,50 @@ func (c *contextServiceClient) ReportUsage(ctx context.Context, in *ReportUsageR
 	return out, nil
 }
 
+func (c *contextServiceClient) ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportOverflowResponse)
+	err := c.cc.Invoke(ctx, ContextService_ReportOverflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *contextServiceClient) DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DiffPromptsResponse)
 	err := c.cc.Invoke(ctx, ContextService_DiffPrompts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SpawnAgentResponse)
+	err := c.cc.Invoke(ctx, ContextService_SpawnAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompleteTaskResponse)
+	err := c.cc.Invoke(ctx, ContextService_CompleteTask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WaitAgentsResponse)
+	err := c.cc.Invoke(ctx, ContextService_WaitAgents_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -437,9 +500,11 @@ type ContextServiceServer interface {
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
 	ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error)
-	// UpdateWorking changes what an agent is at in a session: its goal, its plan and the
-	// skills that it uses, which stand in prompts from here on. A call that changes
-	// nothing only answers.
+	// UpdateWorking changes what an agent is at in a session: its goal, its plan, the
+	// skills that it uses, its notes, questions and evidence, and the events that wait for
+	// a decision. They stand in prompts from here on, behind what the provider's cache
+	// keeps. A change that makes more of it than 4,000 tokens is WORKING_TOO_LARGE, and
+	// changes nothing. A call that changes nothing only answers.
 	UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
@@ -454,9 +519,26 @@ type ContextServiceServer interface {
 	// ReportUsage tells what a provider counted for a prompt of Assemble, from
 	// which the next counts learn.
 	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
+	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
+	// next prompt is made shorter than the budget asks for: once. A second report in one
+	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
+	ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error)
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error)
+	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
+	// its own, which gets nothing else of its parent's. It is told by a durable event on
+	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
+	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
+	// AGENT_LIMIT_EXCEEDED with too many children at once.
+	SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error)
+	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
+	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
+	// event on `agent.<parent>.results`. The same result again changes nothing, another one
+	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+	CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error)
+	// WaitAgents waits until children have their results, or some time has passed.
+	WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
@@ -537,8 +619,20 @@ func (UnimplementedContextServiceServer) Undo(context.Context, *UndoRequest) (*U
 func (UnimplementedContextServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
 }
+func (UnimplementedContextServiceServer) ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportOverflow not implemented")
+}
 func (UnimplementedContextServiceServer) DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DiffPrompts not implemented")
+}
+func (UnimplementedContextServiceServer) SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SpawnAgent not implemented")
+}
+func (UnimplementedContextServiceServer) CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompleteTask not implemented")
+}
+func (UnimplementedContextServiceServer) WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WaitAgents not implemented")
 }
 func (UnimplementedContextServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
@@ -814,6 +908,24 @@ func _ContextService_ReportUsage_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContextService_ReportOverflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportOverflowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ReportOverflow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ReportOverflow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ReportOverflow(ctx, req.(*ReportOverflowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ContextService_DiffPrompts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DiffPromptsRequest)
 	if err := dec(in); err != nil {
@@ -828,6 +940,60 @@ func _ContextService_DiffPrompts_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ContextServiceServer).DiffPrompts(ctx, req.(*DiffPromptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_SpawnAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SpawnAgentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).SpawnAgent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_SpawnAgent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).SpawnAgent(ctx, req.(*SpawnAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_CompleteTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompleteTaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).CompleteTask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_CompleteTask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).CompleteTask(ctx, req.(*CompleteTaskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_WaitAgents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WaitAgentsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).WaitAgents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_WaitAgents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).WaitAgents(ctx, req.(*WaitAgentsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1054,8 +1220,24 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ContextService_ReportUsage_Handler,
 		},
 		{
+			MethodName: "ReportOverflow",
+			Handler:    _ContextService_ReportOverflow_Handler,
+		},
+		{
 			MethodName: "DiffPrompts",
 			Handler:    _ContextService_DiffPrompts_Handler,
+		},
+		{
+			MethodName: "SpawnAgent",
+			Handler:    _ContextService_SpawnAgent_Handler,
+		},
+		{
+			MethodName: "CompleteTask",
+			Handler:    _ContextService_CompleteTask_Handler,
+		},
+		{
+			MethodName: "WaitAgents",
+			Handler:    _ContextService_WaitAgents_Handler,
 		},
 		{
 			MethodName: "ListSessions",

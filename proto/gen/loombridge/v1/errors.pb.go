@@ -80,8 +80,8 @@ const (
 	// or `step_014 (fs:read_file)`, and `part_tokens`), `total_tokens` and
 	// `max_tokens`. Example: a history of 9,000 tokens for a window of 8,192.
 	ErrorReason_ERROR_REASON_CONTEXT_OVERFLOW ErrorReason = 16
-	// ERROR_REASON_RESERVED_TOPIC: the topic has a meaning of its own that this
-	// server does not serve. Example: Emit on `agent.spawn`.
+	// ERROR_REASON_RESERVED_TOPIC: the topic is the server's own. Example: Emit on
+	// `agent.status`.
 	ErrorReason_ERROR_REASON_RESERVED_TOPIC ErrorReason = 17
 	// ERROR_REASON_POSITION_UNKNOWN: the topic has no such sequence yet. Example:
 	// after_sequence 100 on a topic that ends at 7.
@@ -143,6 +143,12 @@ const (
 	// a backup can bring it back. Example: a block of a file that does not match its
 	// checksum.
 	ErrorReason_ERROR_REASON_STORE_DAMAGED ErrorReason = 50
+	// ERROR_REASON_TOOL_LIMIT_REACHED: a limit of the tool has no room for the call, which
+	// did not run; the google.rpc.RetryInfo beside this says when to make it again.
+	// Metadata has `tool`, `rule`, and as `limit_of` whose calls the rule counts together
+	// (`agent`, `tenant` or `server`). Example: the 31st web:fetch in a minute where
+	// `--tool-limits "web:* 30/m"` holds.
+	ErrorReason_ERROR_REASON_TOOL_LIMIT_REACHED ErrorReason = 52
 	// ERROR_REASON_QUOTA_EXCEEDED: a tenant or an agent has its share of something
 	// that stays, such as stored bytes; waiting does not help. Metadata has `share`,
 	// `share_of` (`server`, `tenant` or `agent`), `held` and `total`. Example: a save
@@ -156,6 +162,15 @@ const (
 	// tool of this name; metadata has `tool`. Example: `billing:pay` of a credential
 	// with `provides = ["research:*"]`.
 	ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED ErrorReason = 42
+	// ERROR_REASON_MCP_SERVER_NOT_FOUND: the tenant has no server of the Model Context
+	// Protocol of that name. Example: RefreshMcpServer of one that was removed.
+	ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND ErrorReason = 110
+	// ERROR_REASON_MCP_SERVER_EXISTS: there is another one of that name. Example:
+	// AddMcpServer with the name of one and another command.
+	ErrorReason_ERROR_REASON_MCP_SERVER_EXISTS ErrorReason = 111
+	// ERROR_REASON_MCP_SERVER_CONFIGURED: the server stands in the settings of the bridge,
+	// where alone it can be changed. Example: RemoveMcpServer of one of `LOOM_MCP_SERVERS`.
+	ErrorReason_ERROR_REASON_MCP_SERVER_CONFIGURED ErrorReason = 112
 	// ERROR_REASON_NOBODY_LISTENS: an event that needs a listener has none; it was
 	// not emitted. Example: a request on a topic that no agent has subscribed.
 	ErrorReason_ERROR_REASON_NOBODY_LISTENS ErrorReason = 43
@@ -169,97 +184,153 @@ const (
 	// ERROR_REASON_APPROVAL_NOT_ALLOWED: the caller may not decide that. Example: a
 	// credential without `approves`, or an agent that answers for its own call.
 	ErrorReason_ERROR_REASON_APPROVAL_NOT_ALLOWED ErrorReason = 49
+	// ERROR_REASON_AGENT_LIMIT_EXCEEDED: an agent has used up one of its limits, or has too
+	// many children at once; nothing was done. Metadata has `limit`, such as `steps`,
+	// `files`, `bytes`, `children_of_parent` or `children_of_tenant`, and `max`. Example:
+	// the 21st step of a child.
+	ErrorReason_ERROR_REASON_AGENT_LIMIT_EXCEEDED ErrorReason = 80
+	// ERROR_REASON_MAX_DEPTH_EXCEEDED: the agent is as deep as one may be, so it has no
+	// children. Example: SpawnAgent of a child at depth 5.
+	ErrorReason_ERROR_REASON_MAX_DEPTH_EXCEEDED ErrorReason = 81
+	// ERROR_REASON_AGENT_EXISTS: the id of the child is that of an agent, or of an entry of
+	// the workspace. Example: a second child of one id.
+	ErrorReason_ERROR_REASON_AGENT_EXISTS ErrorReason = 82
+	// ERROR_REASON_AGENT_NOT_FOUND: nobody has spawned an agent of that id, or somebody else
+	// has. Example: WaitAgents for the child of another agent.
+	ErrorReason_ERROR_REASON_AGENT_NOT_FOUND ErrorReason = 83
+	// ERROR_REASON_AGENT_ENDED: the child has its result, and does nothing more. Example: a
+	// tool call of a child that has timed out.
+	ErrorReason_ERROR_REASON_AGENT_ENDED ErrorReason = 84
+	// ERROR_REASON_WORKING_TOO_LARGE: the working state would take more than 4,000 tokens
+	// of each prompt, or more than 512 events would wait; nothing was changed. Example: a
+	// scratchpad of 30 KiB.
+	ErrorReason_ERROR_REASON_WORKING_TOO_LARGE ErrorReason = 70
+	// ERROR_REASON_OPERATOR_REQUIRED: the call is for who runs the server; the credential
+	// does not say `operates`. Example: CreateBackup with the token of an agent.
+	ErrorReason_ERROR_REASON_OPERATOR_REQUIRED ErrorReason = 60
+	// ERROR_REASON_NO_BACKUP_FOLDER: the server was started without `--backup-dir`.
+	// Example: ListBackups of a server with default settings.
+	ErrorReason_ERROR_REASON_NO_BACKUP_FOLDER ErrorReason = 61
+	// ERROR_REASON_BACKUP_RUNNING: a backup is being made or removed; try again when that is
+	// over. Example: CreateBackup while the daily one is made.
+	ErrorReason_ERROR_REASON_BACKUP_RUNNING ErrorReason = 62
 )
 
 // Enum value maps for ErrorReason.
 var (
 	ErrorReason_name = map[int32]string{
-		0:  "ERROR_REASON_UNSPECIFIED",
-		1:  "ERROR_REASON_INVALID_REQUEST",
-		2:  "ERROR_REASON_INTERNAL",
-		3:  "ERROR_REASON_UNAUTHENTICATED",
-		4:  "ERROR_REASON_AGENT_NOT_OWNED",
-		5:  "ERROR_REASON_REQUEST_ID_REUSED",
-		6:  "ERROR_REASON_RECORD_NOT_FOUND",
-		7:  "ERROR_REASON_RECORD_EXISTS",
-		8:  "ERROR_REASON_INVALID_FILTER",
-		9:  "ERROR_REASON_NO_EMBEDDER",
-		10: "ERROR_REASON_TOOL_NOT_FOUND",
-		11: "ERROR_REASON_INVALID_ARGUMENTS",
-		12: "ERROR_REASON_STORE_FAILED",
-		13: "ERROR_REASON_STEP_NOT_FOUND",
-		14: "ERROR_REASON_BLOB_NOT_FOUND",
-		15: "ERROR_REASON_BLOB_DAMAGED",
-		16: "ERROR_REASON_CONTEXT_OVERFLOW",
-		17: "ERROR_REASON_RESERVED_TOPIC",
-		18: "ERROR_REASON_POSITION_UNKNOWN",
-		19: "ERROR_REASON_SLOW_CONSUMER",
-		20: "ERROR_REASON_TOO_LARGE",
-		21: "ERROR_REASON_OVERLOADED",
-		22: "ERROR_REASON_STORAGE_FULL",
-		23: "ERROR_REASON_SHUTTING_DOWN",
-		24: "ERROR_REASON_DEADLINE_EXCEEDED",
-		25: "ERROR_REASON_CANCELLED",
-		26: "ERROR_REASON_OUTCOME_UNKNOWN",
-		27: "ERROR_REASON_BLOB_COLLECTED",
-		28: "ERROR_REASON_BLOB_QUOTA_EXCEEDED",
-		29: "ERROR_REASON_NOTHING_TO_UNDO",
-		30: "ERROR_REASON_PROMPT_UNKNOWN",
-		31: "ERROR_REASON_VERSION_CONFLICT",
-		32: "ERROR_REASON_EMBEDDING_MISMATCH",
-		33: "ERROR_REASON_EMBEDDER_UNAVAILABLE",
-		50: "ERROR_REASON_STORE_DAMAGED",
-		40: "ERROR_REASON_QUOTA_EXCEEDED",
-		41: "ERROR_REASON_TOOL_NAME_TAKEN",
-		42: "ERROR_REASON_TOOL_NOT_ALLOWED",
-		43: "ERROR_REASON_NOBODY_LISTENS",
-		44: "ERROR_REASON_PROMPT_GONE",
-		45: "ERROR_REASON_APPROVAL_NOT_FOUND",
-		49: "ERROR_REASON_APPROVAL_NOT_ALLOWED",
+		0:   "ERROR_REASON_UNSPECIFIED",
+		1:   "ERROR_REASON_INVALID_REQUEST",
+		2:   "ERROR_REASON_INTERNAL",
+		3:   "ERROR_REASON_UNAUTHENTICATED",
+		4:   "ERROR_REASON_AGENT_NOT_OWNED",
+		5:   "ERROR_REASON_REQUEST_ID_REUSED",
+		6:   "ERROR_REASON_RECORD_NOT_FOUND",
+		7:   "ERROR_REASON_RECORD_EXISTS",
+		8:   "ERROR_REASON_INVALID_FILTER",
+		9:   "ERROR_REASON_NO_EMBEDDER",
+		10:  "ERROR_REASON_TOOL_NOT_FOUND",
+		11:  "ERROR_REASON_INVALID_ARGUMENTS",
+		12:  "ERROR_REASON_STORE_FAILED",
+		13:  "ERROR_REASON_STEP_NOT_FOUND",
+		14:  "ERROR_REASON_BLOB_NOT_FOUND",
+		15:  "ERROR_REASON_BLOB_DAMAGED",
+		16:  "ERROR_REASON_CONTEXT_OVERFLOW",
+		17:  "ERROR_REASON_RESERVED_TOPIC",
+		18:  "ERROR_REASON_POSITION_UNKNOWN",
+		19:  "ERROR_REASON_SLOW_CONSUMER",
+		20:  "ERROR_REASON_TOO_LARGE",
+		21:  "ERROR_REASON_OVERLOADED",
+		22:  "ERROR_REASON_STORAGE_FULL",
+		23:  "ERROR_REASON_SHUTTING_DOWN",
+		24:  "ERROR_REASON_DEADLINE_EXCEEDED",
+		25:  "ERROR_REASON_CANCELLED",
+		26:  "ERROR_REASON_OUTCOME_UNKNOWN",
+		27:  "ERROR_REASON_BLOB_COLLECTED",
+		28:  "ERROR_REASON_BLOB_QUOTA_EXCEEDED",
+		29:  "ERROR_REASON_NOTHING_TO_UNDO",
+		30:  "ERROR_REASON_PROMPT_UNKNOWN",
+		31:  "ERROR_REASON_VERSION_CONFLICT",
+		32:  "ERROR_REASON_EMBEDDING_MISMATCH",
+		33:  "ERROR_REASON_EMBEDDER_UNAVAILABLE",
+		50:  "ERROR_REASON_STORE_DAMAGED",
+		52:  "ERROR_REASON_TOOL_LIMIT_REACHED",
+		40:  "ERROR_REASON_QUOTA_EXCEEDED",
+		41:  "ERROR_REASON_TOOL_NAME_TAKEN",
+		42:  "ERROR_REASON_TOOL_NOT_ALLOWED",
+		110: "ERROR_REASON_MCP_SERVER_NOT_FOUND",
+		111: "ERROR_REASON_MCP_SERVER_EXISTS",
+		112: "ERROR_REASON_MCP_SERVER_CONFIGURED",
+		43:  "ERROR_REASON_NOBODY_LISTENS",
+		44:  "ERROR_REASON_PROMPT_GONE",
+		45:  "ERROR_REASON_APPROVAL_NOT_FOUND",
+		49:  "ERROR_REASON_APPROVAL_NOT_ALLOWED",
+		80:  "ERROR_REASON_AGENT_LIMIT_EXCEEDED",
+		81:  "ERROR_REASON_MAX_DEPTH_EXCEEDED",
+		82:  "ERROR_REASON_AGENT_EXISTS",
+		83:  "ERROR_REASON_AGENT_NOT_FOUND",
+		84:  "ERROR_REASON_AGENT_ENDED",
+		70:  "ERROR_REASON_WORKING_TOO_LARGE",
+		60:  "ERROR_REASON_OPERATOR_REQUIRED",
+		61:  "ERROR_REASON_NO_BACKUP_FOLDER",
+		62:  "ERROR_REASON_BACKUP_RUNNING",
 	}
 	ErrorReason_value = map[string]int32{
-		"ERROR_REASON_UNSPECIFIED":          0,
-		"ERROR_REASON_INVALID_REQUEST":      1,
-		"ERROR_REASON_INTERNAL":             2,
-		"ERROR_REASON_UNAUTHENTICATED":      3,
-		"ERROR_REASON_AGENT_NOT_OWNED":      4,
-		"ERROR_REASON_REQUEST_ID_REUSED":    5,
-		"ERROR_REASON_RECORD_NOT_FOUND":     6,
-		"ERROR_REASON_RECORD_EXISTS":        7,
-		"ERROR_REASON_INVALID_FILTER":       8,
-		"ERROR_REASON_NO_EMBEDDER":          9,
-		"ERROR_REASON_TOOL_NOT_FOUND":       10,
-		"ERROR_REASON_INVALID_ARGUMENTS":    11,
-		"ERROR_REASON_STORE_FAILED":         12,
-		"ERROR_REASON_STEP_NOT_FOUND":       13,
-		"ERROR_REASON_BLOB_NOT_FOUND":       14,
-		"ERROR_REASON_BLOB_DAMAGED":         15,
-		"ERROR_REASON_CONTEXT_OVERFLOW":     16,
-		"ERROR_REASON_RESERVED_TOPIC":       17,
-		"ERROR_REASON_POSITION_UNKNOWN":     18,
-		"ERROR_REASON_SLOW_CONSUMER":        19,
-		"ERROR_REASON_TOO_LARGE":            20,
-		"ERROR_REASON_OVERLOADED":           21,
-		"ERROR_REASON_STORAGE_FULL":         22,
-		"ERROR_REASON_SHUTTING_DOWN":        23,
-		"ERROR_REASON_DEADLINE_EXCEEDED":    24,
-		"ERROR_REASON_CANCELLED":            25,
-		"ERROR_REASON_OUTCOME_UNKNOWN":      26,
-		"ERROR_REASON_BLOB_COLLECTED":       27,
-		"ERROR_REASON_BLOB_QUOTA_EXCEEDED":  28,
-		"ERROR_REASON_NOTHING_TO_UNDO":      29,
-		"ERROR_REASON_PROMPT_UNKNOWN":       30,
-		"ERROR_REASON_VERSION_CONFLICT":     31,
-		"ERROR_REASON_EMBEDDING_MISMATCH":   32,
-		"ERROR_REASON_EMBEDDER_UNAVAILABLE": 33,
-		"ERROR_REASON_STORE_DAMAGED":        50,
-		"ERROR_REASON_QUOTA_EXCEEDED":       40,
-		"ERROR_REASON_TOOL_NAME_TAKEN":      41,
-		"ERROR_REASON_TOOL_NOT_ALLOWED":     42,
-		"ERROR_REASON_NOBODY_LISTENS":       43,
-		"ERROR_REASON_PROMPT_GONE":          44,
-		"ERROR_REASON_APPROVAL_NOT_FOUND":   45,
-		"ERROR_REASON_APPROVAL_NOT_ALLOWED": 49,
+		"ERROR_REASON_UNSPECIFIED":           0,
+		"ERROR_REASON_INVALID_REQUEST":       1,
+		"ERROR_REASON_INTERNAL":              2,
+		"ERROR_REASON_UNAUTHENTICATED":       3,
+		"ERROR_REASON_AGENT_NOT_OWNED":       4,
+		"ERROR_REASON_REQUEST_ID_REUSED":     5,
+		"ERROR_REASON_RECORD_NOT_FOUND":      6,
+		"ERROR_REASON_RECORD_EXISTS":         7,
+		"ERROR_REASON_INVALID_FILTER":        8,
+		"ERROR_REASON_NO_EMBEDDER":           9,
+		"ERROR_REASON_TOOL_NOT_FOUND":        10,
+		"ERROR_REASON_INVALID_ARGUMENTS":     11,
+		"ERROR_REASON_STORE_FAILED":          12,
+		"ERROR_REASON_STEP_NOT_FOUND":        13,
+		"ERROR_REASON_BLOB_NOT_FOUND":        14,
+		"ERROR_REASON_BLOB_DAMAGED":          15,
+		"ERROR_REASON_CONTEXT_OVERFLOW":      16,
+		"ERROR_REASON_RESERVED_TOPIC":        17,
+		"ERROR_REASON_POSITION_UNKNOWN":      18,
+		"ERROR_REASON_SLOW_CONSUMER":         19,
+		"ERROR_REASON_TOO_LARGE":             20,
+		"ERROR_REASON_OVERLOADED":            21,
+		"ERROR_REASON_STORAGE_FULL":          22,
+		"ERROR_REASON_SHUTTING_DOWN":         23,
+		"ERROR_REASON_DEADLINE_EXCEEDED":     24,
+		"ERROR_REASON_CANCELLED":             25,
+		"ERROR_REASON_OUTCOME_UNKNOWN":       26,
+		"ERROR_REASON_BLOB_COLLECTED":        27,
+		"ERROR_REASON_BLOB_QUOTA_EXCEEDED":   28,
+		"ERROR_REASON_NOTHING_TO_UNDO":       29,
+		"ERROR_REASON_PROMPT_UNKNOWN":        30,
+		"ERROR_REASON_VERSION_CONFLICT":      31,
+		"ERROR_REASON_EMBEDDING_MISMATCH":    32,
+		"ERROR_REASON_EMBEDDER_UNAVAILABLE":  33,
+		"ERROR_REASON_STORE_DAMAGED":         50,
+		"ERROR_REASON_TOOL_LIMIT_REACHED":    52,
+		"ERROR_REASON_QUOTA_EXCEEDED":        40,
+		"ERROR_REASON_TOOL_NAME_TAKEN":       41,
+		"ERROR_REASON_TOOL_NOT_ALLOWED":      42,
+		"ERROR_REASON_MCP_SERVER_NOT_FOUND":  110,
+		"ERROR_REASON_MCP_SERVER_EXISTS":     111,
+		"ERROR_REASON_MCP_SERVER_CONFIGURED": 112,
+		"ERROR_REASON_NOBODY_LISTENS":        43,
+		"ERROR_REASON_PROMPT_GONE":           44,
+		"ERROR_REASON_APPROVAL_NOT_FOUND":    45,
+		"ERROR_REASON_APPROVAL_NOT_ALLOWED":  49,
+		"ERROR_REASON_AGENT_LIMIT_EXCEEDED":  80,
+		"ERROR_REASON_MAX_DEPTH_EXCEEDED":    81,
+		"ERROR_REASON_AGENT_EXISTS":          82,
+		"ERROR_REASON_AGENT_NOT_FOUND":       83,
+		"ERROR_REASON_AGENT_ENDED":           84,
+		"ERROR_REASON_WORKING_TOO_LARGE":     70,
+		"ERROR_REASON_OPERATOR_REQUIRED":     60,
+		"ERROR_REASON_NO_BACKUP_FOLDER":      61,
+		"ERROR_REASON_BACKUP_RUNNING":        62,
 	}
 )
 
@@ -294,7 +365,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x82\v\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xd1\x0e\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -331,14 +402,27 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1dERROR_REASON_VERSION_CONFLICT\x10\x1f\x12#\n" +
 	"\x1fERROR_REASON_EMBEDDING_MISMATCH\x10 \x12%\n" +
 	"!ERROR_REASON_EMBEDDER_UNAVAILABLE\x10!\x12\x1e\n" +
-	"\x1aERROR_REASON_STORE_DAMAGED\x102\x12\x1f\n" +
+	"\x1aERROR_REASON_STORE_DAMAGED\x102\x12#\n" +
+	"\x1fERROR_REASON_TOOL_LIMIT_REACHED\x104\x12\x1f\n" +
 	"\x1bERROR_REASON_QUOTA_EXCEEDED\x10(\x12 \n" +
 	"\x1cERROR_REASON_TOOL_NAME_TAKEN\x10)\x12!\n" +
-	"\x1dERROR_REASON_TOOL_NOT_ALLOWED\x10*\x12\x1f\n" +
+	"\x1dERROR_REASON_TOOL_NOT_ALLOWED\x10*\x12%\n" +
+	"!ERROR_REASON_MCP_SERVER_NOT_FOUND\x10n\x12\"\n" +
+	"\x1eERROR_REASON_MCP_SERVER_EXISTS\x10o\x12&\n" +
+	"\"ERROR_REASON_MCP_SERVER_CONFIGURED\x10p\x12\x1f\n" +
 	"\x1bERROR_REASON_NOBODY_LISTENS\x10+\x12\x1c\n" +
 	"\x18ERROR_REASON_PROMPT_GONE\x10,\x12#\n" +
 	"\x1fERROR_REASON_APPROVAL_NOT_FOUND\x10-\x12%\n" +
-	"!ERROR_REASON_APPROVAL_NOT_ALLOWED\x101BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"!ERROR_REASON_APPROVAL_NOT_ALLOWED\x101\x12%\n" +
+	"!ERROR_REASON_AGENT_LIMIT_EXCEEDED\x10P\x12#\n" +
+	"\x1fERROR_REASON_MAX_DEPTH_EXCEEDED\x10Q\x12\x1d\n" +
+	"\x19ERROR_REASON_AGENT_EXISTS\x10R\x12 \n" +
+	"\x1cERROR_REASON_AGENT_NOT_FOUND\x10S\x12\x1c\n" +
+	"\x18ERROR_REASON_AGENT_ENDED\x10T\x12\"\n" +
+	"\x1eERROR_REASON_WORKING_TOO_LARGE\x10F\x12\"\n" +
+	"\x1eERROR_REASON_OPERATOR_REQUIRED\x10<\x12!\n" +
+	"\x1dERROR_REASON_NO_BACKUP_FOLDER\x10=\x12\x1f\n" +
+	"\x1bERROR_REASON_BACKUP_RUNNING\x10>BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -330,9 +330,14 @@ type EmitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who emits. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// topic is where to: 1 to 256 bytes of dot-separated words. `agent.spawn` and
-	// `agent.result` are RESERVED_TOPIC, and so are `agent.status`, `context.folded` and
-	// `agent.<id>.messages`, which only the server emits on. `agent.<id>.…` is the inbox
+	// topic is where to: 1 to 256 bytes of dot-separated words. `agent.status`,
+	// `context.folded`, `tool.progress`, `agent.<id>.messages`, `agent.<id>.spawn` and
+	// `agent.<id>.results` are RESERVED_TOPIC: only the server emits there. An event on `agent.spawn` does what
+	// SpawnAgent does, its payload an object with child_id and goal, and perhaps parent_id,
+	// tools, timeout_ms and session_id; the child hears of it on `agent.<child>.spawn`. One
+	// on `agent.result` is the result of the child that emits it, its payload an object with
+	// parent_id and result, and perhaps child_id, success and error; the parent hears of it
+	// on `agent.<parent>.results`. `agent.<id>.…` is the inbox
 	// of that agent: anybody may emit there. An event on `node.message` is a direct
 	// message, as SendMessage sends one: its payload is a Task with target_agent and the
 	// parameters content, context_role, priority, ttl_seconds, target_node_id and

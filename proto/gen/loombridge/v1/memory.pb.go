@@ -628,7 +628,12 @@ type MemorySaveRequest struct {
 	// person's memory it is the agent's own. At most 128 bytes.
 	RequestId string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it. Default false.
-	Pinned        bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	Pinned bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// replace: when a record has the key already, it becomes this one: it keeps its id and
+	// create_time, gets the next version, and each field is as here, those left empty
+	// included; what it was is kept as an earlier version. Needs a key, and takes neither id
+	// nor supersedes. Default false: RECORD_EXISTS.
+	Replace       bool `protobuf:"varint,24,opt,name=replace,proto3" json:"replace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -848,6 +853,13 @@ func (x *MemorySaveRequest) GetPinned() bool {
 	return false
 }
 
+func (x *MemorySaveRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
+}
+
 type isMemorySaveRequest_MetadataForm interface {
 	isMemorySaveRequest_MetadataForm()
 }
@@ -901,7 +913,9 @@ type MemorySaveResponse struct {
 	// create_time is when it was acknowledged.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// expire_time is when it stops being shown; unset means never.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// version is the record's: 1, and more for one that `replace` has changed.
+	Version       int64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -955,6 +969,13 @@ func (x *MemorySaveResponse) GetExpireTime() *timestamppb.Timestamp {
 		return x.ExpireTime
 	}
 	return nil
+}
+
+func (x *MemorySaveResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
 }
 
 // MemoryOwner is whose memory.
@@ -1054,8 +1075,9 @@ type MemoryQueryRequest struct {
 	// query is what to look for. At most 8 KiB of UTF-8. Required, except in mode
 	// vector with an embedding.
 	Query string `protobuf:"bytes,3,opt,name=query,proto3" json:"query,omitempty"`
-	// limit is how many hits at most. Default 5, at most 100. There are fewer where
-	// they are longer than one message may be; see over_max_bytes of the receipt.
+	// limit is how many hits at most. Default 5, with max_tokens 100; at most 100.
+	// There are fewer where they are longer than one message may be; see
+	// over_max_bytes of the receipt.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// filter narrows the search, after AIP-160: `AND` (or a blank), `OR`, `NOT`,
 	// parentheses, `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
@@ -1085,8 +1107,9 @@ type MemoryQueryRequest struct {
 	// others last. As many hits as limit are looked at. Default: no bound, and all
 	// texts whole.
 	MaxTokens int32 `protobuf:"varint,10,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// expand searches a second time with words that the first hits suggest. Finds
-	// more and is less exact. Default false.
+	// expand searches a second time with words that the first hits suggest, unless
+	// short statements stand between long answers. The first hit stays the first;
+	// behind it more is found, less exactly. Default false.
 	Expand bool `protobuf:"varint,11,opt,name=expand,proto3" json:"expand,omitempty"`
 	// explain says of each hit how its score came about. Default false.
 	Explain bool `protobuf:"varint,12,opt,name=explain,proto3" json:"explain,omitempty"`
@@ -1112,7 +1135,7 @@ type MemoryQueryRequest struct {
 	Tiers []int32 `protobuf:"varint,19,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
 	// without_signals are signals that records are not ranked by, to see what each is
 	// worth: turn, window, session, author, date, answer, question, reply, brevity,
-	// repeated or newer; at most 11. Default: all count. Another name is INVALID_ARGUMENT.
+	// repeated, newer, several or now; at most 13. Default: all count. Another name is INVALID_ARGUMENT.
 	WithoutSignals []string `protobuf:"bytes,20,rep,name=without_signals,json=withoutSignals,proto3" json:"without_signals,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1866,8 +1889,13 @@ type GetRecordRequest struct {
 	JsonForm JsonForm `protobuf:"varint,5,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// include_embeddings returns the vector too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,6,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// as_of, when set, returns the record as it was at that moment by the server's clock:
+	// the version that had been acknowledged last. Earlier versions have no vector.
+	// RECORD_NOT_FOUND for a moment before it was saved, for a version that is kept no
+	// longer (a record keeps its last 1,000), and for a record that is gone since.
+	AsOf          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetRecordRequest) Reset() {
@@ -1953,6 +1981,13 @@ func (x *GetRecordRequest) GetIncludeEmbeddings() bool {
 	return false
 }
 
+func (x *GetRecordRequest) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
 type isGetRecordRequest_Name interface {
 	isGetRecordRequest_Name()
 }
@@ -1971,6 +2006,335 @@ func (*GetRecordRequest_Id) isGetRecordRequest_Name() {}
 
 func (*GetRecordRequest_Key) isGetRecordRequest_Name() {}
 
+// ListVersionsRequest names the record.
+type ListVersionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// name is how the record is named. Required.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*ListVersionsRequest_Id
+	//	*ListVersionsRequest_Key
+	Name isListVersionsRequest_Name `protobuf_oneof:"name"`
+	// json_form is how metadata comes back. Default struct.
+	JsonForm JsonForm `protobuf:"varint,5,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	// page_size is how many versions at most. Default 50, at most 100. A page ends earlier
+	// where they are long.
+	PageSize int32 `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// before_version asks for those before a version: the next_before_version of the page
+	// before. Default: from the record as it is.
+	BeforeVersion int64 `protobuf:"varint,7,opt,name=before_version,json=beforeVersion,proto3" json:"before_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListVersionsRequest) Reset() {
+	*x = ListVersionsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVersionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVersionsRequest) ProtoMessage() {}
+
+func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
+func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListVersionsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListVersionsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListVersionsRequest) GetName() isListVersionsRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *ListVersionsRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*ListVersionsRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *ListVersionsRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*ListVersionsRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *ListVersionsRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+func (x *ListVersionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListVersionsRequest) GetBeforeVersion() int64 {
+	if x != nil {
+		return x.BeforeVersion
+	}
+	return 0
+}
+
+type isListVersionsRequest_Name interface {
+	isListVersionsRequest_Name()
+}
+
+type ListVersionsRequest_Id struct {
+	// id is the record's id. At most 128 bytes.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
+}
+
+type ListVersionsRequest_Key struct {
+	// key is the caller's own name for it. At most 256 bytes.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
+}
+
+func (*ListVersionsRequest_Id) isListVersionsRequest_Name() {}
+
+func (*ListVersionsRequest_Key) isListVersionsRequest_Name() {}
+
+// ListVersionsResponse has a page of versions.
+type ListVersionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// versions are the record as it is, then as it was, without vectors. The update_time of
+	// each is when it came to be, unset for the first of all, which came with create_time.
+	Versions []*Record `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	// next_before_version gets the next page; 0 when there is none.
+	NextBeforeVersion int64 `protobuf:"varint,2,opt,name=next_before_version,json=nextBeforeVersion,proto3" json:"next_before_version,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ListVersionsResponse) Reset() {
+	*x = ListVersionsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVersionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVersionsResponse) ProtoMessage() {}
+
+func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
+func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListVersionsResponse) GetVersions() []*Record {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+func (x *ListVersionsResponse) GetNextBeforeVersion() int64 {
+	if x != nil {
+		return x.NextBeforeVersion
+	}
+	return 0
+}
+
+// DeleteRecordsRequest says what is to go.
+type DeleteRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// filter says which records go, as in MemoryQueryRequest. Required; `version >= 1` is
+	// all of them.
+	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
+	// tiers are the memory tiers it looks at, from 2 to 4. Default 4.
+	Tiers []int32 `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
+	// dry_run counts, and deletes nothing. Default false.
+	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRecordsRequest) Reset() {
+	*x = DeleteRecordsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRecordsRequest) ProtoMessage() {}
+
+func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRecordsRequest.ProtoReflect.Descriptor instead.
+func (*DeleteRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeleteRecordsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *DeleteRecordsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *DeleteRecordsRequest) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
+func (x *DeleteRecordsRequest) GetTiers() []int32 {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+func (x *DeleteRecordsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// DeleteRecordsResponse says what went.
+type DeleteRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// deleted is how many records went, or would go.
+	Deleted int64 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// not_owned is how many of a person's memory stayed because another agent had saved
+	// them.
+	NotOwned      int64 `protobuf:"varint,2,opt,name=not_owned,json=notOwned,proto3" json:"not_owned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRecordsResponse) Reset() {
+	*x = DeleteRecordsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRecordsResponse) ProtoMessage() {}
+
+func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRecordsResponse.ProtoReflect.Descriptor instead.
+func (*DeleteRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DeleteRecordsResponse) GetDeleted() int64 {
+	if x != nil {
+		return x.Deleted
+	}
+	return 0
+}
+
+func (x *DeleteRecordsResponse) GetNotOwned() int64 {
+	if x != nil {
+		return x.NotOwned
+	}
+	return 0
+}
+
 // GetRecordResponse holds the record.
 type GetRecordResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1982,7 +2346,7 @@ type GetRecordResponse struct {
 
 func (x *GetRecordResponse) Reset() {
 	*x = GetRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2358,7 @@ func (x *GetRecordResponse) String() string {
 func (*GetRecordResponse) ProtoMessage() {}
 
 func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2371,7 @@ func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordResponse.ProtoReflect.Descriptor instead.
 func (*GetRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetRecordResponse) GetRecord() *Record {
@@ -2072,7 +2436,7 @@ type RecordDraft struct {
 
 func (x *RecordDraft) Reset() {
 	*x = RecordDraft{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2084,7 +2448,7 @@ func (x *RecordDraft) String() string {
 func (*RecordDraft) ProtoMessage() {}
 
 func (x *RecordDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2097,7 +2461,7 @@ func (x *RecordDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordDraft.ProtoReflect.Descriptor instead.
 func (*RecordDraft) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RecordDraft) GetText() string {
@@ -2343,7 +2707,7 @@ type UpdateRecordRequest struct {
 
 func (x *UpdateRecordRequest) Reset() {
 	*x = UpdateRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2719,7 @@ func (x *UpdateRecordRequest) String() string {
 func (*UpdateRecordRequest) ProtoMessage() {}
 
 func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2732,7 @@ func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *UpdateRecordRequest) GetAgentId() string {
@@ -2474,7 +2838,7 @@ type UpdateRecordResponse struct {
 
 func (x *UpdateRecordResponse) Reset() {
 	*x = UpdateRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2850,7 @@ func (x *UpdateRecordResponse) String() string {
 func (*UpdateRecordResponse) ProtoMessage() {}
 
 func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2863,7 @@ func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordResponse.ProtoReflect.Descriptor instead.
 func (*UpdateRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *UpdateRecordResponse) GetRecord() *Record {
@@ -2534,7 +2898,7 @@ type DeleteRecordRequest struct {
 
 func (x *DeleteRecordRequest) Reset() {
 	*x = DeleteRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2910,7 @@ func (x *DeleteRecordRequest) String() string {
 func (*DeleteRecordRequest) ProtoMessage() {}
 
 func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2923,7 @@ func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteRecordRequest) GetAgentId() string {
@@ -2644,7 +3008,7 @@ type DeleteRecordResponse struct {
 
 func (x *DeleteRecordResponse) Reset() {
 	*x = DeleteRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +3020,7 @@ func (x *DeleteRecordResponse) String() string {
 func (*DeleteRecordResponse) ProtoMessage() {}
 
 func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +3033,7 @@ func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeleteRecordResponse) GetId() string {
@@ -2708,7 +3072,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +3084,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +3097,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -2812,7 +3176,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2824,7 +3188,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2837,7 +3201,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -2873,7 +3237,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +3249,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +3262,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -2941,7 +3305,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2953,7 +3317,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2966,7 +3330,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -2989,7 +3353,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3365,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3378,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -3047,7 +3411,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3423,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3436,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -3109,7 +3473,7 @@ type GetMemoryStatsRequest struct {
 
 func (x *GetMemoryStatsRequest) Reset() {
 	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3121,7 +3485,7 @@ func (x *GetMemoryStatsRequest) String() string {
 func (*GetMemoryStatsRequest) ProtoMessage() {}
 
 func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3134,7 +3498,7 @@ func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetMemoryStatsRequest) GetAgentId() string {
@@ -3178,7 +3542,7 @@ type GetMemoryStatsResponse struct {
 
 func (x *GetMemoryStatsResponse) Reset() {
 	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3554,7 @@ func (x *GetMemoryStatsResponse) String() string {
 func (*GetMemoryStatsResponse) ProtoMessage() {}
 
 func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3567,7 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetMemoryStatsResponse) GetRecords() int64 {
@@ -3284,7 +3648,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3296,7 +3660,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3309,7 +3673,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -3375,7 +3739,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vsliding_ttl\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"slidingTtl\x12\x19\n" +
 	"\bagent_id\x18\x19 \x01(\tR\aagentIdB\x0f\n" +
-	"\rmetadata_form\"\xe0\x06\n" +
+	"\rmetadata_form\"\xfa\x06\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
@@ -3409,16 +3773,18 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06origin\x18\x14 \x01(\x0e2\x15.loombridge.v1.OriginR\x06origin\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x15 \x01(\tR\trequestId\x12\x16\n" +
-	"\x06pinned\x18\x17 \x01(\bR\x06pinnedB\x0f\n" +
+	"\x06pinned\x18\x17 \x01(\bR\x06pinned\x12\x18\n" +
+	"\areplace\x18\x18 \x01(\bR\areplaceB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\x9e\x01\n" +
+	"\v_importance\"\xb8\x01\n" +
 	"\x12MemorySaveResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"N\n" +
+	"expireTime\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\x03R\aversion\"N\n" +
 	"\vMemoryOwner\x12\x1b\n" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userIdB\a\n" +
@@ -3492,15 +3858,37 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
 	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
 	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\x12\x17\n" +
-	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\xd9\x01\n" +
+	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\x8a\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x124\n" +
 	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
-	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddingsB\x06\n" +
-	"\x04name\"B\n" +
+	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddings\x12/\n" +
+	"\x05as_of\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04asOfB\x06\n" +
+	"\x04name\"\xf1\x01\n" +
+	"\x13ListVersionsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x124\n" +
+	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12\x1b\n" +
+	"\tpage_size\x18\x06 \x01(\x05R\bpageSize\x12%\n" +
+	"\x0ebefore_version\x18\a \x01(\x03R\rbeforeVersionB\x06\n" +
+	"\x04name\"y\n" +
+	"\x14ListVersionsResponse\x121\n" +
+	"\bversions\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\bversions\x12.\n" +
+	"\x13next_before_version\x18\x02 \x01(\x03R\x11nextBeforeVersion\"\x91\x01\n" +
+	"\x14DeleteRecordsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x16\n" +
+	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x14\n" +
+	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\x12\x17\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"N\n" +
+	"\x15DeleteRecordsResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\x03R\adeleted\x12\x1b\n" +
+	"\tnot_owned\x18\x02 \x01(\x03R\bnotOwned\"B\n" +
 	"\x11GetRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\x87\x06\n" +
 	"\vRecordDraft\x12\x12\n" +
@@ -3632,11 +4020,13 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xf1\x04\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xab\x06\n" +
 	"\rMemoryService\x12S\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12W\n" +
-	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\x12Y\n" +
+	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12\\\n" +
+	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\x12Z\n" +
+	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\x12Y\n" +
 	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\x12J\n" +
 	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse0\x01\x12b\n" +
@@ -3655,7 +4045,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
 	(Origin)(0),                    // 1: loombridge.v1.Origin
@@ -3673,46 +4063,50 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*SignalScore)(nil),            // 13: loombridge.v1.SignalScore
 	(*QueryReceipt)(nil),           // 14: loombridge.v1.QueryReceipt
 	(*GetRecordRequest)(nil),       // 15: loombridge.v1.GetRecordRequest
-	(*GetRecordResponse)(nil),      // 16: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),            // 17: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),    // 18: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),   // 19: loombridge.v1.UpdateRecordResponse
-	(*DeleteRecordRequest)(nil),    // 20: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),   // 21: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),     // 22: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 23: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),       // 24: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),      // 25: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),         // 26: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),        // 27: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),  // 28: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil), // 29: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),    // 30: loombridge.v1.EmbeddingSpaceStats
-	(*timestamppb.Timestamp)(nil),  // 31: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 32: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 33: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 34: google.protobuf.FieldMask
+	(*ListVersionsRequest)(nil),    // 16: loombridge.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),   // 17: loombridge.v1.ListVersionsResponse
+	(*DeleteRecordsRequest)(nil),   // 18: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),  // 19: loombridge.v1.DeleteRecordsResponse
+	(*GetRecordResponse)(nil),      // 20: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),            // 21: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),    // 22: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),   // 23: loombridge.v1.UpdateRecordResponse
+	(*DeleteRecordRequest)(nil),    // 24: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),   // 25: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),     // 26: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 27: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),       // 28: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),      // 29: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),         // 30: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),        // 31: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),  // 32: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil), // 33: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),    // 34: loombridge.v1.EmbeddingSpaceStats
+	(*timestamppb.Timestamp)(nil),  // 35: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 36: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 37: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 38: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	31, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	31, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	31, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	32, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	35, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	35, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	35, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	36, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	1,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	31, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	33, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	31, // 7: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	32, // 8: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	33, // 9: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	31, // 10: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	33, // 11: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	35, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	37, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	35, // 7: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	36, // 8: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	37, // 9: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	35, // 10: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	37, // 11: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	1,  // 12: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	31, // 13: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	31, // 14: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	35, // 13: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	35, // 14: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	2,  // 15: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
 	0,  // 16: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
 	7,  // 17: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	33, // 18: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	37, // 18: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
 	10, // 19: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
 	14, // 20: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
 	4,  // 21: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
@@ -3722,41 +4116,48 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	13, // 25: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
 	3,  // 26: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
 	0,  // 27: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 28: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	31, // 29: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	32, // 30: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	33, // 31: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	31, // 32: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	33, // 33: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	1,  // 34: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	17, // 35: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	34, // 36: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 37: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 38: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 39: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 40: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	17, // 41: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	6,  // 42: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	30, // 43: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	15, // 44: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	18, // 45: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	20, // 46: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	22, // 47: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	24, // 48: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	26, // 49: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	28, // 50: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	16, // 51: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	19, // 52: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	21, // 53: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	23, // 54: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	25, // 55: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	27, // 56: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	29, // 57: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	51, // [51:58] is the sub-list for method output_type
-	44, // [44:51] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	35, // 28: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	0,  // 29: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 30: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	4,  // 31: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	35, // 32: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	36, // 33: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	37, // 34: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	35, // 35: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	37, // 36: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	1,  // 37: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	21, // 38: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	38, // 39: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 40: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 41: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 42: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	4,  // 43: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	21, // 44: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	6,  // 45: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	34, // 46: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	15, // 47: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	22, // 48: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	16, // 49: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	24, // 50: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	18, // 51: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	26, // 52: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	28, // 53: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	30, // 54: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	32, // 55: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	20, // 56: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	23, // 57: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	17, // 58: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	25, // 59: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	19, // 60: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	27, // 61: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	29, // 62: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	31, // 63: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	33, // 64: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	56, // [56:65] is the sub-list for method output_type
+	47, // [47:56] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -3783,18 +4184,22 @@ func file_loombridge_v1_memory_proto_init() {
 		(*GetRecordRequest_Id)(nil),
 		(*GetRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[13].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[12].OneofWrappers = []any{
+		(*ListVersionsRequest_Id)(nil),
+		(*ListVersionsRequest_Key)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[17].OneofWrappers = []any{
 		(*RecordDraft_Metadata)(nil),
 		(*RecordDraft_MetadataJson)(nil),
 		(*RecordDraft_Ttl)(nil),
 		(*RecordDraft_ExpireTime)(nil),
 		(*RecordDraft_SlidingTtl)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[14].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[18].OneofWrappers = []any{
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[16].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[20].OneofWrappers = []any{
 		(*DeleteRecordRequest_Id)(nil),
 		(*DeleteRecordRequest_Key)(nil),
 	}
@@ -3804,7 +4209,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   27,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

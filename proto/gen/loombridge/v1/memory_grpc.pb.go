@@ -21,7 +21,9 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	MemoryService_GetRecord_FullMethodName      = "/loombridge.v1.MemoryService/GetRecord"
 	MemoryService_UpdateRecord_FullMethodName   = "/loombridge.v1.MemoryService/UpdateRecord"
+	MemoryService_ListVersions_FullMethodName   = "/loombridge.v1.MemoryService/ListVersions"
 	MemoryService_DeleteRecord_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecord"
+	MemoryService_DeleteRecords_FullMethodName  = "/loombridge.v1.MemoryService/DeleteRecords"
 	MemoryService_ListRecords_FullMethodName    = "/loombridge.v1.MemoryService/ListRecords"
 	MemoryService_BatchSave_FullMethodName      = "/loombridge.v1.MemoryService/BatchSave"
 	MemoryService_Reembed_FullMethodName        = "/loombridge.v1.MemoryService/Reembed"
@@ -42,9 +44,17 @@ type MemoryServiceClient interface {
 	// as an earlier version. VERSION_CONFLICT when expected_version is given and
 	// is not the record's.
 	UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*UpdateRecordResponse, error)
+	// ListVersions returns a record as it is and as it was before its changes, the newest
+	// first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
+	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
 	// earlier versions with it. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error)
+	// DeleteRecords deletes all records that a filter lets through, those replaced by
+	// others included; what is saved or changed meanwhile stays. They go some dozens at a
+	// time: after an error those that went are gone, and the call can be made again.
+	// Errors: INVALID_FILTER.
+	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
 	// on a later page.
@@ -88,10 +98,30 @@ func (c *memoryServiceClient) UpdateRecord(ctx context.Context, in *UpdateRecord
 	return out, nil
 }
 
+func (c *memoryServiceClient) ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListVersionsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ListVersions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *memoryServiceClient) DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteRecordResponse)
 	err := c.cc.Invoke(ctx, MemoryService_DeleteRecord_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRecordsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_DeleteRecords_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +191,17 @@ type MemoryServiceServer interface {
 	// as an earlier version. VERSION_CONFLICT when expected_version is given and
 	// is not the record's.
 	UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error)
+	// ListVersions returns a record as it is and as it was before its changes, the newest
+	// first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
+	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
 	// earlier versions with it. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error)
+	// DeleteRecords deletes all records that a filter lets through, those replaced by
+	// others included; what is saved or changed meanwhile stays. They go some dozens at a
+	// time: after an error those that went are gone, and the call can be made again.
+	// Errors: INVALID_FILTER.
+	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
 	// on a later page.
@@ -193,8 +231,14 @@ func (UnimplementedMemoryServiceServer) GetRecord(context.Context, *GetRecordReq
 func (UnimplementedMemoryServiceServer) UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateRecord not implemented")
 }
+func (UnimplementedMemoryServiceServer) ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListVersions not implemented")
+}
 func (UnimplementedMemoryServiceServer) DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRecord not implemented")
+}
+func (UnimplementedMemoryServiceServer) DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRecords not implemented")
 }
 func (UnimplementedMemoryServiceServer) ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRecords not implemented")
@@ -265,6 +309,24 @@ func _MemoryService_UpdateRecord_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_ListVersions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListVersionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ListVersions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ListVersions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ListVersions(ctx, req.(*ListVersionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MemoryService_DeleteRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteRecordRequest)
 	if err := dec(in); err != nil {
@@ -279,6 +341,24 @@ func _MemoryService_DeleteRecord_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MemoryServiceServer).DeleteRecord(ctx, req.(*DeleteRecordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_DeleteRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).DeleteRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_DeleteRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).DeleteRecords(ctx, req.(*DeleteRecordsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -364,8 +444,16 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _MemoryService_UpdateRecord_Handler,
 		},
 		{
+			MethodName: "ListVersions",
+			Handler:    _MemoryService_ListVersions_Handler,
+		},
+		{
 			MethodName: "DeleteRecord",
 			Handler:    _MemoryService_DeleteRecord_Handler,
+		},
+		{
+			MethodName: "DeleteRecords",
+			Handler:    _MemoryService_DeleteRecords_Handler,
 		},
 		{
 			MethodName: "ListRecords",

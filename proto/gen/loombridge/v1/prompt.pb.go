@@ -39,6 +39,9 @@ const (
 	// PROMPT_LAYOUT_REACT: the system message with tools and examples, then the history
 	// and `Goal: {goal}` as user messages.
 	PromptLayout_PROMPT_LAYOUT_REACT PromptLayout = 3
+	// PROMPT_LAYOUT_PARTITIONED: the system message, what is known of the user and the
+	// task with the active skills, the history, and last the working state and the task.
+	PromptLayout_PROMPT_LAYOUT_PARTITIONED PromptLayout = 4
 )
 
 // Enum value maps for PromptLayout.
@@ -48,12 +51,14 @@ var (
 		1: "PROMPT_LAYOUT_THREE_PHASE",
 		2: "PROMPT_LAYOUT_TASK_CONTEXT",
 		3: "PROMPT_LAYOUT_REACT",
+		4: "PROMPT_LAYOUT_PARTITIONED",
 	}
 	PromptLayout_value = map[string]int32{
 		"PROMPT_LAYOUT_UNSPECIFIED":  0,
 		"PROMPT_LAYOUT_THREE_PHASE":  1,
 		"PROMPT_LAYOUT_TASK_CONTEXT": 2,
 		"PROMPT_LAYOUT_REACT":        3,
+		"PROMPT_LAYOUT_PARTITIONED":  4,
 	}
 )
 
@@ -138,6 +143,60 @@ func (ToolRendering) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{1}
 }
 
+// WorkingPosition is where the working state stands.
+type WorkingPosition int32
+
+const (
+	// WORKING_POSITION_UNSPECIFIED leaves it as it was; at first that is the end.
+	WorkingPosition_WORKING_POSITION_UNSPECIFIED WorkingPosition = 0
+	// WORKING_POSITION_END: behind the history, where a change costs no cached byte.
+	WorkingPosition_WORKING_POSITION_END WorkingPosition = 1
+	// WORKING_POSITION_AFTER_SYSTEM: right behind the system message. Every change of it
+	// costs the cache of everything behind.
+	WorkingPosition_WORKING_POSITION_AFTER_SYSTEM WorkingPosition = 2
+)
+
+// Enum value maps for WorkingPosition.
+var (
+	WorkingPosition_name = map[int32]string{
+		0: "WORKING_POSITION_UNSPECIFIED",
+		1: "WORKING_POSITION_END",
+		2: "WORKING_POSITION_AFTER_SYSTEM",
+	}
+	WorkingPosition_value = map[string]int32{
+		"WORKING_POSITION_UNSPECIFIED":  0,
+		"WORKING_POSITION_END":          1,
+		"WORKING_POSITION_AFTER_SYSTEM": 2,
+	}
+)
+
+func (x WorkingPosition) Enum() *WorkingPosition {
+	p := new(WorkingPosition)
+	*p = x
+	return p
+}
+
+func (x WorkingPosition) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WorkingPosition) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_prompt_proto_enumTypes[2].Descriptor()
+}
+
+func (WorkingPosition) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_prompt_proto_enumTypes[2]
+}
+
+func (x WorkingPosition) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WorkingPosition.Descriptor instead.
+func (WorkingPosition) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{2}
+}
+
 // RuntimePosition is where the runtime sections stand beside the newest user message.
 type RuntimePosition int32
 
@@ -175,11 +234,11 @@ func (x RuntimePosition) String() string {
 }
 
 func (RuntimePosition) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[2].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[3].Descriptor()
 }
 
 func (RuntimePosition) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[2]
+	return &file_loombridge_v1_prompt_proto_enumTypes[3]
 }
 
 func (x RuntimePosition) Number() protoreflect.EnumNumber {
@@ -188,7 +247,7 @@ func (x RuntimePosition) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RuntimePosition.Descriptor instead.
 func (RuntimePosition) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{3}
 }
 
 // InjectionPhase is the part of a prompt that a section stands in.
@@ -233,11 +292,11 @@ func (x InjectionPhase) String() string {
 }
 
 func (InjectionPhase) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[4].Descriptor()
 }
 
 func (InjectionPhase) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[3]
+	return &file_loombridge_v1_prompt_proto_enumTypes[4]
 }
 
 func (x InjectionPhase) Number() protoreflect.EnumNumber {
@@ -246,7 +305,7 @@ func (x InjectionPhase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InjectionPhase.Descriptor instead.
 func (InjectionPhase) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{4}
 }
 
 // CacheStrategy says how long the text of a section stays as it is.
@@ -290,11 +349,11 @@ func (x CacheStrategy) String() string {
 }
 
 func (CacheStrategy) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[5].Descriptor()
 }
 
 func (CacheStrategy) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[4]
+	return &file_loombridge_v1_prompt_proto_enumTypes[5]
 }
 
 func (x CacheStrategy) Number() protoreflect.EnumNumber {
@@ -303,7 +362,7 @@ func (x CacheStrategy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CacheStrategy.Descriptor instead.
 func (CacheStrategy) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{5}
 }
 
 // PlanStatus is how far an item of a plan is.
@@ -351,11 +410,11 @@ func (x PlanStatus) String() string {
 }
 
 func (PlanStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[6].Descriptor()
 }
 
 func (PlanStatus) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[5]
+	return &file_loombridge_v1_prompt_proto_enumTypes[6]
 }
 
 func (x PlanStatus) Number() protoreflect.EnumNumber {
@@ -364,7 +423,7 @@ func (x PlanStatus) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PlanStatus.Descriptor instead.
 func (PlanStatus) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{6}
 }
 
 // SectionOutcome is what became of a section.
@@ -420,11 +479,11 @@ func (x SectionOutcome) String() string {
 }
 
 func (SectionOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[7].Descriptor()
 }
 
 func (SectionOutcome) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[6]
+	return &file_loombridge_v1_prompt_proto_enumTypes[7]
 }
 
 func (x SectionOutcome) Number() protoreflect.EnumNumber {
@@ -433,7 +492,7 @@ func (x SectionOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SectionOutcome.Descriptor instead.
 func (SectionOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{7}
 }
 
 // PromptSettings say what prompts are made of. In ConfigureSession they are kept; in
@@ -482,6 +541,8 @@ type PromptSettings struct {
 	// max_output_tokens is how much of the budget is left to the answer. Default: none,
 	// unless the session's preset leaves some.
 	MaxOutputTokens int32 `protobuf:"varint,15,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
+	// working_position is where the working state stands. Default the end.
+	WorkingPosition WorkingPosition `protobuf:"varint,16,opt,name=working_position,json=workingPosition,proto3,enum=loombridge.v1.WorkingPosition" json:"working_position,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -619,6 +680,13 @@ func (x *PromptSettings) GetMaxOutputTokens() int32 {
 		return x.MaxOutputTokens
 	}
 	return 0
+}
+
+func (x *PromptSettings) GetWorkingPosition() WorkingPosition {
+	if x != nil {
+		return x.WorkingPosition
+	}
+	return WorkingPosition_WORKING_POSITION_UNSPECIFIED
 }
 
 // ToolSelection says which served tools stand in prompts. A tool stands there if its
@@ -1448,7 +1516,8 @@ func (x *Plan) GetItems() []*PlanItem {
 	return nil
 }
 
-// Working is what an agent is at: it stands in the prompts of its session.
+// Working is what an agent is at: it stands in the prompts of its session. All of it
+// survives a restart of the server.
 type Working struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// goal is what the agent works towards, for prompts that are given none.
@@ -1457,7 +1526,26 @@ type Working struct {
 	Plan *Plan `protobuf:"bytes,2,opt,name=plan,proto3" json:"plan,omitempty"`
 	// active_skills are the names of the skills that stand in prompts in full, in the
 	// order in which they became active.
-	ActiveSkills  []string `protobuf:"bytes,3,rep,name=active_skills,json=activeSkills,proto3" json:"active_skills,omitempty"`
+	ActiveSkills []string `protobuf:"bytes,3,rep,name=active_skills,json=activeSkills,proto3" json:"active_skills,omitempty"`
+	// dashboard is what the agent sees of itself.
+	Dashboard *Dashboard `protobuf:"bytes,4,opt,name=dashboard,proto3" json:"dashboard,omitempty"`
+	// scratchpad is what it noted for itself.
+	Scratchpad string `protobuf:"bytes,5,opt,name=scratchpad,proto3" json:"scratchpad,omitempty"`
+	// pending_events wait for a decision, the oldest first. From 10 on those of a type that
+	// has more than 3 are one.
+	PendingEvents []*PendingEvent `protobuf:"bytes,6,rep,name=pending_events,json=pendingEvents,proto3" json:"pending_events,omitempty"`
+	// active_risks are the urgent ones of them, each by itself.
+	ActiveRisks []*ActiveRisk `protobuf:"bytes,7,rep,name=active_risks,json=activeRisks,proto3" json:"active_risks,omitempty"`
+	// decisions are the last 5 about events, the oldest first.
+	Decisions []*EventVerdict `protobuf:"bytes,8,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	// questions are what the agent wants to know.
+	Questions []string `protobuf:"bytes,9,rep,name=questions,proto3" json:"questions,omitempty"`
+	// evidence is what it knows of that: at most 10 pieces.
+	Evidence []*Evidence `protobuf:"bytes,10,rep,name=evidence,proto3" json:"evidence,omitempty"`
+	// citations are where from, each once: the newest 64. Prompts show 5.
+	Citations []string `protobuf:"bytes,11,rep,name=citations,proto3" json:"citations,omitempty"`
+	// tokens is what a prompt shows of all that, without goal and skills: at most 4,000.
+	Tokens        int32 `protobuf:"varint,12,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1513,6 +1601,69 @@ func (x *Working) GetActiveSkills() []string {
 	return nil
 }
 
+func (x *Working) GetDashboard() *Dashboard {
+	if x != nil {
+		return x.Dashboard
+	}
+	return nil
+}
+
+func (x *Working) GetScratchpad() string {
+	if x != nil {
+		return x.Scratchpad
+	}
+	return ""
+}
+
+func (x *Working) GetPendingEvents() []*PendingEvent {
+	if x != nil {
+		return x.PendingEvents
+	}
+	return nil
+}
+
+func (x *Working) GetActiveRisks() []*ActiveRisk {
+	if x != nil {
+		return x.ActiveRisks
+	}
+	return nil
+}
+
+func (x *Working) GetDecisions() []*EventVerdict {
+	if x != nil {
+		return x.Decisions
+	}
+	return nil
+}
+
+func (x *Working) GetQuestions() []string {
+	if x != nil {
+		return x.Questions
+	}
+	return nil
+}
+
+func (x *Working) GetEvidence() []*Evidence {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
+func (x *Working) GetCitations() []string {
+	if x != nil {
+		return x.Citations
+	}
+	return nil
+}
+
+func (x *Working) GetTokens() int32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
 // UpdateWorkingRequest says what to change of what an agent is at.
 type UpdateWorkingRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1532,7 +1683,26 @@ type UpdateWorkingRequest struct {
 	// 64 of at most 128 bytes. Each is known as those of activate are, or active.
 	Deactivate []string `protobuf:"bytes,6,rep,name=deactivate,proto3" json:"deactivate,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// goal_progress is how far the agent is, in its own words: at most 4 KiB. An empty one
+	// takes it away. Default: as it was.
+	GoalProgress *string `protobuf:"bytes,8,opt,name=goal_progress,json=goalProgress,proto3,oneof" json:"goal_progress,omitempty"`
+	// scratchpad is what it notes for itself: at most 32 KiB. An empty one takes it away.
+	// Default: as it was.
+	Scratchpad *string `protobuf:"bytes,9,opt,name=scratchpad,proto3,oneof" json:"scratchpad,omitempty"`
+	// signals are what happened elsewhere: at most 64. With 512 events waiting they are
+	// WORKING_TOO_LARGE.
+	Signals []*Signal `protobuf:"bytes,10,rep,name=signals,proto3" json:"signals,omitempty"`
+	// acknowledge are decisions about events that wait: at most 64. The signals come first.
+	Acknowledge []*Acknowledgement `protobuf:"bytes,11,rep,name=acknowledge,proto3" json:"acknowledge,omitempty"`
+	// add_questions are what the agent wants to know: at most 64, each 1 to 1,024 bytes on
+	// one line. At most 64 are kept.
+	AddQuestions []string `protobuf:"bytes,12,rep,name=add_questions,json=addQuestions,proto3" json:"add_questions,omitempty"`
+	// remove_questions are those that are answered, in the same words: at most 64.
+	RemoveQuestions []string `protobuf:"bytes,13,rep,name=remove_questions,json=removeQuestions,proto3" json:"remove_questions,omitempty"`
+	// add_evidence are pieces of knowledge: at most 32. What leaves for them becomes an
+	// event of the type `knowledge_evicted`.
+	AddEvidence   []*Evidence `protobuf:"bytes,14,rep,name=add_evidence,json=addEvidence,proto3" json:"add_evidence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1614,6 +1784,55 @@ func (x *UpdateWorkingRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *UpdateWorkingRequest) GetGoalProgress() string {
+	if x != nil && x.GoalProgress != nil {
+		return *x.GoalProgress
+	}
+	return ""
+}
+
+func (x *UpdateWorkingRequest) GetScratchpad() string {
+	if x != nil && x.Scratchpad != nil {
+		return *x.Scratchpad
+	}
+	return ""
+}
+
+func (x *UpdateWorkingRequest) GetSignals() []*Signal {
+	if x != nil {
+		return x.Signals
+	}
+	return nil
+}
+
+func (x *UpdateWorkingRequest) GetAcknowledge() []*Acknowledgement {
+	if x != nil {
+		return x.Acknowledge
+	}
+	return nil
+}
+
+func (x *UpdateWorkingRequest) GetAddQuestions() []string {
+	if x != nil {
+		return x.AddQuestions
+	}
+	return nil
+}
+
+func (x *UpdateWorkingRequest) GetRemoveQuestions() []string {
+	if x != nil {
+		return x.RemoveQuestions
+	}
+	return nil
+}
+
+func (x *UpdateWorkingRequest) GetAddEvidence() []*Evidence {
+	if x != nil {
+		return x.AddEvidence
+	}
+	return nil
 }
 
 // UpdateWorkingResponse is what holds from here on.
@@ -2067,7 +2286,7 @@ var File_loombridge_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\"\x83\x06\n" +
+	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/working.proto\"\xce\x06\n" +
 	"\x0ePromptSettings\x123\n" +
 	"\x06layout\x18\x01 \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x12\x16\n" +
 	"\x06system\x18\x02 \x01(\tR\x06system\x12C\n" +
@@ -2086,7 +2305,8 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\n" +
 	"injections\x18\x0e \x03(\v2\x18.loombridge.v1.InjectionR\n" +
 	"injections\x12*\n" +
-	"\x11max_output_tokens\x18\x0f \x01(\x05R\x0fmaxOutputTokens\"Q\n" +
+	"\x11max_output_tokens\x18\x0f \x01(\x05R\x0fmaxOutputTokens\x12I\n" +
+	"\x10working_position\x18\x10 \x01(\x0e2\x1e.loombridge.v1.WorkingPositionR\x0fworkingPosition\"Q\n" +
 	"\rToolSelection\x12\x12\n" +
 	"\x04none\x18\x01 \x01(\bR\x04none\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x14\n" +
@@ -2154,11 +2374,23 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x121\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x19.loombridge.v1.PlanStatusR\x06status\"5\n" +
 	"\x04Plan\x12-\n" +
-	"\x05items\x18\x01 \x03(\v2\x17.loombridge.v1.PlanItemR\x05items\"k\n" +
+	"\x05items\x18\x01 \x03(\v2\x17.loombridge.v1.PlanItemR\x05items\"\x89\x04\n" +
 	"\aWorking\x12\x12\n" +
 	"\x04goal\x18\x01 \x01(\tR\x04goal\x12'\n" +
 	"\x04plan\x18\x02 \x01(\v2\x13.loombridge.v1.PlanR\x04plan\x12#\n" +
-	"\ractive_skills\x18\x03 \x03(\tR\factiveSkills\"\xf6\x01\n" +
+	"\ractive_skills\x18\x03 \x03(\tR\factiveSkills\x126\n" +
+	"\tdashboard\x18\x04 \x01(\v2\x18.loombridge.v1.DashboardR\tdashboard\x12\x1e\n" +
+	"\n" +
+	"scratchpad\x18\x05 \x01(\tR\n" +
+	"scratchpad\x12B\n" +
+	"\x0epending_events\x18\x06 \x03(\v2\x1b.loombridge.v1.PendingEventR\rpendingEvents\x12<\n" +
+	"\factive_risks\x18\a \x03(\v2\x19.loombridge.v1.ActiveRiskR\vactiveRisks\x129\n" +
+	"\tdecisions\x18\b \x03(\v2\x1b.loombridge.v1.EventVerdictR\tdecisions\x12\x1c\n" +
+	"\tquestions\x18\t \x03(\tR\tquestions\x123\n" +
+	"\bevidence\x18\n" +
+	" \x03(\v2\x17.loombridge.v1.EvidenceR\bevidence\x12\x1c\n" +
+	"\tcitations\x18\v \x03(\tR\tcitations\x12\x16\n" +
+	"\x06tokens\x18\f \x01(\x05R\x06tokens\"\xe5\x04\n" +
 	"\x14UpdateWorkingRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -2170,8 +2402,20 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"deactivate\x18\x06 \x03(\tR\n" +
 	"deactivate\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\a \x01(\tR\trequestIdB\a\n" +
-	"\x05_goal\"I\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x12(\n" +
+	"\rgoal_progress\x18\b \x01(\tH\x01R\fgoalProgress\x88\x01\x01\x12#\n" +
+	"\n" +
+	"scratchpad\x18\t \x01(\tH\x02R\n" +
+	"scratchpad\x88\x01\x01\x12/\n" +
+	"\asignals\x18\n" +
+	" \x03(\v2\x15.loombridge.v1.SignalR\asignals\x12@\n" +
+	"\vacknowledge\x18\v \x03(\v2\x1e.loombridge.v1.AcknowledgementR\vacknowledge\x12#\n" +
+	"\radd_questions\x18\f \x03(\tR\faddQuestions\x12)\n" +
+	"\x10remove_questions\x18\r \x03(\tR\x0fremoveQuestions\x12:\n" +
+	"\fadd_evidence\x18\x0e \x03(\v2\x17.loombridge.v1.EvidenceR\vaddEvidenceB\a\n" +
+	"\x05_goalB\x10\n" +
+	"\x0e_goal_progressB\r\n" +
+	"\v_scratchpad\"I\n" +
 	"\x15UpdateWorkingResponse\x120\n" +
 	"\aworking\x18\x01 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\"\xfe\x02\n" +
 	"\vSectionInfo\x12\x12\n" +
@@ -2204,16 +2448,21 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x10PromptDifference\x12\x18\n" +
 	"\asection\x18\x01 \x01(\tR\asection\x12\x12\n" +
 	"\x04byte\x18\x02 \x01(\x03R\x04byte\x12#\n" +
-	"\rmessage_index\x18\x03 \x01(\x05R\fmessageIndex*\x85\x01\n" +
+	"\rmessage_index\x18\x03 \x01(\x05R\fmessageIndex*\xa4\x01\n" +
 	"\fPromptLayout\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_THREE_PHASE\x10\x01\x12\x1e\n" +
 	"\x1aPROMPT_LAYOUT_TASK_CONTEXT\x10\x02\x12\x17\n" +
-	"\x13PROMPT_LAYOUT_REACT\x10\x03*f\n" +
+	"\x13PROMPT_LAYOUT_REACT\x10\x03\x12\x1d\n" +
+	"\x19PROMPT_LAYOUT_PARTITIONED\x10\x04*f\n" +
 	"\rToolRendering\x12\x1e\n" +
 	"\x1aTOOL_RENDERING_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18TOOL_RENDERING_PARAMETER\x10\x01\x12\x17\n" +
-	"\x13TOOL_RENDERING_TEXT\x10\x02*n\n" +
+	"\x13TOOL_RENDERING_TEXT\x10\x02*p\n" +
+	"\x0fWorkingPosition\x12 \n" +
+	"\x1cWORKING_POSITION_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14WORKING_POSITION_END\x10\x01\x12!\n" +
+	"\x1dWORKING_POSITION_AFTER_SYSTEM\x10\x02*n\n" +
 	"\x0fRuntimePosition\x12 \n" +
 	"\x1cRUNTIME_POSITION_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RUNTIME_POSITION_APPEND\x10\x01\x12\x1c\n" +
@@ -2256,70 +2505,87 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_prompt_proto_rawDescData
 }
 
-var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
 var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(PromptLayout)(0),             // 0: loombridge.v1.PromptLayout
 	(ToolRendering)(0),            // 1: loombridge.v1.ToolRendering
-	(RuntimePosition)(0),          // 2: loombridge.v1.RuntimePosition
-	(InjectionPhase)(0),           // 3: loombridge.v1.InjectionPhase
-	(CacheStrategy)(0),            // 4: loombridge.v1.CacheStrategy
-	(PlanStatus)(0),               // 5: loombridge.v1.PlanStatus
-	(SectionOutcome)(0),           // 6: loombridge.v1.SectionOutcome
-	(*PromptSettings)(nil),        // 7: loombridge.v1.PromptSettings
-	(*ToolSelection)(nil),         // 8: loombridge.v1.ToolSelection
-	(*SourceSettings)(nil),        // 9: loombridge.v1.SourceSettings
-	(*Example)(nil),               // 10: loombridge.v1.Example
-	(*Skill)(nil),                 // 11: loombridge.v1.Skill
-	(*InjectionLimits)(nil),       // 12: loombridge.v1.InjectionLimits
-	(*VariationSettings)(nil),     // 13: loombridge.v1.VariationSettings
-	(*CacheSettings)(nil),         // 14: loombridge.v1.CacheSettings
-	(*Injection)(nil),             // 15: loombridge.v1.Injection
-	(*ToolDefinition)(nil),        // 16: loombridge.v1.ToolDefinition
-	(*PlanItem)(nil),              // 17: loombridge.v1.PlanItem
-	(*Plan)(nil),                  // 18: loombridge.v1.Plan
-	(*Working)(nil),               // 19: loombridge.v1.Working
-	(*UpdateWorkingRequest)(nil),  // 20: loombridge.v1.UpdateWorkingRequest
-	(*UpdateWorkingResponse)(nil), // 21: loombridge.v1.UpdateWorkingResponse
-	(*SectionInfo)(nil),           // 22: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),              // 23: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),      // 24: loombridge.v1.SnapshotSequence
-	(*CacheMark)(nil),             // 25: loombridge.v1.CacheMark
-	(*PromptDifference)(nil),      // 26: loombridge.v1.PromptDifference
-	nil,                           // 27: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(WorkingPosition)(0),          // 2: loombridge.v1.WorkingPosition
+	(RuntimePosition)(0),          // 3: loombridge.v1.RuntimePosition
+	(InjectionPhase)(0),           // 4: loombridge.v1.InjectionPhase
+	(CacheStrategy)(0),            // 5: loombridge.v1.CacheStrategy
+	(PlanStatus)(0),               // 6: loombridge.v1.PlanStatus
+	(SectionOutcome)(0),           // 7: loombridge.v1.SectionOutcome
+	(*PromptSettings)(nil),        // 8: loombridge.v1.PromptSettings
+	(*ToolSelection)(nil),         // 9: loombridge.v1.ToolSelection
+	(*SourceSettings)(nil),        // 10: loombridge.v1.SourceSettings
+	(*Example)(nil),               // 11: loombridge.v1.Example
+	(*Skill)(nil),                 // 12: loombridge.v1.Skill
+	(*InjectionLimits)(nil),       // 13: loombridge.v1.InjectionLimits
+	(*VariationSettings)(nil),     // 14: loombridge.v1.VariationSettings
+	(*CacheSettings)(nil),         // 15: loombridge.v1.CacheSettings
+	(*Injection)(nil),             // 16: loombridge.v1.Injection
+	(*ToolDefinition)(nil),        // 17: loombridge.v1.ToolDefinition
+	(*PlanItem)(nil),              // 18: loombridge.v1.PlanItem
+	(*Plan)(nil),                  // 19: loombridge.v1.Plan
+	(*Working)(nil),               // 20: loombridge.v1.Working
+	(*UpdateWorkingRequest)(nil),  // 21: loombridge.v1.UpdateWorkingRequest
+	(*UpdateWorkingResponse)(nil), // 22: loombridge.v1.UpdateWorkingResponse
+	(*SectionInfo)(nil),           // 23: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),              // 24: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),      // 25: loombridge.v1.SnapshotSequence
+	(*CacheMark)(nil),             // 26: loombridge.v1.CacheMark
+	(*PromptDifference)(nil),      // 27: loombridge.v1.PromptDifference
+	nil,                           // 28: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(*Dashboard)(nil),             // 30: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),          // 31: loombridge.v1.PendingEvent
+	(*ActiveRisk)(nil),            // 32: loombridge.v1.ActiveRisk
+	(*EventVerdict)(nil),          // 33: loombridge.v1.EventVerdict
+	(*Evidence)(nil),              // 34: loombridge.v1.Evidence
+	(*Signal)(nil),                // 35: loombridge.v1.Signal
+	(*Acknowledgement)(nil),       // 36: loombridge.v1.Acknowledgement
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
 	1,  // 1: loombridge.v1.PromptSettings.tool_rendering:type_name -> loombridge.v1.ToolRendering
-	8,  // 2: loombridge.v1.PromptSettings.tools:type_name -> loombridge.v1.ToolSelection
-	2,  // 3: loombridge.v1.PromptSettings.runtime_position:type_name -> loombridge.v1.RuntimePosition
-	9,  // 4: loombridge.v1.PromptSettings.sources:type_name -> loombridge.v1.SourceSettings
-	10, // 5: loombridge.v1.PromptSettings.few_shot:type_name -> loombridge.v1.Example
-	11, // 6: loombridge.v1.PromptSettings.skills:type_name -> loombridge.v1.Skill
-	12, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
-	13, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
-	14, // 9: loombridge.v1.PromptSettings.cache:type_name -> loombridge.v1.CacheSettings
-	15, // 10: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	28, // 11: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	27, // 12: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
-	28, // 13: loombridge.v1.CacheSettings.stable_ttl:type_name -> google.protobuf.Duration
-	28, // 14: loombridge.v1.CacheSettings.session_ttl:type_name -> google.protobuf.Duration
-	3,  // 15: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
-	4,  // 16: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
-	5,  // 17: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
-	17, // 18: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
-	18, // 19: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	18, // 20: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	19, // 21: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
-	3,  // 22: loombridge.v1.SectionInfo.phase:type_name -> loombridge.v1.InjectionPhase
-	4,  // 23: loombridge.v1.SectionInfo.cache:type_name -> loombridge.v1.CacheStrategy
-	6,  // 24: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	9,  // 2: loombridge.v1.PromptSettings.tools:type_name -> loombridge.v1.ToolSelection
+	3,  // 3: loombridge.v1.PromptSettings.runtime_position:type_name -> loombridge.v1.RuntimePosition
+	10, // 4: loombridge.v1.PromptSettings.sources:type_name -> loombridge.v1.SourceSettings
+	11, // 5: loombridge.v1.PromptSettings.few_shot:type_name -> loombridge.v1.Example
+	12, // 6: loombridge.v1.PromptSettings.skills:type_name -> loombridge.v1.Skill
+	13, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
+	14, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
+	15, // 9: loombridge.v1.PromptSettings.cache:type_name -> loombridge.v1.CacheSettings
+	16, // 10: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
+	2,  // 11: loombridge.v1.PromptSettings.working_position:type_name -> loombridge.v1.WorkingPosition
+	29, // 12: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	28, // 13: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	29, // 14: loombridge.v1.CacheSettings.stable_ttl:type_name -> google.protobuf.Duration
+	29, // 15: loombridge.v1.CacheSettings.session_ttl:type_name -> google.protobuf.Duration
+	4,  // 16: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
+	5,  // 17: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
+	6,  // 18: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
+	18, // 19: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
+	19, // 20: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
+	30, // 21: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	31, // 22: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	32, // 23: loombridge.v1.Working.active_risks:type_name -> loombridge.v1.ActiveRisk
+	33, // 24: loombridge.v1.Working.decisions:type_name -> loombridge.v1.EventVerdict
+	34, // 25: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	19, // 26: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
+	35, // 27: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	36, // 28: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	34, // 29: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	20, // 30: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
+	4,  // 31: loombridge.v1.SectionInfo.phase:type_name -> loombridge.v1.InjectionPhase
+	5,  // 32: loombridge.v1.SectionInfo.cache:type_name -> loombridge.v1.CacheStrategy
+	7,  // 33: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2327,6 +2593,7 @@ func file_loombridge_v1_prompt_proto_init() {
 	if File_loombridge_v1_prompt_proto != nil {
 		return
 	}
+	file_loombridge_v1_working_proto_init()
 	file_loombridge_v1_prompt_proto_msgTypes[6].OneofWrappers = []any{}
 	file_loombridge_v1_prompt_proto_msgTypes[7].OneofWrappers = []any{}
 	file_loombridge_v1_prompt_proto_msgTypes[13].OneofWrappers = []any{}
@@ -2335,7 +2602,7 @@ func file_loombridge_v1_prompt_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
-			NumEnums:      7,
+			NumEnums:      8,
 			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,

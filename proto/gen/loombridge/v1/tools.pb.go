@@ -1276,8 +1276,11 @@ type HostRule struct {
 	// secret_variable is the variable in which programs find what stands for a secret;
 	// empty for none.
 	SecretVariable string `protobuf:"bytes,5,opt,name=secret_variable,json=secretVariable,proto3" json:"secret_variable,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// address is where to connect to in place of what the name is looked up as, such as
+	// 10.1.2.3 or 10.1.2.3:8443; empty: what the name leads to, if that is public.
+	Address       string `protobuf:"bytes,6,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostRule) Reset() {
@@ -1341,6 +1344,13 @@ func (x *HostRule) GetMethods() []string {
 func (x *HostRule) GetSecretVariable() string {
 	if x != nil {
 		return x.SecretVariable
+	}
+	return ""
+}
+
+func (x *HostRule) GetAddress() string {
+	if x != nil {
+		return x.Address
 	}
 	return ""
 }
@@ -1493,8 +1503,11 @@ type ToolDescriptor struct {
 	// cli_equivalents are commands that do the like, such as `cat` for `fs:read_file`, by
 	// which a model may know it. Those of agents have none.
 	CliEquivalents []string `protobuf:"bytes,10,rep,name=cli_equivalents,json=cliEquivalents,proto3" json:"cli_equivalents,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// tokens is about what its definition takes in a prompt; 0 for tools that are of no
+	// server of the Model Context Protocol.
+	Tokens        int32 `protobuf:"varint,11,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolDescriptor) Reset() {
@@ -1606,6 +1619,13 @@ func (x *ToolDescriptor) GetCliEquivalents() []string {
 		return x.CliEquivalents
 	}
 	return nil
+}
+
+func (x *ToolDescriptor) GetTokens() int32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
 }
 
 type isToolDescriptor_ParametersSchemaForm interface {
@@ -1959,7 +1979,10 @@ type AuditRecord struct {
 	TurnId string `protobuf:"bytes,6,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	// request_id made the call safe to repeat; may be empty.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// tool is its registered name, or the name that was called when there is none.
+	// tool is its registered name, or the name that was called when there is none;
+	// `net:connect` for a connection of a tool to a host, `job:end` for the end of a
+	// program in the background, with `job_id`, `exit_code` or `limit` as arguments and
+	// the call_id of the call that started it.
 	Tool string `protobuf:"bytes,8,opt,name=tool,proto3" json:"tool,omitempty"`
 	// called_as is the name that was called, where it is another.
 	CalledAs string `protobuf:"bytes,9,opt,name=called_as,json=calledAs,proto3" json:"called_as,omitempty"`
@@ -1975,7 +1998,7 @@ type AuditRecord struct {
 	// outcome is what came of it.
 	Outcome AuditOutcome `protobuf:"varint,13,opt,name=outcome,proto3,enum=loombridge.v1.AuditOutcome" json:"outcome,omitempty"`
 	// code says why it did not succeed: the name of a ToolErrorCode, or a word for why
-	// it was refused.
+	// it was refused; of a `job:end`, `STOPPED`, `LIMIT` or `FAILED`.
 	Code string `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`
 	// step_number is that of the call's step; 0 for none.
 	StepNumber int64 `protobuf:"varint,15,opt,name=step_number,json=stepNumber,proto3" json:"step_number,omitempty"`
@@ -2199,11 +2222,19 @@ type ToolRequest struct {
 	Thought string `protobuf:"bytes,7,opt,name=thought,proto3" json:"thought,omitempty"`
 	// turn_id holds parallel calls of one model turn together. At most 128 bytes.
 	TurnId string `protobuf:"bytes,8,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	// call_id is the model's own id of the call. At most 128 bytes.
+	// call_id is the model's own id of the call. The same call again, with the same
+	// session_id, turn_id, call_id and content, gives the first answer and runs nothing,
+	// for as long as a request_id does; the same id with other content is another call.
+	// A model whose ids repeat within a session needs a turn_id; without one, tools that
+	// only read run again. At most 128 bytes.
 	CallId string `protobuf:"bytes,9,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
 	// gives the first answer and runs nothing, for 24 hours unless the server is
-	// told otherwise. At most 128 bytes.
+	// told otherwise. While the first call runs, the second waits for its answer. Where
+	// the server died while a tool with effects ran, the answer is
+	// TOOL_ERROR_CODE_OUTCOME_UNKNOWN. The same id with other content is
+	// REQUEST_ID_REUSED. Not part of this content: timeout and json_form. At most 128
+	// bytes.
 	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// json_form is how the output comes back. Default struct.
 	JsonForm      JsonForm `protobuf:"varint,11,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
@@ -2379,7 +2410,8 @@ type ToolResponse struct {
 	Recorded bool `protobuf:"varint,10,opt,name=recorded,proto3" json:"recorded,omitempty"`
 	// record_error says why, when recorded is false.
 	RecordError string `protobuf:"bytes,11,opt,name=record_error,json=recordError,proto3" json:"record_error,omitempty"`
-	// replayed says that this is the answer that the same request_id got before.
+	// replayed says that this is the answer that the same request_id or call_id got
+	// before.
 	Replayed bool `protobuf:"varint,13,opt,name=replayed,proto3" json:"replayed,omitempty"`
 	// output_collected says that the blob with the full result, which that answer
 	// had, was collected since: output_blob is unset.
@@ -2558,7 +2590,7 @@ var File_loombridge_v1_tools_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\"4\n" +
+	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/servers.proto\"4\n" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
@@ -2634,13 +2666,14 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x05hosts\x18\b \x03(\v2\x17.loombridge.v1.HostRuleR\x05hosts\x12 \n" +
 	"\venvironment\x18\t \x03(\tR\venvironment\x124\n" +
 	"\x06limits\x18\n" +
-	" \x01(\v2\x1c.loombridge.v1.ProgramLimitsR\x06limits\"\x8d\x01\n" +
+	" \x01(\v2\x1c.loombridge.v1.ProgramLimitsR\x06limits\"\xa7\x01\n" +
 	"\bHostRule\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05ports\x18\x02 \x03(\x05R\x05ports\x12\x14\n" +
 	"\x05paths\x18\x03 \x03(\tR\x05paths\x12\x18\n" +
 	"\amethods\x18\x04 \x03(\tR\amethods\x12'\n" +
-	"\x0fsecret_variable\x18\x05 \x01(\tR\x0esecretVariable\"\xa5\x02\n" +
+	"\x0fsecret_variable\x18\x05 \x01(\tR\x0esecretVariable\x12\x18\n" +
+	"\aaddress\x18\x06 \x01(\tR\aaddress\"\xa5\x02\n" +
 	"\rProgramLimits\x12+\n" +
 	"\x03cpu\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03cpu\x12-\n" +
 	"\x04wall\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wall\x12\x16\n" +
@@ -2652,7 +2685,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"disk_floor\x18\a \x01(\x03R\tdiskFloor\x12\x1d\n" +
 	"\n" +
 	"open_files\x18\b \x01(\x05R\topenFiles\x12\x16\n" +
-	"\x06output\x18\t \x01(\x03R\x06output\"\x9d\x03\n" +
+	"\x06output\x18\t \x01(\x03R\x06output\"\xb5\x03\n" +
 	"\x0eToolDescriptor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
@@ -2664,7 +2697,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\amutates\x18\b \x01(\bR\amutates\x12\x19\n" +
 	"\bagent_id\x18\t \x01(\tR\aagentId\x12'\n" +
 	"\x0fcli_equivalents\x18\n" +
-	" \x03(\tR\x0ecliEquivalentsB\x18\n" +
+	" \x03(\tR\x0ecliEquivalents\x12\x16\n" +
+	"\x06tokens\x18\v \x01(\x05R\x06tokensB\x18\n" +
 	"\x16parameters_schema_form\"\xb7\x01\n" +
 	"\x10ListToolsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
@@ -2782,7 +2816,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
-	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\x8b\x05\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\x8f\b\n" +
 	"\vToolService\x12S\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\x03\x90\x02\x01\x12S\n" +
 	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\x03\x90\x02\x01\x12d\n" +
@@ -2791,7 +2825,11 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\rListApprovals\x12#.loombridge.v1.ListApprovalsRequest\x1a$.loombridge.v1.ListApprovalsResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponse\x12V\n" +
 	"\n" +
-	"GetProfile\x12 .loombridge.v1.GetProfileRequest\x1a!.loombridge.v1.GetProfileResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"GetProfile\x12 .loombridge.v1.GetProfileRequest\x1a!.loombridge.v1.GetProfileResponse\"\x03\x90\x02\x01\x12b\n" +
+	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\fAddMcpServer\x12\".loombridge.v1.AddMcpServerRequest\x1a#.loombridge.v1.AddMcpServerResponse\x12`\n" +
+	"\x0fRemoveMcpServer\x12%.loombridge.v1.RemoveMcpServerRequest\x1a&.loombridge.v1.RemoveMcpServerResponse\x12c\n" +
+	"\x10RefreshMcpServer\x12&.loombridge.v1.RefreshMcpServerRequest\x1a'.loombridge.v1.RefreshMcpServerResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_tools_proto_rawDescOnce sync.Once
@@ -2808,42 +2846,50 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_loombridge_v1_tools_proto_goTypes = []any{
-	(ApprovalDecision)(0),          // 0: loombridge.v1.ApprovalDecision
-	(AuditOutcome)(0),              // 1: loombridge.v1.AuditOutcome
-	(ToolErrorCode)(0),             // 2: loombridge.v1.ToolErrorCode
-	(*Capability)(nil),             // 3: loombridge.v1.Capability
-	(*PendingApproval)(nil),        // 4: loombridge.v1.PendingApproval
-	(*WatchApprovalsRequest)(nil),  // 5: loombridge.v1.WatchApprovalsRequest
-	(*WatchApprovalsResponse)(nil), // 6: loombridge.v1.WatchApprovalsResponse
-	(*ApproveCallRequest)(nil),     // 7: loombridge.v1.ApproveCallRequest
-	(*ApproveCallResponse)(nil),    // 8: loombridge.v1.ApproveCallResponse
-	(*RememberedApproval)(nil),     // 9: loombridge.v1.RememberedApproval
-	(*ListApprovalsRequest)(nil),   // 10: loombridge.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),  // 11: loombridge.v1.ListApprovalsResponse
-	(*RevokeApprovalRequest)(nil),  // 12: loombridge.v1.RevokeApprovalRequest
-	(*RevokeApprovalResponse)(nil), // 13: loombridge.v1.RevokeApprovalResponse
-	(*GetProfileRequest)(nil),      // 14: loombridge.v1.GetProfileRequest
-	(*GetProfileResponse)(nil),     // 15: loombridge.v1.GetProfileResponse
-	(*RefusedKey)(nil),             // 16: loombridge.v1.RefusedKey
-	(*ToolProfile)(nil),            // 17: loombridge.v1.ToolProfile
-	(*HostRule)(nil),               // 18: loombridge.v1.HostRule
-	(*ProgramLimits)(nil),          // 19: loombridge.v1.ProgramLimits
-	(*ToolDescriptor)(nil),         // 20: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),       // 21: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),      // 22: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),       // 23: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 24: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),            // 25: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),            // 26: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),           // 27: loombridge.v1.ToolResponse
-	(*timestamppb.Timestamp)(nil),  // 28: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 29: google.protobuf.Duration
-	(*structpb.Struct)(nil),        // 30: google.protobuf.Struct
-	(JsonForm)(0),                  // 31: loombridge.v1.JsonForm
-	(*structpb.Value)(nil),         // 32: google.protobuf.Value
-	(*ResultBytes)(nil),            // 33: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),               // 34: loombridge.v1.BlobInfo
-	(*Step)(nil),                   // 35: loombridge.v1.Step
+	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
+	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
+	(ToolErrorCode)(0),               // 2: loombridge.v1.ToolErrorCode
+	(*Capability)(nil),               // 3: loombridge.v1.Capability
+	(*PendingApproval)(nil),          // 4: loombridge.v1.PendingApproval
+	(*WatchApprovalsRequest)(nil),    // 5: loombridge.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil),   // 6: loombridge.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),       // 7: loombridge.v1.ApproveCallRequest
+	(*ApproveCallResponse)(nil),      // 8: loombridge.v1.ApproveCallResponse
+	(*RememberedApproval)(nil),       // 9: loombridge.v1.RememberedApproval
+	(*ListApprovalsRequest)(nil),     // 10: loombridge.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),    // 11: loombridge.v1.ListApprovalsResponse
+	(*RevokeApprovalRequest)(nil),    // 12: loombridge.v1.RevokeApprovalRequest
+	(*RevokeApprovalResponse)(nil),   // 13: loombridge.v1.RevokeApprovalResponse
+	(*GetProfileRequest)(nil),        // 14: loombridge.v1.GetProfileRequest
+	(*GetProfileResponse)(nil),       // 15: loombridge.v1.GetProfileResponse
+	(*RefusedKey)(nil),               // 16: loombridge.v1.RefusedKey
+	(*ToolProfile)(nil),              // 17: loombridge.v1.ToolProfile
+	(*HostRule)(nil),                 // 18: loombridge.v1.HostRule
+	(*ProgramLimits)(nil),            // 19: loombridge.v1.ProgramLimits
+	(*ToolDescriptor)(nil),           // 20: loombridge.v1.ToolDescriptor
+	(*ListToolsRequest)(nil),         // 21: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),        // 22: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),         // 23: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 24: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 25: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),              // 26: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),             // 27: loombridge.v1.ToolResponse
+	(*timestamppb.Timestamp)(nil),    // 28: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 29: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 30: google.protobuf.Struct
+	(JsonForm)(0),                    // 31: loombridge.v1.JsonForm
+	(*structpb.Value)(nil),           // 32: google.protobuf.Value
+	(*ResultBytes)(nil),              // 33: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 34: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 35: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 36: loombridge.v1.ListMcpServersRequest
+	(*AddMcpServerRequest)(nil),      // 37: loombridge.v1.AddMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 38: loombridge.v1.RemoveMcpServerRequest
+	(*RefreshMcpServerRequest)(nil),  // 39: loombridge.v1.RefreshMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 40: loombridge.v1.ListMcpServersResponse
+	(*AddMcpServerResponse)(nil),     // 41: loombridge.v1.AddMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 42: loombridge.v1.RemoveMcpServerResponse
+	(*RefreshMcpServerResponse)(nil), // 43: loombridge.v1.RefreshMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
@@ -2887,15 +2933,23 @@ var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	10, // 38: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
 	12, // 39: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
 	14, // 40: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
-	22, // 41: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	24, // 42: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	6,  // 43: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	8,  // 44: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	11, // 45: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	13, // 46: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	15, // 47: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
-	41, // [41:48] is the sub-list for method output_type
-	34, // [34:41] is the sub-list for method input_type
+	36, // 41: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	37, // 42: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
+	38, // 43: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	39, // 44: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
+	22, // 45: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	24, // 46: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	6,  // 47: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	8,  // 48: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	11, // 49: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	13, // 50: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	15, // 51: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
+	40, // 52: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	41, // 53: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
+	42, // 54: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	43, // 55: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
+	45, // [45:56] is the sub-list for method output_type
+	34, // [34:45] is the sub-list for method input_type
 	34, // [34:34] is the sub-list for extension type_name
 	34, // [34:34] is the sub-list for extension extendee
 	0,  // [0:34] is the sub-list for field type_name
@@ -2908,6 +2962,7 @@ func file_loombridge_v1_tools_proto_init() {
 	}
 	file_loombridge_v1_context_proto_init()
 	file_loombridge_v1_memory_proto_init()
+	file_loombridge_v1_servers_proto_init()
 	file_loombridge_v1_tools_proto_msgTypes[3].OneofWrappers = []any{
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),

@@ -19,13 +19,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ToolService_ListTools_FullMethodName      = "/loombridge.v1.ToolService/ListTools"
-	ToolService_ListAudit_FullMethodName      = "/loombridge.v1.ToolService/ListAudit"
-	ToolService_WatchApprovals_FullMethodName = "/loombridge.v1.ToolService/WatchApprovals"
-	ToolService_ApproveCall_FullMethodName    = "/loombridge.v1.ToolService/ApproveCall"
-	ToolService_ListApprovals_FullMethodName  = "/loombridge.v1.ToolService/ListApprovals"
-	ToolService_RevokeApproval_FullMethodName = "/loombridge.v1.ToolService/RevokeApproval"
-	ToolService_GetProfile_FullMethodName     = "/loombridge.v1.ToolService/GetProfile"
+	ToolService_ListTools_FullMethodName        = "/loombridge.v1.ToolService/ListTools"
+	ToolService_ListAudit_FullMethodName        = "/loombridge.v1.ToolService/ListAudit"
+	ToolService_WatchApprovals_FullMethodName   = "/loombridge.v1.ToolService/WatchApprovals"
+	ToolService_ApproveCall_FullMethodName      = "/loombridge.v1.ToolService/ApproveCall"
+	ToolService_ListApprovals_FullMethodName    = "/loombridge.v1.ToolService/ListApprovals"
+	ToolService_RevokeApproval_FullMethodName   = "/loombridge.v1.ToolService/RevokeApproval"
+	ToolService_GetProfile_FullMethodName       = "/loombridge.v1.ToolService/GetProfile"
+	ToolService_ListMcpServers_FullMethodName   = "/loombridge.v1.ToolService/ListMcpServers"
+	ToolService_AddMcpServer_FullMethodName     = "/loombridge.v1.ToolService/AddMcpServer"
+	ToolService_RemoveMcpServer_FullMethodName  = "/loombridge.v1.ToolService/RemoveMcpServer"
+	ToolService_RefreshMcpServer_FullMethodName = "/loombridge.v1.ToolService/RefreshMcpServer"
 )
 
 // ToolServiceClient is the client API for ToolService service.
@@ -56,6 +60,24 @@ type ToolServiceClient interface {
 	// operator, at most those of the agents above, narrowed by the workspace's own file,
 	// `.loom/sandbox.toml`.
 	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
+	// ListMcpServers returns the servers of the Model Context Protocol whose tools the
+	// tenant's agents call, how each is, and what its tools would cost a prompt.
+	ListMcpServers(ctx context.Context, in *ListMcpServersRequest, opts ...grpc.CallOption) (*ListMcpServersResponse, error)
+	// AddMcpServer adds a server for the agents of the tenant, under the same rules as in
+	// the settings. It is kept: a server that is started again connects to it. Its tools
+	// appear as `name:tool` when it is ready. The same definition again changes nothing.
+	// With authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
+	// MCP_SERVER_EXISTS; QUOTA_EXCEEDED beyond 64 servers.
+	AddMcpServer(ctx context.Context, in *AddMcpServerRequest, opts ...grpc.CallOption) (*AddMcpServerResponse, error)
+	// RemoveMcpServer ends the connection to a server that was added, and forgets it. Calls
+	// of its tools that are under way fail. With authentication the credential must say
+	// `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
+	// one that stands in the settings.
+	RemoveMcpServer(ctx context.Context, in *RemoveMcpServerRequest, opts ...grpc.CallOption) (*RemoveMcpServerResponse, error)
+	// RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
+	// reached. Calls of its tools that are under way fail. With authentication the
+	// credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
+	RefreshMcpServer(ctx context.Context, in *RefreshMcpServerRequest, opts ...grpc.CallOption) (*RefreshMcpServerResponse, error)
 }
 
 type toolServiceClient struct {
@@ -145,6 +167,46 @@ func (c *toolServiceClient) GetProfile(ctx context.Context, in *GetProfileReques
 	return out, nil
 }
 
+func (c *toolServiceClient) ListMcpServers(ctx context.Context, in *ListMcpServersRequest, opts ...grpc.CallOption) (*ListMcpServersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListMcpServersResponse)
+	err := c.cc.Invoke(ctx, ToolService_ListMcpServers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolServiceClient) AddMcpServer(ctx context.Context, in *AddMcpServerRequest, opts ...grpc.CallOption) (*AddMcpServerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddMcpServerResponse)
+	err := c.cc.Invoke(ctx, ToolService_AddMcpServer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolServiceClient) RemoveMcpServer(ctx context.Context, in *RemoveMcpServerRequest, opts ...grpc.CallOption) (*RemoveMcpServerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveMcpServerResponse)
+	err := c.cc.Invoke(ctx, ToolService_RemoveMcpServer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolServiceClient) RefreshMcpServer(ctx context.Context, in *RefreshMcpServerRequest, opts ...grpc.CallOption) (*RefreshMcpServerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RefreshMcpServerResponse)
+	err := c.cc.Invoke(ctx, ToolService_RefreshMcpServer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolServiceServer is the server API for ToolService service.
 // All implementations must embed UnimplementedToolServiceServer
 // for forward compatibility.
@@ -173,6 +235,24 @@ type ToolServiceServer interface {
 	// operator, at most those of the agents above, narrowed by the workspace's own file,
 	// `.loom/sandbox.toml`.
 	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
+	// ListMcpServers returns the servers of the Model Context Protocol whose tools the
+	// tenant's agents call, how each is, and what its tools would cost a prompt.
+	ListMcpServers(context.Context, *ListMcpServersRequest) (*ListMcpServersResponse, error)
+	// AddMcpServer adds a server for the agents of the tenant, under the same rules as in
+	// the settings. It is kept: a server that is started again connects to it. Its tools
+	// appear as `name:tool` when it is ready. The same definition again changes nothing.
+	// With authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
+	// MCP_SERVER_EXISTS; QUOTA_EXCEEDED beyond 64 servers.
+	AddMcpServer(context.Context, *AddMcpServerRequest) (*AddMcpServerResponse, error)
+	// RemoveMcpServer ends the connection to a server that was added, and forgets it. Calls
+	// of its tools that are under way fail. With authentication the credential must say
+	// `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
+	// one that stands in the settings.
+	RemoveMcpServer(context.Context, *RemoveMcpServerRequest) (*RemoveMcpServerResponse, error)
+	// RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
+	// reached. Calls of its tools that are under way fail. With authentication the
+	// credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
+	RefreshMcpServer(context.Context, *RefreshMcpServerRequest) (*RefreshMcpServerResponse, error)
 	mustEmbedUnimplementedToolServiceServer()
 }
 
@@ -203,6 +283,18 @@ func (UnimplementedToolServiceServer) RevokeApproval(context.Context, *RevokeApp
 }
 func (UnimplementedToolServiceServer) GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetProfile not implemented")
+}
+func (UnimplementedToolServiceServer) ListMcpServers(context.Context, *ListMcpServersRequest) (*ListMcpServersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListMcpServers not implemented")
+}
+func (UnimplementedToolServiceServer) AddMcpServer(context.Context, *AddMcpServerRequest) (*AddMcpServerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddMcpServer not implemented")
+}
+func (UnimplementedToolServiceServer) RemoveMcpServer(context.Context, *RemoveMcpServerRequest) (*RemoveMcpServerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveMcpServer not implemented")
+}
+func (UnimplementedToolServiceServer) RefreshMcpServer(context.Context, *RefreshMcpServerRequest) (*RefreshMcpServerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RefreshMcpServer not implemented")
 }
 func (UnimplementedToolServiceServer) mustEmbedUnimplementedToolServiceServer() {}
 func (UnimplementedToolServiceServer) testEmbeddedByValue()                     {}
@@ -344,6 +436,78 @@ func _ToolService_GetProfile_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ToolService_ListMcpServers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListMcpServersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).ListMcpServers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_ListMcpServers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).ListMcpServers(ctx, req.(*ListMcpServersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolService_AddMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddMcpServerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).AddMcpServer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_AddMcpServer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).AddMcpServer(ctx, req.(*AddMcpServerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolService_RemoveMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveMcpServerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).RemoveMcpServer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_RemoveMcpServer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).RemoveMcpServer(ctx, req.(*RemoveMcpServerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolService_RefreshMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RefreshMcpServerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolServiceServer).RefreshMcpServer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolService_RefreshMcpServer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolServiceServer).RefreshMcpServer(ctx, req.(*RefreshMcpServerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ToolService_ServiceDesc is the grpc.ServiceDesc for ToolService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -374,6 +538,22 @@ var ToolService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetProfile",
 			Handler:    _ToolService_GetProfile_Handler,
+		},
+		{
+			MethodName: "ListMcpServers",
+			Handler:    _ToolService_ListMcpServers_Handler,
+		},
+		{
+			MethodName: "AddMcpServer",
+			Handler:    _ToolService_AddMcpServer_Handler,
+		},
+		{
+			MethodName: "RemoveMcpServer",
+			Handler:    _ToolService_RemoveMcpServer_Handler,
+		},
+		{
+			MethodName: "RefreshMcpServer",
+			Handler:    _ToolService_RefreshMcpServer_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

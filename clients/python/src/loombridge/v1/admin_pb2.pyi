@@ -14,7 +14,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox")
+    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,8 @@ class GetStatusResponse(_message.Message):
     TOOLS_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
     SANDBOX_FIELD_NUMBER: _ClassVar[int]
+    BACKUPS_FIELD_NUMBER: _ClassVar[int]
+    TOOL_LIMITS_FIELD_NUMBER: _ClassVar[int]
     version: str
     start_time: _timestamp_pb2.Timestamp
     durability: str
@@ -31,10 +33,78 @@ class GetStatusResponse(_message.Message):
     tools: int
     store: StoreStatus
     sandbox: SandboxStatus
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ...) -> None: ...
+    backups: BackupStatus
+    tool_limits: _containers.RepeatedCompositeFieldContainer[ToolLimit]
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ...) -> None: ...
+
+class CreateBackupRequest(_message.Message):
+    __slots__ = ("full",)
+    FULL_FIELD_NUMBER: _ClassVar[int]
+    full: bool
+    def __init__(self, full: bool = ...) -> None: ...
+
+class CreateBackupResponse(_message.Message):
+    __slots__ = ("bytes_done", "bytes_total", "backup")
+    BYTES_DONE_FIELD_NUMBER: _ClassVar[int]
+    BYTES_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    BACKUP_FIELD_NUMBER: _ClassVar[int]
+    bytes_done: int
+    bytes_total: int
+    backup: Backup
+    def __init__(self, bytes_done: _Optional[int] = ..., bytes_total: _Optional[int] = ..., backup: _Optional[_Union[Backup, _Mapping]] = ...) -> None: ...
+
+class ListBackupsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListBackupsResponse(_message.Message):
+    __slots__ = ("backups",)
+    BACKUPS_FIELD_NUMBER: _ClassVar[int]
+    backups: _containers.RepeatedCompositeFieldContainer[Backup]
+    def __init__(self, backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ...) -> None: ...
+
+class Backup(_message.Message):
+    __slots__ = ("name", "create_time", "bytes", "new_bytes", "files", "store_format", "server_version")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    NEW_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    STORE_FORMAT_FIELD_NUMBER: _ClassVar[int]
+    SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    create_time: _timestamp_pb2.Timestamp
+    bytes: int
+    new_bytes: int
+    files: int
+    store_format: int
+    server_version: str
+    def __init__(self, name: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., bytes: _Optional[int] = ..., new_bytes: _Optional[int] = ..., files: _Optional[int] = ..., store_format: _Optional[int] = ..., server_version: _Optional[str] = ...) -> None: ...
+
+class BackupStatus(_message.Message):
+    __slots__ = ("last", "made", "failed", "failing")
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    MADE_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    FAILING_FIELD_NUMBER: _ClassVar[int]
+    last: Backup
+    made: int
+    failed: int
+    failing: bool
+    def __init__(self, last: _Optional[_Union[Backup, _Mapping]] = ..., made: _Optional[int] = ..., failed: _Optional[int] = ..., failing: bool = ...) -> None: ...
+
+class ToolLimit(_message.Message):
+    __slots__ = ("rule", "running_calls", "refused_calls")
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_CALLS_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_CALLS_FIELD_NUMBER: _ClassVar[int]
+    rule: str
+    running_calls: int
+    refused_calls: int
+    def __init__(self, rule: _Optional[str] = ..., running_calls: _Optional[int] = ..., refused_calls: _Optional[int] = ...) -> None: ...
 
 class SandboxStatus(_message.Message):
-    __slots__ = ("setting", "tier", "layers", "landlock_abi", "gaps", "problems", "profiles", "running_jobs")
+    __slots__ = ("setting", "tier", "layers", "landlock_abi", "gaps", "problems", "profiles", "running_jobs", "prepared_starts")
     SETTING_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +113,7 @@ class SandboxStatus(_message.Message):
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     PROFILES_FIELD_NUMBER: _ClassVar[int]
     RUNNING_JOBS_FIELD_NUMBER: _ClassVar[int]
+    PREPARED_STARTS_FIELD_NUMBER: _ClassVar[int]
     setting: str
     tier: str
     layers: _containers.RepeatedScalarFieldContainer[str]
@@ -51,7 +122,8 @@ class SandboxStatus(_message.Message):
     problems: _containers.RepeatedScalarFieldContainer[str]
     profiles: _containers.RepeatedScalarFieldContainer[str]
     running_jobs: int
-    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., landlock_abi: _Optional[int] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ..., profiles: _Optional[_Iterable[str]] = ..., running_jobs: _Optional[int] = ...) -> None: ...
+    prepared_starts: int
+    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., landlock_abi: _Optional[int] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ..., profiles: _Optional[_Iterable[str]] = ..., running_jobs: _Optional[int] = ..., prepared_starts: _Optional[int] = ...) -> None: ...
 
 class StoreStatus(_message.Message):
     __slots__ = ("writable", "problem", "damage", "scrub_time")

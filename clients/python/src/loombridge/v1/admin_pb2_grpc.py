@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """AdminService tells how the server is.
+    """AdminService tells how the server is, and lets its operator look after the store.
     """
 
     def __init__(self, channel):
@@ -40,14 +40,44 @@ class AdminServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_admin__pb2.GetStatusRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_admin__pb2.GetStatusResponse.FromString,
                 _registered_method=True)
+        self.CreateBackup = channel.unary_stream(
+                '/loombridge.v1.AdminService/CreateBackup',
+                request_serializer=loombridge_dot_v1_dot_admin__pb2.CreateBackupRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_admin__pb2.CreateBackupResponse.FromString,
+                _registered_method=True)
+        self.ListBackups = channel.unary_unary(
+                '/loombridge.v1.AdminService/ListBackups',
+                request_serializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
-    """AdminService tells how the server is.
+    """AdminService tells how the server is, and lets its operator look after the store.
     """
 
     def GetStatus(self, request, context):
         """GetStatus returns what the server is and how it stores.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateBackup(self, request, context):
+        """CreateBackup makes a backup of the whole store, of all tenants, in the server's own
+        folder (`--backup-dir`) while it serves. It streams how far it is, and the backup at
+        the end. What was acknowledged before the call is in it. A caller that leaves ends it,
+        and nothing is left of it. With authentication the credential must say `operates`.
+        Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER; BACKUP_RUNNING while another is made;
+        STORAGE_FULL.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListBackups(self, request, context):
+        """ListBackups returns the backups in that folder, the newest first. With authentication
+        the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -61,6 +91,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_admin__pb2.GetStatusRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_admin__pb2.GetStatusResponse.SerializeToString,
             ),
+            'CreateBackup': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateBackup,
+                    request_deserializer=loombridge_dot_v1_dot_admin__pb2.CreateBackupRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_admin__pb2.CreateBackupResponse.SerializeToString,
+            ),
+            'ListBackups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBackups,
+                    request_deserializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'loombridge.v1.AdminService', rpc_method_handlers)
@@ -70,7 +110,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """AdminService tells how the server is.
+    """AdminService tells how the server is, and lets its operator look after the store.
     """
 
     @staticmethod
@@ -90,6 +130,60 @@ class AdminService(object):
             '/loombridge.v1.AdminService/GetStatus',
             loombridge_dot_v1_dot_admin__pb2.GetStatusRequest.SerializeToString,
             loombridge_dot_v1_dot_admin__pb2.GetStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.AdminService/CreateBackup',
+            loombridge_dot_v1_dot_admin__pb2.CreateBackupRequest.SerializeToString,
+            loombridge_dot_v1_dot_admin__pb2.CreateBackupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBackups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.AdminService/ListBackups',
+            loombridge_dot_v1_dot_admin__pb2.ListBackupsRequest.SerializeToString,
+            loombridge_dot_v1_dot_admin__pb2.ListBackupsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -8,6 +8,7 @@ from loombridge.v1 import errors_pb2 as _errors_pb2
 from loombridge.v1 import events_pb2 as _events_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import tools_pb2 as _tools_pb2
+from loombridge.v1 import working_pb2 as _working_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -122,10 +123,12 @@ class AttachToolResult(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_text: _Optional[str] = ..., output_bytes: _Optional[_Union[_context_pb2.ResultBytes, _Mapping]] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[_tools_pb2.ToolErrorCode, str]] = ...) -> None: ...
 
 class AttachHeartbeat(_message.Message):
-    __slots__ = ("ref",)
+    __slots__ = ("ref", "signals")
     REF_FIELD_NUMBER: _ClassVar[int]
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
     ref: int
-    def __init__(self, ref: _Optional[int] = ...) -> None: ...
+    signals: _containers.RepeatedCompositeFieldContainer[_working_pb2.Signal]
+    def __init__(self, ref: _Optional[int] = ..., signals: _Optional[_Iterable[_Union[_working_pb2.Signal, _Mapping]]] = ...) -> None: ...
 
 class AttachResponse(_message.Message):
     __slots__ = ("ready", "event", "answer", "tool_call")
@@ -160,18 +163,20 @@ class AttachEvent(_message.Message):
     def __init__(self, event: _Optional[_Union[_events_pb2.Event, _Mapping]] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class AttachAnswer(_message.Message):
-    __slots__ = ("ref", "error", "emitted", "positions", "server_time")
+    __slots__ = ("ref", "error", "emitted", "positions", "server_time", "interrupt_requested")
     REF_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     EMITTED_FIELD_NUMBER: _ClassVar[int]
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
+    INTERRUPT_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     ref: int
     error: AttachError
     emitted: _events_pb2.EmitResponse
     positions: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
     server_time: _timestamp_pb2.Timestamp
-    def __init__(self, ref: _Optional[int] = ..., error: _Optional[_Union[AttachError, _Mapping]] = ..., emitted: _Optional[_Union[_events_pb2.EmitResponse, _Mapping]] = ..., positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    interrupt_requested: bool
+    def __init__(self, ref: _Optional[int] = ..., error: _Optional[_Union[AttachError, _Mapping]] = ..., emitted: _Optional[_Union[_events_pb2.EmitResponse, _Mapping]] = ..., positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., interrupt_requested: bool = ...) -> None: ...
 
 class AttachError(_message.Message):
     __slots__ = ("reason", "message", "fields")

@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from loombridge.v1 import children_pb2 as _children_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from google.protobuf.internal import containers as _containers
@@ -80,6 +81,15 @@ class FoldReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FOLD_REASON_PRICE: _ClassVar[FoldReason]
     FOLD_REASON_BUDGET: _ClassVar[FoldReason]
     FOLD_REASON_CALLER: _ClassVar[FoldReason]
+
+class PressureLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PRESSURE_LEVEL_UNSPECIFIED: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_SNIP: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_MICRO: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_COLLAPSE: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_AUTO: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_REACTIVE: _ClassVar[PressureLevel]
 
 class HistoryStyle(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -164,6 +174,12 @@ FOLD_REASON_UNSPECIFIED: FoldReason
 FOLD_REASON_PRICE: FoldReason
 FOLD_REASON_BUDGET: FoldReason
 FOLD_REASON_CALLER: FoldReason
+PRESSURE_LEVEL_UNSPECIFIED: PressureLevel
+PRESSURE_LEVEL_SNIP: PressureLevel
+PRESSURE_LEVEL_MICRO: PressureLevel
+PRESSURE_LEVEL_COLLAPSE: PressureLevel
+PRESSURE_LEVEL_AUTO: PressureLevel
+PRESSURE_LEVEL_REACTIVE: PressureLevel
 HISTORY_STYLE_UNSPECIFIED: HistoryStyle
 HISTORY_STYLE_DESIGN: HistoryStyle
 HISTORY_STYLE_REDUCTION: HistoryStyle
@@ -502,7 +518,7 @@ class TokenPrices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused")
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions")
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
@@ -524,6 +540,7 @@ class Receipt(_message.Message):
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FAULTS_FIELD_NUMBER: _ClassVar[int]
     REUSED_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     prompt_id: str
     policy: str
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
@@ -545,7 +562,8 @@ class Receipt(_message.Message):
     calls: int
     faults: int
     reused: bool
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ...) -> None: ...
+    partitions: PartitionTokens
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ...) -> None: ...
 
 class FoldInfo(_message.Message):
     __slots__ = ("refs", "batch", "first_position", "last_position", "tokens", "before_tokens", "turns", "calls", "dense")
@@ -570,7 +588,7 @@ class FoldInfo(_message.Message):
     def __init__(self, refs: _Optional[_Iterable[str]] = ..., batch: _Optional[int] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., turns: _Optional[int] = ..., calls: _Optional[int] = ..., dense: bool = ...) -> None: ...
 
 class FoldBatch(_message.Message):
-    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps", "summary_problem")
+    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps", "summary_problem", "level")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     REFS_FIELD_NUMBER: _ClassVar[int]
@@ -578,6 +596,7 @@ class FoldBatch(_message.Message):
     AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     BREAK_EVEN_STEPS_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
     number: int
     reason: FoldReason
     refs: _containers.RepeatedScalarFieldContainer[str]
@@ -585,7 +604,38 @@ class FoldBatch(_message.Message):
     after_tokens: int
     break_even_steps: float
     summary_problem: str
-    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ..., summary_problem: _Optional[str] = ...) -> None: ...
+    level: PressureLevel
+    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ..., summary_problem: _Optional[str] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
+
+class PartitionTokens(_message.Message):
+    __slots__ = ("system", "memory", "skill", "history", "working")
+    SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
+    SKILL_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    WORKING_FIELD_NUMBER: _ClassVar[int]
+    system: int
+    memory: int
+    skill: int
+    history: int
+    working: int
+    def __init__(self, system: _Optional[int] = ..., memory: _Optional[int] = ..., skill: _Optional[int] = ..., history: _Optional[int] = ..., working: _Optional[int] = ...) -> None: ...
+
+class ReportOverflowRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "turn_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TURN_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    turn_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ...) -> None: ...
+
+class ReportOverflowResponse(_message.Message):
+    __slots__ = ("level",)
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    level: PressureLevel
+    def __init__(self, level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
 
 class ConfigureSessionRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id", "prompt")

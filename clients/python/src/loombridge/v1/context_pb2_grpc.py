@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from loombridge.v1 import children_pb2 as loombridge_dot_v1_dot_children__pb2
 from loombridge.v1 import context_pb2 as loombridge_dot_v1_dot_context__pb2
 from loombridge.v1 import prompt_pb2 as loombridge_dot_v1_dot_prompt__pb2
 
@@ -101,10 +102,30 @@ class ContextServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
                 _registered_method=True)
+        self.ReportOverflow = channel.unary_unary(
+                '/loombridge.v1.ContextService/ReportOverflow',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
+                _registered_method=True)
         self.DiffPrompts = channel.unary_unary(
                 '/loombridge.v1.ContextService/DiffPrompts',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
+                _registered_method=True)
+        self.SpawnAgent = channel.unary_unary(
+                '/loombridge.v1.ContextService/SpawnAgent',
+                request_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
+                _registered_method=True)
+        self.CompleteTask = channel.unary_unary(
+                '/loombridge.v1.ContextService/CompleteTask',
+                request_serializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.FromString,
+                _registered_method=True)
+        self.WaitAgents = channel.unary_unary(
+                '/loombridge.v1.ContextService/WaitAgents',
+                request_serializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.FromString,
                 _registered_method=True)
         self.ListSessions = channel.unary_unary(
                 '/loombridge.v1.ContextService/ListSessions',
@@ -232,9 +253,11 @@ class ContextServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateWorking(self, request, context):
-        """UpdateWorking changes what an agent is at in a session: its goal, its plan and the
-        skills that it uses, which stand in prompts from here on. A call that changes
-        nothing only answers.
+        """UpdateWorking changes what an agent is at in a session: its goal, its plan, the
+        skills that it uses, its notes, questions and evidence, and the events that wait for
+        a decision. They stand in prompts from here on, behind what the provider's cache
+        keeps. A change that makes more of it than 4,000 tokens is WORKING_TOO_LARGE, and
+        changes nothing. A call that changes nothing only answers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -273,9 +296,46 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportOverflow(self, request, context):
+        """ReportOverflow says that a provider refused the last prompt as too long. The turn's
+        next prompt is made shorter than the budget asks for: once. A second report in one
+        turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DiffPrompts(self, request, context):
         """DiffPrompts says where two prompts that a session has sent differ, and in which
         sections. PROMPT_GONE when one of them can't be made again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SpawnAgent(self, request, context):
+        """SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
+        its own, which gets nothing else of its parent's. It is told by a durable event on
+        `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
+        goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
+        AGENT_LIMIT_EXCEEDED with too many children at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompleteTask(self, request, context):
+        """CompleteTask ends a task with its conclusion. The task of a child has its own id, and
+        the conclusion is its one result: its parent gets a step `agent:result` and a durable
+        event on `agent.<parent>.results`. The same result again changes nothing, another one
+        is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WaitAgents(self, request, context):
+        """WaitAgents waits until children have their results, or some time has passed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -430,10 +490,30 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
             ),
+            'ReportOverflow': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportOverflow,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.SerializeToString,
+            ),
             'DiffPrompts': grpc.unary_unary_rpc_method_handler(
                     servicer.DiffPrompts,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.SerializeToString,
+            ),
+            'SpawnAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.SpawnAgent,
+                    request_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.SerializeToString,
+            ),
+            'CompleteTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompleteTask,
+                    request_deserializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.SerializeToString,
+            ),
+            'WaitAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.WaitAgents,
+                    request_deserializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.SerializeToString,
             ),
             'ListSessions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSessions,
@@ -849,6 +929,33 @@ class ContextService(object):
             _registered_method=True)
 
     @staticmethod
+    def ReportOverflow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ReportOverflow',
+            loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def DiffPrompts(request,
             target,
             options=(),
@@ -865,6 +972,87 @@ class ContextService(object):
             '/loombridge.v1.ContextService/DiffPrompts',
             loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SpawnAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/SpawnAgent',
+            loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
+            loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompleteTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/CompleteTask',
+            loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.SerializeToString,
+            loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WaitAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/WaitAgents',
+            loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.SerializeToString,
+            loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

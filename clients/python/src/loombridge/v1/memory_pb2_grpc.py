@@ -46,10 +46,20 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.FromString,
                 _registered_method=True)
+        self.ListVersions = channel.unary_unary(
+                '/loombridge.v1.MemoryService/ListVersions',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
+                _registered_method=True)
         self.DeleteRecord = channel.unary_unary(
                 '/loombridge.v1.MemoryService/DeleteRecord',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.FromString,
+                _registered_method=True)
+        self.DeleteRecords = channel.unary_unary(
+                '/loombridge.v1.MemoryService/DeleteRecords',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsResponse.FromString,
                 _registered_method=True)
         self.ListRecords = channel.unary_unary(
                 '/loombridge.v1.MemoryService/ListRecords',
@@ -95,9 +105,27 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListVersions(self, request, context):
+        """ListVersions returns a record as it is and as it was before its changes, the newest
+        first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteRecord(self, request, context):
         """DeleteRecord takes a record out of memory, its text, words, vector and
         earlier versions with it. RECORD_NOT_FOUND when there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteRecords(self, request, context):
+        """DeleteRecords deletes all records that a filter lets through, those replaced by
+        others included; what is saved or changed meanwhile stays. They go some dozens at a
+        time: after an error those that went are gone, and the call can be made again.
+        Errors: INVALID_FILTER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -149,10 +177,20 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.SerializeToString,
             ),
+            'ListVersions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListVersions,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.SerializeToString,
+            ),
             'DeleteRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecord,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.SerializeToString,
+            ),
+            'DeleteRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteRecords,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsResponse.SerializeToString,
             ),
             'ListRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.ListRecords,
@@ -242,6 +280,33 @@ class MemoryService(object):
             _registered_method=True)
 
     @staticmethod
+    def ListVersions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/ListVersions',
+            loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def DeleteRecord(request,
             target,
             options=(),
@@ -258,6 +323,33 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/DeleteRecord',
             loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/DeleteRecords',
+            loombridge_dot_v1_dot_memory__pb2.DeleteRecordsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.DeleteRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

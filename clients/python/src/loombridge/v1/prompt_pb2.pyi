@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from loombridge.v1 import working_pb2 as _working_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -16,12 +17,19 @@ class PromptLayout(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROMPT_LAYOUT_THREE_PHASE: _ClassVar[PromptLayout]
     PROMPT_LAYOUT_TASK_CONTEXT: _ClassVar[PromptLayout]
     PROMPT_LAYOUT_REACT: _ClassVar[PromptLayout]
+    PROMPT_LAYOUT_PARTITIONED: _ClassVar[PromptLayout]
 
 class ToolRendering(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TOOL_RENDERING_UNSPECIFIED: _ClassVar[ToolRendering]
     TOOL_RENDERING_PARAMETER: _ClassVar[ToolRendering]
     TOOL_RENDERING_TEXT: _ClassVar[ToolRendering]
+
+class WorkingPosition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WORKING_POSITION_UNSPECIFIED: _ClassVar[WorkingPosition]
+    WORKING_POSITION_END: _ClassVar[WorkingPosition]
+    WORKING_POSITION_AFTER_SYSTEM: _ClassVar[WorkingPosition]
 
 class RuntimePosition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -64,9 +72,13 @@ PROMPT_LAYOUT_UNSPECIFIED: PromptLayout
 PROMPT_LAYOUT_THREE_PHASE: PromptLayout
 PROMPT_LAYOUT_TASK_CONTEXT: PromptLayout
 PROMPT_LAYOUT_REACT: PromptLayout
+PROMPT_LAYOUT_PARTITIONED: PromptLayout
 TOOL_RENDERING_UNSPECIFIED: ToolRendering
 TOOL_RENDERING_PARAMETER: ToolRendering
 TOOL_RENDERING_TEXT: ToolRendering
+WORKING_POSITION_UNSPECIFIED: WorkingPosition
+WORKING_POSITION_END: WorkingPosition
+WORKING_POSITION_AFTER_SYSTEM: WorkingPosition
 RUNTIME_POSITION_UNSPECIFIED: RuntimePosition
 RUNTIME_POSITION_APPEND: RuntimePosition
 RUNTIME_POSITION_PREPEND: RuntimePosition
@@ -92,7 +104,7 @@ SECTION_OUTCOME_TIMED_OUT: SectionOutcome
 SECTION_OUTCOME_EMPTY: SectionOutcome
 
 class PromptSettings(_message.Message):
-    __slots__ = ("layout", "system", "tool_rendering", "tools", "runtime_position", "sources", "few_shot", "skills", "agents_md", "user_id", "limits", "variation", "cache", "injections", "max_output_tokens")
+    __slots__ = ("layout", "system", "tool_rendering", "tools", "runtime_position", "sources", "few_shot", "skills", "agents_md", "user_id", "limits", "variation", "cache", "injections", "max_output_tokens", "working_position")
     LAYOUT_FIELD_NUMBER: _ClassVar[int]
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     TOOL_RENDERING_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +120,7 @@ class PromptSettings(_message.Message):
     CACHE_FIELD_NUMBER: _ClassVar[int]
     INJECTIONS_FIELD_NUMBER: _ClassVar[int]
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    WORKING_POSITION_FIELD_NUMBER: _ClassVar[int]
     layout: PromptLayout
     system: str
     tool_rendering: ToolRendering
@@ -123,7 +136,8 @@ class PromptSettings(_message.Message):
     cache: CacheSettings
     injections: _containers.RepeatedCompositeFieldContainer[Injection]
     max_output_tokens: int
-    def __init__(self, layout: _Optional[_Union[PromptLayout, str]] = ..., system: _Optional[str] = ..., tool_rendering: _Optional[_Union[ToolRendering, str]] = ..., tools: _Optional[_Union[ToolSelection, _Mapping]] = ..., runtime_position: _Optional[_Union[RuntimePosition, str]] = ..., sources: _Optional[_Union[SourceSettings, _Mapping]] = ..., few_shot: _Optional[_Iterable[_Union[Example, _Mapping]]] = ..., skills: _Optional[_Iterable[_Union[Skill, _Mapping]]] = ..., agents_md: _Optional[str] = ..., user_id: _Optional[str] = ..., limits: _Optional[_Union[InjectionLimits, _Mapping]] = ..., variation: _Optional[_Union[VariationSettings, _Mapping]] = ..., cache: _Optional[_Union[CacheSettings, _Mapping]] = ..., injections: _Optional[_Iterable[_Union[Injection, _Mapping]]] = ..., max_output_tokens: _Optional[int] = ...) -> None: ...
+    working_position: WorkingPosition
+    def __init__(self, layout: _Optional[_Union[PromptLayout, str]] = ..., system: _Optional[str] = ..., tool_rendering: _Optional[_Union[ToolRendering, str]] = ..., tools: _Optional[_Union[ToolSelection, _Mapping]] = ..., runtime_position: _Optional[_Union[RuntimePosition, str]] = ..., sources: _Optional[_Union[SourceSettings, _Mapping]] = ..., few_shot: _Optional[_Iterable[_Union[Example, _Mapping]]] = ..., skills: _Optional[_Iterable[_Union[Skill, _Mapping]]] = ..., agents_md: _Optional[str] = ..., user_id: _Optional[str] = ..., limits: _Optional[_Union[InjectionLimits, _Mapping]] = ..., variation: _Optional[_Union[VariationSettings, _Mapping]] = ..., cache: _Optional[_Union[CacheSettings, _Mapping]] = ..., injections: _Optional[_Iterable[_Union[Injection, _Mapping]]] = ..., max_output_tokens: _Optional[int] = ..., working_position: _Optional[_Union[WorkingPosition, str]] = ...) -> None: ...
 
 class ToolSelection(_message.Message):
     __slots__ = ("none", "levels", "names")
@@ -265,17 +279,35 @@ class Plan(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[PlanItem, _Mapping]]] = ...) -> None: ...
 
 class Working(_message.Message):
-    __slots__ = ("goal", "plan", "active_skills")
+    __slots__ = ("goal", "plan", "active_skills", "dashboard", "scratchpad", "pending_events", "active_risks", "decisions", "questions", "evidence", "citations", "tokens")
     GOAL_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_SKILLS_FIELD_NUMBER: _ClassVar[int]
+    DASHBOARD_FIELD_NUMBER: _ClassVar[int]
+    SCRATCHPAD_FIELD_NUMBER: _ClassVar[int]
+    PENDING_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_RISKS_FIELD_NUMBER: _ClassVar[int]
+    DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    CITATIONS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
     goal: str
     plan: Plan
     active_skills: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, goal: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., active_skills: _Optional[_Iterable[str]] = ...) -> None: ...
+    dashboard: _working_pb2.Dashboard
+    scratchpad: str
+    pending_events: _containers.RepeatedCompositeFieldContainer[_working_pb2.PendingEvent]
+    active_risks: _containers.RepeatedCompositeFieldContainer[_working_pb2.ActiveRisk]
+    decisions: _containers.RepeatedCompositeFieldContainer[_working_pb2.EventVerdict]
+    questions: _containers.RepeatedScalarFieldContainer[str]
+    evidence: _containers.RepeatedCompositeFieldContainer[_working_pb2.Evidence]
+    citations: _containers.RepeatedScalarFieldContainer[str]
+    tokens: int
+    def __init__(self, goal: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., active_skills: _Optional[_Iterable[str]] = ..., dashboard: _Optional[_Union[_working_pb2.Dashboard, _Mapping]] = ..., scratchpad: _Optional[str] = ..., pending_events: _Optional[_Iterable[_Union[_working_pb2.PendingEvent, _Mapping]]] = ..., active_risks: _Optional[_Iterable[_Union[_working_pb2.ActiveRisk, _Mapping]]] = ..., decisions: _Optional[_Iterable[_Union[_working_pb2.EventVerdict, _Mapping]]] = ..., questions: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Iterable[_Union[_working_pb2.Evidence, _Mapping]]] = ..., citations: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ...) -> None: ...
 
 class UpdateWorkingRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "goal", "plan", "activate", "deactivate", "request_id")
+    __slots__ = ("agent_id", "session_id", "goal", "plan", "activate", "deactivate", "request_id", "goal_progress", "scratchpad", "signals", "acknowledge", "add_questions", "remove_questions", "add_evidence")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     GOAL_FIELD_NUMBER: _ClassVar[int]
@@ -283,6 +315,13 @@ class UpdateWorkingRequest(_message.Message):
     ACTIVATE_FIELD_NUMBER: _ClassVar[int]
     DEACTIVATE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    GOAL_PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    SCRATCHPAD_FIELD_NUMBER: _ClassVar[int]
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGE_FIELD_NUMBER: _ClassVar[int]
+    ADD_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    ADD_EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     goal: str
@@ -290,7 +329,14 @@ class UpdateWorkingRequest(_message.Message):
     activate: _containers.RepeatedScalarFieldContainer[str]
     deactivate: _containers.RepeatedScalarFieldContainer[str]
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., activate: _Optional[_Iterable[str]] = ..., deactivate: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    goal_progress: str
+    scratchpad: str
+    signals: _containers.RepeatedCompositeFieldContainer[_working_pb2.Signal]
+    acknowledge: _containers.RepeatedCompositeFieldContainer[_working_pb2.Acknowledgement]
+    add_questions: _containers.RepeatedScalarFieldContainer[str]
+    remove_questions: _containers.RepeatedScalarFieldContainer[str]
+    add_evidence: _containers.RepeatedCompositeFieldContainer[_working_pb2.Evidence]
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., activate: _Optional[_Iterable[str]] = ..., deactivate: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., goal_progress: _Optional[str] = ..., scratchpad: _Optional[str] = ..., signals: _Optional[_Iterable[_Union[_working_pb2.Signal, _Mapping]]] = ..., acknowledge: _Optional[_Iterable[_Union[_working_pb2.Acknowledgement, _Mapping]]] = ..., add_questions: _Optional[_Iterable[str]] = ..., remove_questions: _Optional[_Iterable[str]] = ..., add_evidence: _Optional[_Iterable[_Union[_working_pb2.Evidence, _Mapping]]] = ...) -> None: ...
 
 class UpdateWorkingResponse(_message.Message):
     __slots__ = ("working",)

@@ -5,6 +5,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
+from loombridge.v1 import servers_pb2 as _servers_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -224,18 +225,20 @@ class ToolProfile(_message.Message):
     def __init__(self, name: _Optional[str] = ..., mode: _Optional[str] = ..., approval: _Optional[str] = ..., read: _Optional[_Iterable[str]] = ..., write: _Optional[_Iterable[str]] = ..., protect: _Optional[_Iterable[str]] = ..., hide: _Optional[_Iterable[str]] = ..., hosts: _Optional[_Iterable[_Union[HostRule, _Mapping]]] = ..., environment: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ProgramLimits, _Mapping]] = ...) -> None: ...
 
 class HostRule(_message.Message):
-    __slots__ = ("host", "ports", "paths", "methods", "secret_variable")
+    __slots__ = ("host", "ports", "paths", "methods", "secret_variable", "address")
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
     PATHS_FIELD_NUMBER: _ClassVar[int]
     METHODS_FIELD_NUMBER: _ClassVar[int]
     SECRET_VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     host: str
     ports: _containers.RepeatedScalarFieldContainer[int]
     paths: _containers.RepeatedScalarFieldContainer[str]
     methods: _containers.RepeatedScalarFieldContainer[str]
     secret_variable: str
-    def __init__(self, host: _Optional[str] = ..., ports: _Optional[_Iterable[int]] = ..., paths: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., secret_variable: _Optional[str] = ...) -> None: ...
+    address: str
+    def __init__(self, host: _Optional[str] = ..., ports: _Optional[_Iterable[int]] = ..., paths: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., secret_variable: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
 
 class ProgramLimits(_message.Message):
     __slots__ = ("cpu", "wall", "memory", "processes", "file", "scratch", "disk_floor", "open_files", "output")
@@ -260,7 +263,7 @@ class ProgramLimits(_message.Message):
     def __init__(self, cpu: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wall: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., memory: _Optional[int] = ..., processes: _Optional[int] = ..., file: _Optional[int] = ..., scratch: _Optional[int] = ..., disk_floor: _Optional[int] = ..., open_files: _Optional[int] = ..., output: _Optional[int] = ...) -> None: ...
 
 class ToolDescriptor(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id", "cli_equivalents")
+    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id", "cli_equivalents", "tokens")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
@@ -271,6 +274,7 @@ class ToolDescriptor(_message.Message):
     MUTATES_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     CLI_EQUIVALENTS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     parameters_schema: _struct_pb2.Struct
@@ -281,7 +285,8 @@ class ToolDescriptor(_message.Message):
     mutates: bool
     agent_id: str
     cli_equivalents: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ...) -> None: ...
+    tokens: int
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ...) -> None: ...
 
 class ListToolsRequest(_message.Message):
     __slots__ = ("agent_id", "levels", "json_form", "page_size", "page_token")

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from loombridge.v1 import servers_pb2 as loombridge_dot_v1_dot_servers__pb2
 from loombridge.v1 import tools_pb2 as loombridge_dot_v1_dot_tools__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
@@ -70,6 +71,26 @@ class ToolServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.FromString,
                 _registered_method=True)
+        self.ListMcpServers = channel.unary_unary(
+                '/loombridge.v1.ToolService/ListMcpServers',
+                request_serializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersResponse.FromString,
+                _registered_method=True)
+        self.AddMcpServer = channel.unary_unary(
+                '/loombridge.v1.ToolService/AddMcpServer',
+                request_serializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerResponse.FromString,
+                _registered_method=True)
+        self.RemoveMcpServer = channel.unary_unary(
+                '/loombridge.v1.ToolService/RemoveMcpServer',
+                request_serializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerResponse.FromString,
+                _registered_method=True)
+        self.RefreshMcpServer = channel.unary_unary(
+                '/loombridge.v1.ToolService/RefreshMcpServer',
+                request_serializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerResponse.FromString,
+                _registered_method=True)
 
 
 class ToolServiceServicer(object):
@@ -133,6 +154,44 @@ class ToolServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListMcpServers(self, request, context):
+        """ListMcpServers returns the servers of the Model Context Protocol whose tools the
+        tenant's agents call, how each is, and what its tools would cost a prompt.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AddMcpServer(self, request, context):
+        """AddMcpServer adds a server for the agents of the tenant, under the same rules as in
+        the settings. It is kept: a server that is started again connects to it. Its tools
+        appear as `name:tool` when it is ready. The same definition again changes nothing.
+        With authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
+        MCP_SERVER_EXISTS; QUOTA_EXCEEDED beyond 64 servers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveMcpServer(self, request, context):
+        """RemoveMcpServer ends the connection to a server that was added, and forgets it. Calls
+        of its tools that are under way fail. With authentication the credential must say
+        `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
+        one that stands in the settings.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RefreshMcpServer(self, request, context):
+        """RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
+        reached. Calls of its tools that are under way fail. With authentication the
+        credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -170,6 +229,26 @@ def add_ToolServiceServicer_to_server(servicer, server):
                     servicer.GetProfile,
                     request_deserializer=loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.SerializeToString,
+            ),
+            'ListMcpServers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMcpServers,
+                    request_deserializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersResponse.SerializeToString,
+            ),
+            'AddMcpServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddMcpServer,
+                    request_deserializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerResponse.SerializeToString,
+            ),
+            'RemoveMcpServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveMcpServer,
+                    request_deserializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerResponse.SerializeToString,
+            ),
+            'RefreshMcpServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.RefreshMcpServer,
+                    request_deserializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -362,6 +441,114 @@ class ToolService(object):
             '/loombridge.v1.ToolService/GetProfile',
             loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.SerializeToString,
             loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMcpServers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/ListMcpServers',
+            loombridge_dot_v1_dot_servers__pb2.ListMcpServersRequest.SerializeToString,
+            loombridge_dot_v1_dot_servers__pb2.ListMcpServersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddMcpServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/AddMcpServer',
+            loombridge_dot_v1_dot_servers__pb2.AddMcpServerRequest.SerializeToString,
+            loombridge_dot_v1_dot_servers__pb2.AddMcpServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveMcpServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/RemoveMcpServer',
+            loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerRequest.SerializeToString,
+            loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RefreshMcpServer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ToolService/RefreshMcpServer',
+            loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerRequest.SerializeToString,
+            loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,178 @@
+package children
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// The outcomes of children.
+const (
+	// OutcomeReturned: it gave its result.
+	OutcomeReturned = "returned"
+	// OutcomeFailed: it said that it failed, or its parent stopped it.
+	OutcomeFailed = "failed"
+	// The other two are TimedOut and Disconnected.
+)
+
+// Outcomes are all of them.
+func Outcomes() []string { return []string{OutcomeReturned, OutcomeFailed, TimedOut, Disconnected} }
+
+// Complete takes the result of a child, and tells its parent. Result and step of the parent
+// are durable when it returns. The same result again gives the child as it is; another
+// one is ErrEnded. Further errors: ErrNotChild, *invalid.Error, blob.ErrNotFound for a
+// grant, or one of the store; nothing has changed then.
+func (s *Spawner) Complete(ctx context.Context, scope kv.Scope, r Result) (Child, error) {
+	c, err := s.settle(ctx, scope, r)
+	if err == nil {
+		s.tell(context.WithoutCancel(ctx), &c)
+	}
+	return c, err
+}
+
+// Ends finds the child that an agent ends by its id: itself, or, if failed, one of its own
+// children. Any other id is ErrNotChild.
+func (s *Spawner) Ends(ctx context.Context, agent kv.Scope, id string, failed bool) (kv.Scope, error) {
+	scope := kv.AgentScope(agent.Tenant, id)
+	c, err := s.Store.Get(ctx, scope)
+	switch {
+	case err != nil:
+		return kv.Scope{}, err
+	case scope == agent:
+		return scope, nil
+	case c.parentScope() != agent:
+		return kv.Scope{}, fmt.Errorf("%w: %q", ErrNotChild, id)
+	case !failed:
+		return kv.Scope{}, refuse("agent_id", "is the parent, which may end a child only as failed")
+	}
+	return scope, nil
+}
+
+// settle is Complete without telling the parent.
+func (s *Spawner) settle(ctx context.Context, scope kv.Scope, r Result) (Child, error) {
+	if err := r.check(); err != nil {
+		return Child{}, err
+	}
+	c, err := s.Store.Get(ctx, scope)
+	if err != nil {
+		return Child{}, err
+	}
+	if r.Parent != "" && r.Parent != c.Parent {
+		return Child{}, refuse("parent_id", "is not the agent that spawned the child")
+	}
+	granted, err := s.granted(ctx, scope, r.Grants)
+	if err != nil {
+		return Child{}, err
+	}
+	refs := make([]string, len(granted))
+	for i := range granted {
+		refs[i] = granted[i].Ref
+	}
+	r.Parent, r.Grants, r.Time = "", refs, s.opts.Now().UTC()
+	switch {
+	case c.Result != nil:
+		return c, c.Result.repeated(&r, c.ID)
+	case r.Error != TimedOut && c.late(r.Time):
+		return Child{}, fmt.Errorf("%w: %q has timed out", ErrEnded, c.ID)
+	}
+	err = s.record(ctx, &c, r, func(ctx context.Context, tx *kv.Tx, number uint64) error {
+		now, _, err := get(ctx, tx, scope)
+		if err != nil {
+			return err
+		}
+		if now.Result != nil {
+			c = now
+			return errSettled
+		}
+		now.Result = &r
+		now.Result.Step = number
+		tx.Put(kv.System, childKey(scope), now.encode())
+		for _, e := range granted {
+			tx.Put(kv.System, grantKey(c.parentScope(), e.Ref), encodeGrant(c.ID))
+		}
+		c = now
+		return nil
+	})
+	switch {
+	case errors.Is(err, errSettled):
+		return c, c.Result.repeated(&r, c.ID)
+	case err != nil:
+		return Child{}, fmt.Errorf("children: result of %q: %w", scope.Owner, err)
+	}
+	s.leave(scope, c.Result.outcome())
+	return c, nil
+}
+
+// errSettled: somebody else's result came first.
+var errSettled = errors.New("children: the result is there")
+
+// repeated is nil when another result says the same.
+func (r *Result) repeated(other *Result, id string) error {
+	if r.Success == other.Success && r.Text == other.Text && r.Error == other.Error && slices.Equal(r.Grants, other.Grants) {
+		return nil
+	}
+	return fmt.Errorf("%w: %q has its result", ErrEnded, id)
+}
+
+func (r *Result) outcome() string {
+	switch {
+	case r.Success:
+		return OutcomeReturned
+	case r.Error == TimedOut, r.Error == Disconnected:
+		return r.Error
+	}
+	return OutcomeFailed
+}
+
+// record records the parent's step, and commits what stage stages with it.
+func (s *Spawner) record(ctx context.Context, c *Child, r Result, stage func(ctx context.Context, tx *kv.Tx, number uint64) error) error {
+	args, err := json.Marshal(map[string]string{"child_id": c.ID})
+	if err != nil {
+		return err
+	}
+	report := hand.Recorded{
+		Request: hand.Request{Scope: c.parentScope(), SessionID: c.ParentSession, Name: ToolResult, Args: args},
+		Failed:  !r.Success, ErrorMessage: r.Error, Exempt: true,
+		Join: &tools.Join{Refs: []kv.Ref{childRef(c.Scope())}, Stage: stage},
+	}
+	if len(r.Grants) > 0 {
+		report.Join.Blind = []kv.Ref{childRef(c.parentScope())}
+	}
+	if r.Text != "" {
+		report.Output = step.Original{Form: step.FormText, Data: []byte(r.Text)}
+	}
+	_, err = s.Hand.Record(ctx, report)
+	return err
+}
+
+// tell tells the parent of a result. What can't be told now is told when the server is
+// started again.
+func (s *Spawner) tell(ctx context.Context, c *Child) {
+	err := s.Teller.Returned(ctx, c)
+	if err == nil {
+		err = s.told(ctx, c)
+	}
+	if err != nil {
+		s.opts.Logger.Warn("a parent was not told of a result", "scope", c.Scope().String(), "error", err)
+	}
+}
+
+// told notes that the parent was told of the result of a child.
+func (s *Spawner) told(ctx context.Context, c *Child) error {
+	scope := c.Scope()
+	return s.Writer.Do(ctx, kv.Request{
+		Blind: []kv.Ref{liveList.Ref(scope), childRef(scope)}, Lazy: true,
+		Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Delete(kv.System, liveKey(scope))
+			tx.Delete(kv.System, attachedKey(scope))
+			return nil
+		},
+	})
+}

@@ -1,0 +1,330 @@
+package children
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+)
+
+// The tools under which the steps of parents stand.
+const (
+	// ToolSpawn is that of the step that spawned a child.
+	ToolSpawn = "agent:spawn"
+	// ToolResult is that of the step that has its result.
+	ToolResult = "agent:result"
+)
+
+// GoalMessage is the one message that a child's session begins with, of role system.
+func GoalMessage(goal string) string { return "Goal: " + goal }
+
+// Birth is a child that is about to be made: whoever commits the step of its parent
+// commits Join with it, and calls End with what came of that.
+type Birth struct {
+	Child Child
+	Join  *tools.Join
+	// again says that the child is there already, by the same request.
+	again bool
+	end   func(error)
+}
+
+// Again tells whether the child is there already, by the same request: there is nothing to
+// commit then.
+func (b *Birth) Again() bool { return b.again }
+
+// End takes the child up after the commit, or gives its place free when there was none.
+func (b *Birth) End(err error) { b.end(err) }
+
+// Spawn makes a child, and tells it. It is durable when Spawn returns. Errors that change
+// nothing: *invalid.Error, ErrExists, ErrDepth, ErrTooMany, ErrEnded where the
+// parent is a child that has ended, kv.ErrRequestReused, blob.ErrNotFound for a grant,
+// tools.ErrAgentLimit where the parent has no step left, or one of the store.
+func (s *Spawner) Spawn(ctx context.Context, r Spawn) (Child, error) {
+	c, err := s.make(ctx, r)
+	if err != nil {
+		return Child{}, err
+	}
+	// A child that can't be told is told when the server is started again.
+	if err := s.Teller.Spawned(context.WithoutCancel(ctx), &c); err != nil {
+		s.opts.Logger.Warn("a child was not told that it was spawned", "scope", c.Scope().String(), "error", err)
+	}
+	return c, nil
+}
+
+// make is Spawn without telling the child.
+func (s *Spawner) make(ctx context.Context, r Spawn) (Child, error) {
+	b, err := s.Prepare(ctx, r)
+	switch {
+	case err != nil:
+		return Child{}, err
+	case b.Again():
+		return b.Child, nil
+	}
+	args, err := json.Marshal(map[string]string{"child_id": r.Child, "goal": r.Goal})
+	if err != nil {
+		b.End(err)
+		return Child{}, err
+	}
+	_, err = s.Hand.Record(ctx, hand.Recorded{
+		Request: hand.Request{
+			Scope: kv.AgentScope(r.Tenant, r.Parent), SessionID: r.ParentSession, Name: ToolSpawn, Args: args,
+		},
+		Join: b.Join,
+	})
+	if b.End(err); err != nil {
+		return Child{}, fmt.Errorf("children: spawn: %w", err)
+	}
+	return b.Child, nil
+}
+
+// Prepare checks a spawn and makes the workspace. The caller commits and ends what it
+// returns.
+func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	c, grants, err := s.child(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := s.again(ctx, &c); again != nil || err != nil {
+		return again, err
+	}
+	if err := s.begin(&c); err != nil {
+		return nil, err
+	}
+	b := &Birth{Child: c}
+	made := false
+	b.end = func(err error) {
+		switch {
+		case err == nil:
+			s.Log.Committed(c.Scope(), 1)
+			s.add(&b.Child)
+		case made && !errors.Is(err, kv.ErrUnknownOutcome):
+			s.Folders.Remove(c.Scope())
+		}
+		s.finish(&c)
+	}
+	err = s.unused(ctx, c.Scope())
+	if err == nil {
+		err = s.Folders.Make(c.Scope())
+		made = err == nil
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w: the workspace has an entry %q", ErrExists, c.ID)
+	}
+	if err != nil {
+		b.End(err)
+		return nil, err
+	}
+	scope := c.Scope()
+	b.Join = &tools.Join{
+		Refs:  []kv.Ref{childRef(scope), s.Log.Ref(scope)},
+		Blind: []kv.Ref{liveList.Ref(scope), childRef(c.parentScope())},
+		Stage: func(ctx context.Context, tx *kv.Tx, step uint64) error {
+			b.Child.Number = step
+			return s.stage(ctx, tx, &b.Child, grants)
+		},
+	}
+	return b, nil
+}
+
+// child is the child that a spawn asks for, and the blobs that are granted to it.
+func (s *Spawner) child(ctx context.Context, r *Spawn) (Child, []blob.Entry, error) {
+	parent := kv.AgentScope(r.Tenant, r.Parent)
+	above, isChild, err := get(ctx, s.Store.engine, parent)
+	if err != nil {
+		return Child{}, nil, err
+	}
+	now := s.opts.Now().UTC()
+	c := Child{
+		Tenant: r.Tenant, ID: r.Child, Parent: r.Parent, Depth: 1, Goal: r.Goal, SessionID: r.SessionID, ParentSession: r.ParentSession,
+		Tools: r.Tools, Profile: r.Profile, Limits: r.Limits.over(*s.opts.Limits), Time: now, requestID: r.RequestID,
+	}
+	switch {
+	case isChild && (above.Result != nil || above.late(now)):
+		return Child{}, nil, fmt.Errorf("%w: %q", ErrEnded, r.Parent)
+	case isChild:
+		c.Depth, c.Limits = above.Depth+1, c.Limits.atMost(above.Limits)
+	}
+	if c.Depth > s.opts.MaxDepth {
+		return Child{}, nil, fmt.Errorf("%w: %q is at depth %d, and none may be deeper than %d", ErrDepth, r.Parent, c.Depth-1, s.opts.MaxDepth)
+	}
+	if err := s.has(&c, above.Tools); err != nil {
+		return Child{}, nil, err
+	}
+	if c.Tools == nil {
+		c.Tools = above.Tools
+	}
+	grants, err := s.granted(ctx, parent, r.Grants)
+	if err != nil {
+		return Child{}, nil, err
+	}
+	refs := make([]string, len(grants))
+	for i := range grants {
+		refs[i] = grants[i].Ref
+	}
+	c.digest = digestOf(&c, refs)
+	if c.SessionID == "" {
+		c.SessionID = "session-" + strings.ToLower(rand.Text())
+	}
+	if c.Limits.Timeout > 0 {
+		c.Deadline = now.Add(c.Limits.Timeout)
+	}
+	return c, grants, nil
+}
+
+// has returns an *invalid.Error for tools and a profile that the parent has not, and gives
+// the tools their own names. Those of the parent are nil for all.
+func (s *Spawner) has(c *Child, parents []string) error {
+	c.Tools = slices.Clone(c.Tools)
+	for i, tool := range c.Tools {
+		name, ok := s.ToolName(c.Tenant, tool)
+		if !ok || parents != nil && !slices.Contains(parents, name) {
+			return invalid.Field(ErrInvalid, fmt.Sprintf("tools[%d]", i), "is %q, which the parent can't call", tool)
+		}
+		c.Tools[i] = name
+	}
+	if c.Profile != "" && !s.HasProfile(c.Profile) {
+		return invalid.Field(ErrInvalid, "profile", "is %q, and there is none of that name", c.Profile)
+	}
+	return nil
+}
+
+// granted finds blobs by their names, and keeps them for good.
+func (s *Spawner) granted(ctx context.Context, owner kv.Scope, names []string) ([]blob.Entry, error) {
+	found := make([]blob.Entry, 0, len(names))
+	for _, name := range names {
+		e, err := s.Blobs.Lookup(ctx, owner, name)
+		if err == nil && e.Tier != blob.LongTerm {
+			e, err = s.Blobs.Promote(ctx, owner, e.Ref, blob.Promotion{Tier: blob.LongTerm})
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, e)
+	}
+	return found, nil
+}
+
+// again finds the child that the same request made before.
+func (s *Spawner) again(ctx context.Context, c *Child) (*Birth, error) {
+	first, found, err := get(ctx, s.Store.engine, c.Scope())
+	switch {
+	case err != nil || !found:
+		return nil, err
+	case c.requestID == "" || first.requestID != c.requestID || first.Parent != c.Parent:
+		return nil, exists(c.ID)
+	case first.digest != c.digest:
+		return nil, fmt.Errorf("%w: %s", kv.ErrRequestReused, c.requestID)
+	}
+	return &Birth{Child: first, again: true, end: func(error) {}}, nil
+}
+
+func exists(id string) error { return fmt.Errorf("%w: %q", ErrExists, id) }
+
+// begin takes a place for a child. Nobody else makes it meanwhile.
+func (s *Spawner) begin(c *Child) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parent := c.parentScope()
+	switch {
+	case s.closed:
+		return hand.ErrClosed
+	case s.making[c.Scope()]:
+		return exists(c.ID)
+	case s.parents[parent] >= s.opts.MaxChildren:
+		return &LimitError{Of: "parent", Limit: s.opts.MaxChildren}
+	case s.tenants[c.Tenant] >= s.opts.MaxTenant:
+		return &LimitError{Of: "tenant", Limit: s.opts.MaxTenant}
+	}
+	s.making[c.Scope()] = true
+	s.parents[parent]++
+	s.tenants[c.Tenant]++
+	return nil
+}
+
+// LimitError says whose children are too many. It is an ErrTooMany.
+type LimitError struct {
+	// Of is `parent` or `tenant`.
+	Of    string
+	Limit int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("children: the %s has %d children at once, as many as it may; wait for one to return", e.Of, e.Limit)
+}
+
+// Is makes errors.Is(err, ErrTooMany) true.
+func (e *LimitError) Is(target error) bool { return target == ErrTooMany }
+
+// finish gives the place free that begin took: a child that was born has one of its own.
+func (s *Spawner) finish(c *Child) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.making, c.Scope())
+	s.uncount(c.parentScope())
+}
+
+// unused returns an ErrExists for an id that an agent has.
+func (s *Spawner) unused(ctx context.Context, scope kv.Scope) error {
+	if s.InUse(scope.Tenant, scope.Owner) {
+		return exists(scope.Owner)
+	}
+	for _, ks := range []kv.Keyspace{kv.Log, kv.Records, kv.Blobs} {
+		used, err := holds(ctx, s.Store.engine, ks, scope)
+		switch {
+		case err != nil:
+			return fmt.Errorf("children: spawn: %w", err)
+		case used:
+			return exists(scope.Owner)
+		}
+	}
+	return nil
+}
+
+// holds tells whether there is anything in a scope.
+func holds(ctx context.Context, from kv.Getter, ks kv.Keyspace, scope kv.Scope) (bool, error) {
+	r := kv.Prefix(scope.AppendPrefix(nil))
+	r.Limit = 1
+	for _, err := range from.Scan(ctx, ks, r) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// stage stages everything that a child is.
+func (s *Spawner) stage(ctx context.Context, tx *kv.Tx, c *Child, grants []blob.Entry) error {
+	scope := c.Scope()
+	_, there, err := get(ctx, tx, scope)
+	if err == nil && !there {
+		there, err = holds(ctx, tx, kv.Log, scope)
+	}
+	switch {
+	case err != nil:
+		return err
+	case there:
+		return exists(c.ID)
+	}
+	if _, err := s.Log.StageMessages(ctx, tx, scope, c.SessionID, []session.Message{{Role: session.System, Content: GoalMessage(c.Goal)}}); err != nil {
+		return err
+	}
+	tx.Put(kv.System, childKey(scope), c.encode())
+	tx.Put(kv.System, spawnedKey(c.parentScope(), c.Number), []byte(c.ID))
+	tx.Put(kv.System, liveKey(scope), []byte{})
+	for _, e := range grants {
+		tx.Put(kv.System, grantKey(scope, e.Ref), encodeGrant(c.Parent))
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package children
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Defaults of Options.
+const (
+	// DefaultMaxDepth is how deep an agent may be that has no children.
+	DefaultMaxDepth = 5
+	// DefaultMaxChildren bounds the children of one parent that live at once.
+	DefaultMaxChildren = 1024
+	// DefaultMaxTenant bounds those of a tenant.
+	DefaultMaxTenant = 10_240
+	// DefaultGrace is how long a child may be away whose stream has ended.
+	DefaultGrace = 10 * time.Second
+)
+
+// Deps are what a Spawner works with. All are required; they stay the caller's to close,
+// after the spawner.
+type Deps struct {
+	Store  *Store
+	Writer *kv.Writer
+	Log    *session.Log
+	Hand   Recorder
+	Blobs  Blobs
+	// Folders makes the workspaces of children.
+	Folders Folders
+	// Teller tells agents of children and results.
+	Teller Teller
+	// InUse tells whether an agent is known beside the store, such as one that is
+	// attached.
+	InUse func(tenant, agent string) bool
+	// ToolName is the own name of a tool that a tenant's agents can call, HasProfile tells
+	// whether there is a profile of a name.
+	ToolName   func(tenant, name string) (string, bool)
+	HasProfile func(name string) bool
+}
+
+// Recorder records the steps of parents. *hand.Hand is one.
+type Recorder interface {
+	Record(ctx context.Context, r hand.Recorded) (hand.Answer, error)
+}
+
+// Blobs finds blobs that are granted, and keeps them. *blob.Store is one.
+type Blobs interface {
+	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
+	Promote(ctx context.Context, scope kv.Scope, name string, p blob.Promotion) (blob.Entry, error)
+}
+
+// Folders makes the workspaces of children. *Workspaces is one.
+type Folders interface {
+	// Make makes the folder of a child, which must not be there.
+	Make(scope kv.Scope) error
+	// Remove removes a folder that Make made, if nothing is in it.
+	Remove(scope kv.Scope)
+}
+
+// Teller tells agents what became of their children. What it returns an error for is told
+// again when the server is started again.
+type Teller interface {
+	// Spawned tells a child that it was spawned, Returned a parent that its child has a
+	// result. Telling the same again does nothing.
+	Spawned(ctx context.Context, c *Child) error
+	Returned(ctx context.Context, c *Child) error
+}
+
+var (
+	_ Recorder = (*hand.Hand)(nil)
+	_ Blobs    = (*blob.Store)(nil)
+	_ Folders  = (*Workspaces)(nil)
+)
+
+// Options adjusts a Spawner. Nil and zero fields mean the defaults.
+type Options struct {
+	// Limits are those of a child whose spawn says nothing. Default DefaultLimits.
+	Limits *Limits
+	// MaxDepth is how deep an agent may be that has no children. Default DefaultMaxDepth.
+	MaxDepth int
+	// MaxChildren bounds the children of a parent that live at once, MaxTenant those of a
+	// tenant. Defaults DefaultMaxChildren and DefaultMaxTenant.
+	MaxChildren, MaxTenant int
+	// Grace is how long a child may be away whose stream has ended. Default DefaultGrace.
+	Grace time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger hears of results that could not be recorded. Default silent.
+	Logger *slog.Logger
+}
+
+// Spawner makes children and takes their results. All methods are safe for concurrent
+// use.
+type Spawner struct {
+	Deps
+	opts    Options
+	wake    chan struct{} // holds a token when there is something to plan
+	running sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	stop    func()     // ends the watch
+	closed  bool
+	ended   map[string]int64 // children that got their results, by outcome
+	live    map[kv.Scope]*life
+	parents map[kv.Scope]int // how many live children a parent has
+	tenants map[string]int
+	making  map[kv.Scope]bool          // children that are being made
+	changed map[kv.Scope]chan struct{} // by parent: closed when a child of it has a result
+}
+
+// life is a child that lives.
+type life struct {
+	parent   kv.Scope
+	deadline time.Time // zero for none
+	// attached says that it was attached once, goneAt when it is taken for lost because it
+	// is not any more; zero while it is.
+	attached, noted bool
+	goneAt          time.Time
+	// ending says that its result is being recorded, retryAt when to try again.
+	ending  bool
+	retryAt time.Time
+}
+
+// New returns a spawner. Call Start before the first agent comes.
+func New(d Deps, opts *Options) *Spawner {
+	s := &Spawner{
+		Deps: d, wake: make(chan struct{}, 1), stop: func() {},
+		ended: map[string]int64{}, live: map[kv.Scope]*life{}, parents: map[kv.Scope]int{}, tenants: map[string]int{}, making: map[kv.Scope]bool{},
+		changed: map[kv.Scope]chan struct{}{},
+	}
+	if opts != nil {
+		s.opts = *opts
+	}
+	o := &s.opts
+	if o.Limits == nil {
+		o.Limits = new(DefaultLimits())
+	}
+	for field, byDefault := range map[*int]int{&o.MaxDepth: DefaultMaxDepth, &o.MaxChildren: DefaultMaxChildren, &o.MaxTenant: DefaultMaxTenant} {
+		if *field <= 0 {
+			*field = byDefault
+		}
+	}
+	if o.Grace <= 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+// Start finds the children that live, tells what was not told before the server stopped,
+// and watches over them from then on. A child that was attached has the grace from now on
+// to come back. Children that can't be read because the store is damaged are logged.
+func (s *Spawner) Start(ctx context.Context) error {
+	switch err := s.find(ctx); {
+	case errors.Is(err, kv.ErrDamaged):
+		s.opts.Logger.Error("children that live can't be read", "error", err)
+	case err != nil:
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.running.Go(func() { s.watch(ctx) })
+	return nil
+}
+
+func (s *Spawner) find(ctx context.Context) error {
+	for scope, err := range liveList.Scopes(ctx, s.Store.engine) {
+		if err != nil {
+			return fmt.Errorf("children: start: %w", err)
+		}
+		for pair, err := range s.Store.engine.Scan(ctx, kv.System, kv.Prefix(scope.Key(tagLive))) {
+			if err != nil {
+				return fmt.Errorf("children: start: %w", err)
+			}
+			_, rest, err := kv.SplitKey(pair.Key)
+			if err != nil || len(rest) < 1 {
+				s.opts.Logger.Error("a child that lives can't be read", "error", err)
+				continue
+			}
+			s.resume(ctx, kv.AgentScope(scope.Tenant, string(rest[1:])))
+		}
+	}
+	return nil
+}
+
+// resume takes a child up again that the last server left.
+func (s *Spawner) resume(ctx context.Context, scope kv.Scope) {
+	c, err := s.Store.Get(ctx, scope)
+	if errors.Is(err, ErrNotChild) {
+		return
+	}
+	var attached [][]byte
+	if err == nil {
+		attached, err = s.Store.engine.Get(ctx, kv.System, attachedKey(scope))
+	}
+	if err == nil && c.Result != nil {
+		s.tell(ctx, &c)
+		return
+	}
+	if err == nil {
+		l := s.add(&c)
+		if attached[0] != nil {
+			l.attached, l.noted, l.goneAt = true, true, s.opts.Now().Add(s.opts.Grace)
+		}
+		err = s.Teller.Spawned(ctx, &c)
+	}
+	if err != nil {
+		s.opts.Logger.Error("a child could not be taken up again", "scope", scope.String(), "error", err)
+	}
+}
+
+// Close stops watching over children. Those that live are found by the next Start.
+func (s *Spawner) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		s.stop()
+		for _, changed := range s.changed {
+			close(changed)
+		}
+		clear(s.changed)
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	return nil
+}
+
+// Spawned tells whether an agent was spawned.
+func (s *Spawner) Spawned(scope kv.Scope) bool { return s.Store.Is(scope) }
+
+// Stats counts children.
+type Stats struct {
+	// Live are those without a result.
+	Live int
+	// Ended are those that got theirs since the server was started, by outcome: those of
+	// Outcomes.
+	Ended map[string]int64
+}
+
+// Stats returns how many children there are.
+func (s *Spawner) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{len(s.live), maps.Clone(s.ended)}
+}
+
+// add counts a child that lives.
+func (s *Spawner) add(c *Child) *life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &life{parent: c.parentScope(), deadline: c.Deadline}
+	s.live[c.Scope()] = l
+	s.parents[l.parent]++
+	s.tenants[c.Tenant]++
+	s.plan()
+	return l
+}
+
+// leave counts a child out that has its result.
+func (s *Spawner) leave(scope kv.Scope, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[outcome]++
+	l, ok := s.live[scope]
+	if !ok {
+		return
+	}
+	delete(s.live, scope)
+	s.uncount(l.parent)
+	if changed, ok := s.changed[l.parent]; ok {
+		close(changed)
+		delete(s.changed, l.parent)
+	}
+}
+
+// uncount gives the place of a child of a parent free. The caller holds mu.
+func (s *Spawner) uncount(parent kv.Scope) {
+	if s.parents[parent]--; s.parents[parent] == 0 {
+		delete(s.parents, parent)
+	}
+	if s.tenants[parent.Tenant]--; s.tenants[parent.Tenant] == 0 {
+		delete(s.tenants, parent.Tenant)
+	}
+}
+
+// plan wakes the watch.
+func (s *Spawner) plan() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,146 @@
+package children
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// MaxWaited bounds the children that one Wait names.
+const MaxWaited = 1024
+
+// Outcome is what came of several children.
+type Outcome struct {
+	// Children are those waited for, in the order in which they were spawned. Those
+	// without a Result have not returned.
+	Children []Child
+	// Complete tells whether all of them have.
+	Complete bool
+}
+
+// Wait waits until some children of a parent have their results, or ctx ends, or timeout
+// has passed; 0 does not wait. None named means all that the parent has in a session, or
+// in all of them where that is empty. ErrNotChild: one of them is no child of the parent.
+func (s *Spawner) Wait(ctx context.Context, parent kv.Scope, sessionID string, ids []string, timeout time.Duration) (Outcome, error) {
+	if len(ids) > MaxWaited {
+		return Outcome{}, refuse("child_ids", fmt.Sprintf("are %d, more than %d", len(ids), MaxWaited))
+	}
+	over := time.NewTimer(timeout)
+	defer over.Stop()
+	if timeout <= 0 {
+		over.Stop()
+	}
+	for {
+		// Before reading, so that nothing is missed in between.
+		changed, err := s.changes(parent)
+		if err != nil {
+			return Outcome{}, err
+		}
+		out, err := s.Outcome(ctx, parent, sessionID, ids)
+		if err != nil || out.Complete || timeout <= 0 {
+			return out, err
+		}
+		select {
+		case <-changed:
+		case <-over.C:
+			return s.Outcome(ctx, parent, sessionID, ids)
+		case <-ctx.Done():
+			return Outcome{}, ctx.Err()
+		}
+	}
+}
+
+// changes is closed when a child of a parent gets its result.
+func (s *Spawner) changes(parent kv.Scope) (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, kv.ErrClosed
+	}
+	changed, ok := s.changed[parent]
+	if !ok {
+		changed = make(chan struct{})
+		s.changed[parent] = changed
+	}
+	return changed, nil
+}
+
+// Outcome is what came of some children up to now; see Wait.
+func (s *Spawner) Outcome(ctx context.Context, parent kv.Scope, sessionID string, ids []string) (Outcome, error) {
+	out := Outcome{Complete: true}
+	var err error
+	if len(ids) == 0 {
+		out.Children, err = s.Store.List(ctx, parent)
+		out.Children = slices.DeleteFunc(out.Children, func(c Child) bool { return sessionID != "" && c.ParentSession != sessionID })
+	}
+	for _, id := range ids {
+		c, getErr := s.Store.Get(ctx, kv.AgentScope(parent.Tenant, id))
+		if getErr == nil && c.Parent != parent.Owner {
+			getErr = fmt.Errorf("%w: %q", ErrNotChild, id)
+		}
+		if getErr != nil {
+			return Outcome{}, getErr
+		}
+		if !slices.ContainsFunc(out.Children, func(other Child) bool { return other.ID == id }) {
+			out.Children = append(out.Children, c)
+		}
+	}
+	slices.SortFunc(out.Children, func(a, b Child) int { return int(int64(a.Number) - int64(b.Number)) }) //nolint:gosec // counters
+	for i := range out.Children {
+		out.Complete = out.Complete && out.Children[i].Result != nil
+	}
+	return out, err
+}
+
+// Pending are the ids of the children that have not returned.
+func (o Outcome) Pending() []string {
+	var ids []string
+	for i := range o.Children {
+		if o.Children[i].Result == nil {
+			ids = append(ids, o.Children[i].ID)
+		}
+	}
+	return ids
+}
+
+// Text is what the children returned, for the prompt of their parent: a paragraph each, in
+// the order in which they were spawned. Equal results stand once, with the names of all
+// who gave them. Of children that have not returned it says nothing.
+func (o Outcome) Text() string {
+	var paragraphs []string
+	for i := range o.Children {
+		r := o.Children[i].Result
+		switch {
+		case r == nil:
+		case !r.Success:
+			paragraphs = append(paragraphs, fmt.Sprintf("[%s] ✗ %s", o.Children[i].ID, r.Error))
+		case !o.said(i):
+			paragraphs = append(paragraphs, fmt.Sprintf("[%s] %s", strings.Join(o.who(i), ", "), r.Text))
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// said tells whether a child before the i-th gave the same result.
+func (o Outcome) said(i int) bool {
+	return slices.ContainsFunc(o.Children[:i], func(c Child) bool { return o.Children[i].same(&c) })
+}
+
+// who are the ids of the children that gave the result of the i-th.
+func (o Outcome) who(i int) []string {
+	var ids []string
+	for k := range o.Children {
+		if o.Children[i].same(&o.Children[k]) {
+			ids = append(ids, o.Children[k].ID)
+		}
+	}
+	return ids
+}
+
+func (c *Child) same(other *Child) bool {
+	return other.Result != nil && other.Result.Success && other.Result.Text == c.Result.Text
+}

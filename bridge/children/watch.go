@@ -1,0 +1,130 @@
+package children
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// watchPause is how often the clock is looked at while a child may be late.
+	watchPause = 100 * time.Millisecond
+	// retryPause is how long a result waits that could not be recorded.
+	retryPause = time.Second
+	// maxSettling bounds the results that are recorded at once.
+	maxSettling = 64
+	// settleTime bounds the recording of one.
+	settleTime = 30 * time.Second
+)
+
+// watch gives results to children that are late or lost, until ctx ends.
+func (s *Spawner) watch(ctx context.Context) {
+	places := make(chan struct{}, maxSettling)
+	timer := time.NewTimer(watchPause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-timer.C:
+		}
+		notes, due, waiting := s.due()
+		for _, scope := range notes {
+			s.note(ctx, scope)
+		}
+		for scope, problem := range due {
+			select {
+			case places <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			s.running.Go(func() {
+				defer func() { <-places }()
+				s.fail(ctx, scope, problem)
+			})
+		}
+		if waiting {
+			timer.Reset(watchPause)
+		}
+	}
+}
+
+// due are the children that were attached for the first time, and those that are late or
+// lost, with why. waiting tells whether time alone may bring more.
+func (s *Spawner) due() (notes []kv.Scope, due map[kv.Scope]string, waiting bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opts.Now()
+	due = map[kv.Scope]string{}
+	for scope, l := range s.live {
+		if l.attached && !l.noted {
+			l.noted = true
+			notes = append(notes, scope)
+		}
+		waiting = waiting || !l.deadline.IsZero() || !l.goneAt.IsZero()
+		if l.ending || now.Before(l.retryAt) {
+			continue
+		}
+		switch {
+		case !l.deadline.IsZero() && !now.Before(l.deadline):
+			due[scope] = TimedOut
+		case !l.goneAt.IsZero() && !now.Before(l.goneAt):
+			due[scope] = Disconnected
+		default:
+			continue
+		}
+		l.ending = true
+	}
+	return notes, due, waiting
+}
+
+// note notes that a child was attached, for the next start.
+func (s *Spawner) note(ctx context.Context, scope kv.Scope) {
+	err := s.Writer.Do(ctx, kv.Request{
+		Blind: []kv.Ref{childRef(scope)}, Lazy: true,
+		Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.System, attachedKey(scope), []byte{})
+			return nil
+		},
+	})
+	if err != nil {
+		s.opts.Logger.Warn("that a child was attached was not noted", "scope", scope.String(), "error", err)
+	}
+}
+
+// fail gives a child the result that it failed.
+func (s *Spawner) fail(ctx context.Context, scope kv.Scope, problem string) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	_, err := s.Complete(ctx, scope, Result{Error: problem})
+	if err == nil || errors.Is(err, ErrEnded) {
+		return
+	}
+	if ctx.Err() == nil {
+		s.opts.Logger.Error("a child's result could not be recorded", "scope", scope.String(), "problem", problem, "error", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l, ok := s.live[scope]; ok {
+		l.ending, l.retryAt = false, s.opts.Now().Add(retryPause)
+	}
+}
+
+// Attached says that an agent has a stream, or none any more. It does not block.
+func (s *Spawner) Attached(tenant, agent string, attached bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.live[kv.AgentScope(tenant, agent)]
+	switch {
+	case !ok:
+		return
+	case attached:
+		l.attached, l.goneAt = true, time.Time{}
+	case l.attached && l.goneAt.IsZero():
+		l.goneAt = s.opts.Now().Add(s.opts.Grace)
+	}
+	s.plan()
+}

@@ -1,0 +1,191 @@
+package topics
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// Spawn is the topic on which an agent spawns a child.
+	Spawn = "agent.spawn"
+	// Result is the topic on which a child returns its result.
+	Result = "agent.result"
+	// spawnSuffix and resultsSuffix end the topics on which a child hears that it was
+	// spawned, and a parent of results.
+	spawnSuffix   = ".spawn"
+	resultsSuffix = ".results"
+)
+
+// Spawned is the topic on which a child hears that it was spawned. Only the bridge emits
+// there.
+func Spawned(child string) string { return agentPrefix + child + spawnSuffix }
+
+// Results is the topic on which a parent hears of the results of its children. Only the
+// bridge emits there.
+func Results(parent string) string { return agentPrefix + parent + resultsSuffix }
+
+// Spawner makes children and takes their results. *children.Spawner is one.
+type Spawner interface {
+	Spawn(ctx context.Context, r children.Spawn) (children.Child, error)
+	Complete(ctx context.Context, scope kv.Scope, r children.Result) (children.Child, error)
+}
+
+var _ Spawner = (*children.Spawner)(nil)
+
+// spawnRequest is the payload of an event on Spawn.
+type spawnRequest struct {
+	ParentID  string   `json:"parent_id,omitempty"`
+	ChildID   string   `json:"child_id"`
+	Goal      string   `json:"goal"`
+	Tools     []string `json:"tools,omitempty"`
+	TimeoutMs *int64   `json:"timeout_ms,omitempty"`
+	SessionID string   `json:"session_id,omitempty"`
+}
+
+// spawnResult is the payload of an event on Result.
+type spawnResult struct {
+	ParentID string `json:"parent_id"`
+	ChildID  string `json:"child_id"`
+	Success  *bool  `json:"success"`
+	Result   string `json:"result"`
+	Error    string `json:"error"`
+}
+
+// Teller tells children and parents by events, as a children.Spawner asks for it.
+type Teller struct{ Bus *events.Bus }
+
+var _ children.Teller = Teller{}
+
+// Spawned tells a child that it was spawned.
+func (t Teller) Spawned(ctx context.Context, c *children.Child) error {
+	return t.tell(ctx, c.Tenant, spawnedEvent(c), c.ID)
+}
+
+// Returned tells a parent that its child has a result.
+func (t Teller) Returned(ctx context.Context, c *children.Child) error {
+	return t.tell(ctx, c.Tenant, returnedEvent(c), c.ID)
+}
+
+// tell emits a durable event once for each child. An agent whose id no topic can hold is
+// not told.
+func (t Teller) tell(ctx context.Context, tenant string, e events.Event, child string) error {
+	if e.Check() != nil {
+		return nil
+	}
+	_, err := t.Bus.Emit(ctx, tenant, e, events.EmitOptions{RequestID: taskIDOf(e.Type, child), Own: true})
+	return err
+}
+
+// spawnedEvent tells a child of itself, and nothing else of its parent.
+func spawnedEvent(c *children.Child) events.Event {
+	r := spawnRequest{ParentID: c.Parent, ChildID: c.ID, Goal: c.Goal, Tools: c.Tools, SessionID: c.SessionID}
+	if c.Limits.Timeout > 0 {
+		r.TimeoutMs = new(c.Limits.Timeout.Milliseconds())
+	}
+	payload, _ := json.Marshal(r) // texts and numbers are JSON
+	return events.Event{Topic: Spawned(c.ID), Type: Spawn, Source: c.Parent, SessionID: c.SessionID, Payload: payload}
+}
+
+func returnedEvent(c *children.Child) events.Event {
+	payload, _ := json.Marshal(spawnResult{
+		ParentID: c.Parent, ChildID: c.ID, Success: &c.Result.Success, Result: c.Result.Text, Error: c.Result.Error,
+	})
+	return events.Event{Topic: Results(c.Parent), Type: Result, Source: c.ID, SessionID: c.ParentSession, Payload: payload}
+}
+
+// spawn makes the child that an event on Spawn asks for, and makes the event the one that
+// tells it.
+func (r *Rules) spawn(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
+	var asked spawnRequest
+	if err := readKeys(e, &asked, "child_id", "goal"); err != nil {
+		return err
+	}
+	parent := opts.EmitterOf(e)
+	if asked.ParentID != "" && asked.ParentID != parent {
+		return refuse("payload.parent_id", "is not the agent that emits")
+	}
+	if opts.Owns != nil && !opts.Owns(asked.ChildID) {
+		return fmt.Errorf("%w: the caller may not act for the child %q", events.ErrNotOwned, asked.ChildID)
+	}
+	s := children.Spawn{
+		Tenant: tenant, Parent: parent, ParentSession: e.SessionID, Child: asked.ChildID, Goal: asked.Goal,
+		SessionID: asked.SessionID, Tools: asked.Tools, RequestID: opts.RequestID,
+	}
+	if asked.TimeoutMs != nil {
+		const most = int64(children.MaxTimeout / time.Millisecond)
+		if *asked.TimeoutMs < 0 || *asked.TimeoutMs > most {
+			return refuse("payload.timeout_ms", fmt.Sprintf("must be from 0 to %d", most))
+		}
+		s.Limits.Timeout = new(time.Duration(*asked.TimeoutMs) * time.Millisecond)
+	}
+	c, err := r.spawner.Spawn(ctx, s)
+	if err != nil {
+		return inPayload(err)
+	}
+	retell(e, opts, spawnedEvent(&c), c.ID)
+	return nil
+}
+
+// complete takes the result that an event on Result is, and makes the event the one that
+// tells the parent.
+func (r *Rules) complete(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
+	var said spawnResult
+	if err := readKeys(e, &said, "parent_id"); err != nil {
+		return err
+	}
+	child := opts.EmitterOf(e)
+	if said.ChildID != "" && said.ChildID != child {
+		return refuse("payload.child_id", "is not the agent that emits")
+	}
+	success := said.Success == nil || *said.Success
+	if success && strings.TrimSpace(said.Result) == "" {
+		return refuse("payload.result", "is required")
+	}
+	c, err := r.spawner.Complete(ctx, kv.AgentScope(tenant, child), children.Result{
+		Parent: said.ParentID, Success: success, Text: said.Result, Error: said.Error,
+	})
+	if err != nil {
+		return inPayload(err)
+	}
+	retell(e, opts, returnedEvent(&c), c.ID)
+	return nil
+}
+
+// retell makes an event the one that the bridge has emitted for a child: emitting it again
+// gives that one.
+func retell(e *events.Event, opts *events.EmitOptions, own events.Event, child string) {
+	*e = own
+	opts.RequestID, opts.Volatile, opts.Legacy = taskIDOf(own.Type, child), own.Check() != nil, false
+}
+
+// readKeys reads a payload that has no other keys than those of what it is read into.
+func readKeys(e *events.Event, into any, required ...string) error {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(e.Payload, &keys) != nil || keys == nil {
+		return refuse("payload", "is not a JSON object")
+	}
+	for _, name := range required {
+		if isNull(keys[name]) {
+			return refuse("payload."+name, "is required")
+		}
+	}
+	if err := decodeStrictly(e.Payload, into); err != nil {
+		return refuse("payload", "is not that of "+e.Topic+": "+err.Error())
+	}
+	return nil
+}
+
+// isFamily tells whether a topic is one on which the bridge tells of children.
+func isFamily(topic string) bool { return isOwned(topic, spawnSuffix) || isOwned(topic, resultsSuffix) }
+
+// isOwned tells whether a topic is that of an agent with an ending.
+func isOwned(topic, suffix string) bool {
+	return strings.HasPrefix(topic, agentPrefix) && strings.HasSuffix(topic, suffix) && len(topic) > len(agentPrefix+suffix)
+}

@@ -1,0 +1,140 @@
+"""Servers of the Model Context Protocol whose tools agents call."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from loombridge import _brief, _rpc, _values
+from loombridge.v1 import servers_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class McpServer(_brief.Brief):
+    """A server of the Model Context Protocol, and how it is."""
+
+    name: str
+    """It stands in front of the names of its tools."""
+    command: tuple[str, ...]
+    """The program with its arguments; empty for an address, and for who does not run the
+    server."""
+    url: str
+    """The address; empty for a program, and for who does not run the server."""
+    configured: bool
+    """It stands in the settings of the server, where alone it can be changed."""
+    state: str
+    """`connecting`, `ready` or `away`."""
+    problem: str
+    """Why it is away."""
+    identity: str
+    """What it calls itself."""
+    protocol_version: str
+    """The version that is spoken; empty while it is not ready."""
+    tools: int
+    """How many tools can be called."""
+    left_out: int
+    """How many can't."""
+    tokens: int
+    """About what all its tools would take in a prompt."""
+    since: datetime
+    """When the state began."""
+
+
+class McpServers:
+    """The servers whose tools the agents of the tenant call: `ctx.tools.servers`.
+
+    To change them the credential must say `operates`.
+    """
+
+    def __init__(self, transport: _rpc.Transport) -> None:
+        """Work over the calls of a client."""
+        self._transport = transport
+
+    async def list(self, *, timeout: _values.Seconds | None = None) -> tuple[McpServer, ...]:
+        """Return the servers, sorted by name."""
+        request = pb.ListMcpServersRequest()
+        answer = await self._transport.call(_rpc.LIST_MCP_SERVERS, request, timeout=timeout)
+        return tuple(map(_server, answer.servers))
+
+    async def add(
+        self,
+        name: str,
+        *,
+        command: str = "",
+        args: Iterable[str] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str = "",
+        url: str = "",
+        headers: Mapping[str, str] | None = None,
+        protocol_version: str = "",
+        timeout: _values.Seconds | None = None,
+    ) -> McpServer:
+        """Add a server, which is kept: a program, or an address.
+
+        It is connected to in the background; `refresh` waits for it.
+
+        Args:
+            name: what stands in front of the names of its tools.
+            command: the program, which runs in the sandbox.
+            args: its arguments.
+            env: further variables of the program.
+            cwd: where it starts, relative to the workspace.
+            url: the address, in the place of a command.
+            headers: what goes with every request.
+            protocol_version: the version to begin with; default: the newest.
+            timeout: seconds for the call; default: the client's.
+
+        Raises:
+            McpServerExistsError: there is another one of that name.
+            OperatorRequiredError: the credential does not say `operates`.
+        """
+        definition = pb.McpServerDefinition(
+            name=_values.text("name", name),
+            command=_values.text("command", command),
+            args=list(args),
+            env=dict(env or {}),
+            cwd=_values.text("cwd", cwd),
+            url=_values.text("url", url),
+            headers=dict(headers or {}),
+            protocol_version=_values.text("protocol_version", protocol_version),
+        )
+        request = pb.AddMcpServerRequest(definition=definition)
+        answer = await self._transport.call(_rpc.ADD_MCP_SERVER, request, timeout=timeout)
+        return _server(answer.server)
+
+    async def remove(self, name: str, *, timeout: _values.Seconds | None = None) -> None:
+        """Forget a server that was added.
+
+        Raises:
+            McpServerNotFoundError: there is none of that name.
+            McpServerConfiguredError: it stands in the settings of the server.
+        """
+        request = pb.RemoveMcpServerRequest(name=_values.text("name", name))
+        await self._transport.call(_rpc.REMOVE_MCP_SERVER, request, timeout=timeout)
+
+    async def refresh(self, name: str, *, timeout: _values.Seconds | None = None) -> McpServer:
+        """Connect to a server anew, and return it when it is ready or away.
+
+        Raises:
+            McpServerNotFoundError: there is none of that name.
+        """
+        request = pb.RefreshMcpServerRequest(name=_values.text("name", name))
+        answer = await self._transport.call(_rpc.REFRESH_MCP_SERVER, request, timeout=timeout)
+        return _server(answer.server)
+
+
+def _server(m: pb.McpServer) -> McpServer:
+    d = m.definition
+    return McpServer(
+        name=d.name,
+        command=(d.command, *d.args) if d.command else (),
+        url=d.url,
+        configured=m.configured,
+        state=pb.McpServerState.Name(m.state).removeprefix("MCP_SERVER_STATE_").lower(),
+        problem=m.problem,
+        identity=m.identity,
+        protocol_version=m.protocol_version,
+        tools=m.tools,
+        left_out=m.left_out,
+        tokens=m.tokens,
+        since=_values.moment(m.state_time),
+    )

@@ -1,0 +1,124 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class McpServerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MCP_SERVER_STATE_UNSPECIFIED: _ClassVar[McpServerState]
+    MCP_SERVER_STATE_CONNECTING: _ClassVar[McpServerState]
+    MCP_SERVER_STATE_READY: _ClassVar[McpServerState]
+    MCP_SERVER_STATE_AWAY: _ClassVar[McpServerState]
+MCP_SERVER_STATE_UNSPECIFIED: McpServerState
+MCP_SERVER_STATE_CONNECTING: McpServerState
+MCP_SERVER_STATE_READY: McpServerState
+MCP_SERVER_STATE_AWAY: McpServerState
+
+class McpServerDefinition(_message.Message):
+    __slots__ = ("name", "command", "args", "env", "cwd", "url", "headers", "protocol_version")
+    class EnvEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class HeadersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    ARGS_FIELD_NUMBER: _ClassVar[int]
+    ENV_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    URL_FIELD_NUMBER: _ClassVar[int]
+    HEADERS_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    command: str
+    args: _containers.RepeatedScalarFieldContainer[str]
+    env: _containers.ScalarMap[str, str]
+    cwd: str
+    url: str
+    headers: _containers.ScalarMap[str, str]
+    protocol_version: str
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., url: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., protocol_version: _Optional[str] = ...) -> None: ...
+
+class McpServer(_message.Message):
+    __slots__ = ("definition", "configured", "state", "problem", "identity", "protocol_version", "tools", "left_out", "tokens", "state_time")
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    CONFIGURED_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    STATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    definition: McpServerDefinition
+    configured: bool
+    state: McpServerState
+    problem: str
+    identity: str
+    protocol_version: str
+    tools: int
+    left_out: int
+    tokens: int
+    state_time: _timestamp_pb2.Timestamp
+    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., configured: bool = ..., state: _Optional[_Union[McpServerState, str]] = ..., problem: _Optional[str] = ..., identity: _Optional[str] = ..., protocol_version: _Optional[str] = ..., tools: _Optional[int] = ..., left_out: _Optional[int] = ..., tokens: _Optional[int] = ..., state_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListMcpServersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListMcpServersResponse(_message.Message):
+    __slots__ = ("servers",)
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    servers: _containers.RepeatedCompositeFieldContainer[McpServer]
+    def __init__(self, servers: _Optional[_Iterable[_Union[McpServer, _Mapping]]] = ...) -> None: ...
+
+class AddMcpServerRequest(_message.Message):
+    __slots__ = ("definition",)
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    definition: McpServerDefinition
+    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ...) -> None: ...
+
+class AddMcpServerResponse(_message.Message):
+    __slots__ = ("server",)
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    server: McpServer
+    def __init__(self, server: _Optional[_Union[McpServer, _Mapping]] = ...) -> None: ...
+
+class RemoveMcpServerRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class RemoveMcpServerResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RefreshMcpServerRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class RefreshMcpServerResponse(_message.Message):
+    __slots__ = ("server",)
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    server: McpServer
+    def __init__(self, server: _Optional[_Union[McpServer, _Mapping]] = ...) -> None: ...

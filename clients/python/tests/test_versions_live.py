@@ -1,0 +1,56 @@
+"""The life of records: replaced, looked back at, deleted and copied, on a real server."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import loombridge
+from loombridge import testing
+
+
+async def test_a_record_has_a_past(live: loombridge.Client) -> None:
+    first = await live.memory_save("She lives in Rome", key="city", tags=["home"])
+    second = await live.memory_save("She lives in Oslo", key="city", replace=True)
+    assert (second.id, second.version) == (first.id, 2)
+    versions = await live.memory.versions(key="city")
+    assert [v.text for v in versions] == ["She lives in Oslo", "She lives in Rome"]
+    assert versions[0].update_time is not None
+    assert versions[1].update_time is None
+    assert await live.memory.versions(id=first.id, limit=1) == versions[:1]
+    then = await live.memory.get(key="city", as_of=first.create_time)
+    assert (then.text, then.tags) == ("She lives in Rome", ("home",))
+    with pytest.raises(loombridge.RecordNotFoundError):
+        await live.memory.get(key="city", as_of=first.create_time - timedelta(seconds=1))
+
+
+async def test_a_filter_deletes(live: loombridge.Client) -> None:
+    await live.memory.save_many({"text": f"leaf {i}", "tags": ["old"]} for i in range(5))
+    await live.memory_save("the trunk")
+    assert await live.memory.delete_matching('tags:"old"', dry_run=True) == 5
+    assert await live.memory.delete_matching('tags:"old"') == 5
+    assert [r.text async for r in live.memory.list()] == ["the trunk"]
+    with pytest.raises(loombridge.InvalidFilterError):
+        await live.memory.delete_matching("old")
+
+
+async def test_the_store_is_copied(binary: Path, tmp_path: Path) -> None:
+    copies = ("--backup-dir", str(tmp_path / "copies"), "--backup-interval", "0")
+    async with (
+        testing.server(binary, args=copies) as server,
+        loombridge.connect(server.address, agent_id="operator") as ctx,
+    ):
+        await ctx.memory_save("worth keeping")
+        first = await ctx.backups.create()
+        steps = [progress async for progress in ctx.backups.create(full=True)]
+        second = steps[-1].backup
+        assert second is not None
+        assert second.new_bytes == second.bytes == steps[-1].done == steps[-1].total
+        assert await ctx.backups.list() == [second, first]
+
+
+async def test_no_copies_without_a_folder(live: loombridge.Client) -> None:
+    with pytest.raises(loombridge.NoBackupFolderError):
+        await live.backups.list()
+    with pytest.raises(loombridge.NoBackupFolderError):
+        await live.backups.create()

@@ -1,0 +1,25 @@
+//go:build unix
+
+package backup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// lockFile locks a file until it is closed, and fails if somebody else has.
+func lockFile(file *os.File) error {
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// sourceOf tells a file of the store that never changes apart from every other; empty for
+// one that may change.
+func sourceOf(info os.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if extension := filepath.Ext(info.Name()); !ok || extension != ".sst" && extension != ".blob" {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d:%d", stat.Dev, stat.Ino, info.ModTime().UnixNano())
+}

@@ -1,0 +1,310 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// emitter publishes on a topic as an agent, and returns why it was refused, or nothing.
+type emitter func(agent, topic, payload string) string
+
+// native is an emitter of the native API.
+func native(t *testing.T, s *servertest.Server) emitter {
+	return func(agent, topic, payload string) string {
+		_, err := s.Bridge.Emit(t.Context(), &loombridgev1.EmitRequest{
+			AgentId: agent, Topic: topic, PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: payload},
+		})
+		return infoOf(err).GetReason()
+	}
+}
+
+// loom is an emitter of loom.v1, with a stream for each event.
+func loom(t *testing.T, s *servertest.Server) emitter {
+	return func(agent, topic, payload string) string {
+		t.Helper()
+		stream, err := s.LoomBridge.EventStream(t.Context())
+		must(t, err)
+		must(t, stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Ack{Ack: &loomv1pb.Ack{MessageId: agent}}}))
+		must(t, stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Publish{Publish: &loomv1pb.Publish{
+			Topic: topic, Event: &loomv1pb.Event{Id: fmt.Sprint(topic, len(payload), agent), Source: "python", Payload: []byte(payload)},
+		}}}))
+		// The answer to the ping comes behind that to the publish, or the publish is refused.
+		must(t, stream.CloseSend())
+		refused := ""
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				return refused
+			}
+			if m.GetErr() != nil {
+				refused = m.GetErr().GetCode()
+			}
+		}
+	}
+}
+
+// An event on agent.spawn makes a child, and one on agent.result completes the emitter,
+// from both APIs alike: child and parent are told on topics of their own, and nobody else
+// is.
+//
+// C05, C06, P19, P21
+func TestSpawnByEvents(t *testing.T) {
+	for name, emitting := range map[string]func(*testing.T, *servertest.Server) emitter{"native": native, "loom.v1": loom} {
+		t.Run(name, func(t *testing.T) {
+			s := servertest.Start(t, nil)
+			emit := emitting(t, s)
+			listen := func(agent string, topics ...string) subscription {
+				all := make([]*loombridgev1.TopicPosition, len(topics))
+				for i, topic := range topics {
+					all[i] = &loombridgev1.TopicPosition{Topic: topic}
+				}
+				stream, _ := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{
+					AgentId: agent, Topics: all, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+				})
+				return stream
+			}
+			child, parent := listen("c", "agent.c.spawn"), listen("p", "agent.p.results")
+			others := listen("x", "agent.*", "node.*", "end")
+			if reason := emit("p", "agent.spawn", `{"child_id":"c","goal":"count to ten","tools":["fs:read_file"],"timeout_ms":5000,"session_id":"mine"}`); reason != "" {
+				t.Fatalf("spawn: %s", reason)
+			}
+			told := MustNext(t, child).GetEvent()
+			var asked map[string]any
+			must(t, json.Unmarshal([]byte(told.GetPayloadJson()), &asked))
+			want := map[string]any{
+				"parent_id": "p", "child_id": "c", "goal": "count to ten", "tools": []any{"fs:read_file"}, "timeout_ms": 5000.0, "session_id": "mine",
+			}
+			if fmt.Sprint(asked) != fmt.Sprint(want) || told.GetType() != "agent.spawn" || told.GetSource() != "p" {
+				t.Errorf("the child was told %v", told)
+			}
+			got := mustWait(t, s, 0, "c").GetChildren()[0]
+			if got.GetStatus() != childRunning || got.GetSessionId() != "mine" || got.GetLimits().GetTimeout().AsDuration() != 5*time.Second ||
+				fmt.Sprint(got.GetTools()) != "[fs:read_file]" {
+				t.Errorf("child %v", got)
+			}
+			if reason := emit("c", "agent.result", `{"parent_id":"p","result":"ten"}`); reason != "" {
+				t.Fatalf("result: %s", reason)
+			}
+			told = MustNext(t, parent).GetEvent()
+			var said map[string]any
+			must(t, json.Unmarshal([]byte(told.GetPayloadJson()), &said))
+			want = map[string]any{"parent_id": "p", "child_id": "c", "success": true, "result": "ten", "error": ""}
+			if fmt.Sprint(said) != fmt.Sprint(want) || told.GetType() != "agent.result" || told.GetSource() != "c" {
+				t.Errorf("the parent was told %v", told)
+			}
+			if got := mustWait(t, s, 0, "c"); got.GetOutcome() != "[c] ten" {
+				t.Errorf("outcome %v", got)
+			}
+			steps := stepsOf(t, s, "p")
+			if len(steps) != 2 || steps[0].GetObservation() != "Spawned sub-agent c" || steps[1].GetObservation() != "Received sub result from c" {
+				t.Errorf("steps of the parent: %v", steps)
+			}
+			MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: "y", Topic: "end"})
+			for {
+				e := MustNext(t, others).GetEvent()
+				if e.GetTopic() == "end" {
+					break
+				}
+				if e.GetTopic() != "agent.status" {
+					t.Errorf("somebody else heard %v", e)
+				}
+			}
+		})
+	}
+}
+
+// Bad events on the reserved topics are refused from both APIs, and change nothing.
+//
+// C05, C06, P19
+func TestBadFamilyEvents(t *testing.T) {
+	for name, emitting := range map[string]func(*testing.T, *servertest.Server) emitter{"native": native, "loom.v1": loom} {
+		t.Run(name, func(t *testing.T) {
+			s := servertest.Start(t, nil)
+			emit := emitting(t, s)
+			MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "c"})
+			for i, tt := range []struct{ agent, topic, payload string }{
+				{"p", "agent.spawn", `{"child_id":"x","goal":"g","steps":[1]}`},
+				{"p", "agent.spawn", `{"child_id":"x","goal":"g","context":"all I know"}`},
+				{"p", "agent.spawn", `{"child_id":"x","goal":"g","history":[]}`},
+				{"p", "agent.spawn", `{"child_id":"x"}`},
+				{"p", "agent.spawn", `{"goal":"g"}`},
+				{"p", "agent.spawn", `{"child_id":"x","goal":" "}`},
+				{"p", "agent.spawn", `{"child_id":"a/b","goal":"g"}`},
+				{"p", "agent.spawn", `{"child_id":"x","goal":"g","parent_id":"q"}`},
+				{"p", "agent.spawn", `{"child_id":"x","goal":"g","timeout_ms":-1}`},
+				{"p", "agent.spawn", `{"child_id":"x","goal":"g","tools":["no:tool"]}`},
+				{"p", "agent.spawn", `[]`},
+				{"p", "agent.spawn", `nothing`},
+				{"c", "agent.result", `{"result":"r"}`},
+				{"c", "agent.result", `{"parent_id":"p"}`},
+				{"c", "agent.result", `{"parent_id":"q","result":"r"}`},
+				{"c", "agent.result", `{"parent_id":"p","result":"r","child_id":"d"}`},
+				{"c", "agent.result", `{"parent_id":"p","result":"r","history":[]}`},
+			} {
+				want := "INVALID_REQUEST"
+				if name != "native" {
+					want = "INVALID_ARGUMENT"
+				}
+				if asks := strings.Contains(tt.payload, "child_id") || strings.Contains(tt.payload, "parent_id"); !asks && name != "native" {
+					want = "" // what asks for nothing has always passed there
+				}
+				if got := emit(tt.agent, tt.topic, tt.payload); got != want {
+					t.Errorf("%d: %s: refused with %q", i, tt.payload, got)
+				}
+			}
+			if got := emit("q", "agent.result", `{"parent_id":"p","result":"r"}`); !strings.Contains(got, "NOT_FOUND") {
+				t.Errorf("a result of nobody's child: %q", got)
+			}
+			for _, topic := range []string{"agent.c.spawn", "agent.p.results"} {
+				if got := emit("x", topic, `{}`); got == "" {
+					t.Errorf("%s was taken", topic)
+				}
+			}
+			if got := mustWait(t, s, 0); len(got.GetChildren()) != 1 || got.GetComplete() || len(stepsOf(t, s, "p")) != 1 {
+				t.Errorf("left: %v", got)
+			}
+		})
+	}
+}
+
+// A child whose stream ended and that does not come back within the grace has the result
+// that says so; one that comes back goes on.
+//
+// P19
+func TestLostChild(t *testing.T) {
+	s := servertest.Start(t, nil)
+	attach := func(id string) (*attachment, func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		return MustAttach(t, ctx, s.Bridge, &loombridgev1.AttachHello{AgentId: id}), cancel
+	}
+	gone := func(id string) {
+		MustBecome(t, id+" is away", func() bool {
+			a, ok := s.Domain.Agents.Get("default", id)
+			return !ok || a.Status == agents.Disconnected
+		})
+	}
+	MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "lost"})
+	MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "back"})
+	MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "never"})
+	_, leave := attach("lost")
+	leave()
+	gone("lost")
+	_, leave = attach("back")
+	leave()
+	gone("back")
+	s.Clock.Advance(9 * time.Second)
+	_, leave = attach("back")
+	defer leave()
+	s.Clock.Advance(time.Second)
+	got := mustWait(t, s, 10*time.Second, "lost")
+	if !got.GetComplete() || got.GetOutcome() != "[lost] ✗ disconnected" {
+		t.Errorf("lost: %v", got)
+	}
+	if got := mustWait(t, s, 0); len(got.GetPending()) != 2 {
+		t.Errorf("pending: %v", got.GetPending())
+	}
+}
+
+// What a child has is closed to every other agent, and what the parent has is to it; only
+// blobs that were granted are read, by their refs, and nothing else of them is told.
+//
+// C02, C08, P21
+func TestWhatDoesNotCross(t *testing.T) {
+	s := servertest.Start(t, nil)
+	const canary = "the canary sings"
+	long := strings.Repeat(canary+"\n", 200)
+	record := func(agent, text string) *loombridgev1.Step {
+		t.Helper()
+		_, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+			AgentId: agent, ToolName: "x:y", Success: true, OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: text},
+		})
+		must(t, err)
+		steps := stepsOf(t, s, agent)
+		return steps[len(steps)-1]
+	}
+	read := func(agent, name string) (string, error) {
+		stream, err := s.Context.ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: agent, Name: name})
+		must(t, err)
+		m, err := stream.Recv()
+		return string(m.GetData()), err
+	}
+	open, secret := record("p", long), "of the parent"
+	must(t, write(t, s, "p", "secret.txt", secret))
+	MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "c", Grants: []string{open.GetOutcomeRef()}})
+	MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "d"})
+	must(t, write(t, s, "c", "mine.txt", canary))
+
+	tool := func(agent, name, args string) string {
+		t.Helper()
+		got, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
+			AgentId: agent, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args},
+			JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		})
+		must(t, err)
+		return got.GetOutputJson() + got.GetErrorMessage()
+	}
+	for _, agent := range []string{"p", "d", "q"} {
+		for name, args := range map[string]string{
+			"fs:read_file": `{"path":"c/mine.txt"}`, "fs:list_dir": `{"path":"."}`, "fs:search": `{"query":"canary","path":"."}`,
+			"fs:stat": `{"path":"c/mine.txt"}`, "fs:delete": `{"path":"c/mine.txt"}`, "fs:write_file": `{"path":"c/mine.txt","content":"gone"}`,
+		} {
+			if agent == "d" && name == "fs:write_file" {
+				continue // d has a folder of its own
+			}
+			if got := tool(agent, name, args); strings.Contains(got, canary) || strings.Contains(got, `"c"`) || strings.Contains(got, "bytes_written") {
+				t.Errorf("%s, %s %s: %s", agent, name, args, got)
+			}
+		}
+	}
+	if got := tool("c", "fs:read_file", `{"path":"mine.txt"}`); !strings.Contains(got, canary) {
+		t.Errorf("the child reads %s", got)
+	}
+	for _, path := range []string{"secret.txt", "../secret.txt", s.Workspace + "/secret.txt"} {
+		if got := tool("c", "fs:read_file", fmt.Sprintf(`{"path":%q}`, path)); strings.Contains(got, secret) {
+			t.Errorf("the child read %s", path)
+		}
+	}
+	ref := open.GetOutcomeRef()
+	for _, name := range []string{ref, ref[:12], ref[:13], "granted/p/" + ref} {
+		if got, err := read("c", name); err != nil || got != long {
+			t.Errorf("granted %s: %d bytes, %v", name, len(got), err)
+		}
+	}
+	if got := tool("c", "fs:read_file", fmt.Sprintf(`{"path":%q}`, ref)); !strings.Contains(got, canary) {
+		t.Errorf("the child reads what was granted: %s", got)
+	}
+	for _, agent := range []string{"d", "q"} {
+		for _, name := range []string{ref, "granted/p/" + ref} {
+			_, err := read(agent, name)
+			MustFail(t, err, codes.NotFound, "BLOB_NOT_FOUND")
+		}
+		// An agent may have a blob of its own under the path.
+		if got, err := read(agent, open.GetOutcomePath()); err == nil && strings.Contains(got, canary) {
+			t.Errorf("%s read the parent's %s: %d bytes", agent, open.GetOutcomePath(), len(got))
+		}
+	}
+	// The child has a blob of that path, too.
+	if got, err := read("c", open.GetOutcomePath()); err == nil && got == long {
+		t.Errorf("the child read the parent's %s: %d bytes", open.GetOutcomePath(), len(got))
+	}
+
+	found := long + "of the child"
+	own := record("c", found)
+	mustReturn(t, s, "c", "see there", own.GetOutcomeRef())
+	if got, err := read("p", own.GetOutcomeRef()); err != nil || got != found {
+		t.Errorf("granted with the result: %d bytes, %v", len(got), err)
+	}
+	_, err := read("q", own.GetOutcomeRef())
+	MustFail(t, err, codes.NotFound, "BLOB_NOT_FOUND")
+}

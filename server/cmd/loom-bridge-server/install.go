@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loom-bridge/loom-bridge/server/hosts"
+)
+
+const (
+	installHelp = `Write a host's own configuration, so that it starts this server, and tells it what happens
+in its sessions. What would change is shown first; --print shows it and writes nothing,
+--yes does not ask. What was there is kept: ` + "`mcp uninstall HOST`" + ` brings it back byte for
+byte, or, where the file was changed since, takes away only what is ours. Comments, order
+and other keys stay as they are. What stands behind -- goes to the server: -- --agent anna.
+
+  HOST         --scope project (default)                      --scope user
+  claude-code  .mcp.json, .claude/settings.json               ~/.claude.json, ~/.claude/settings.json
+  codex        .codex/config.toml, .codex/hooks.json          the same in ~
+  cursor       .cursor/mcp.json, .cursor/hooks.json           the same in ~
+  vscode       .vscode/mcp.json, .github/hooks/               Code/User/mcp.json, ~/.copilot/hooks/
+
+A host reads it when it starts. Claude Code asks before it uses servers of a project; Codex
+runs hooks once they are trusted (/hooks), and reads a project's files in trusted ones only.`
+
+	uninstallHelp = `Take away what ` + "`mcp install HOST`" + ` wrote. A file that nobody has changed since is as it
+was before, byte for byte; from another one goes what is ours alone. What would change is
+shown first.`
+)
+
+// errNotWritten: a person was asked and did not agree.
+var errNotWritten = errors.New("nothing is written; --yes writes it without asking")
+
+// installer writes the configuration of one host, or takes it away.
+type installer struct {
+	env    environment
+	stdin  io.Reader
+	stdout io.Writer
+
+	host               hosts.Install
+	yes, print, remove bool
+}
+
+// installCommand is `mcp install`, or `mcp uninstall`.
+func installCommand(env environment, stdout io.Writer, install bool) *cobra.Command {
+	i := &installer{env: env, stdout: stdout, remove: !install}
+	command := &cobra.Command{
+		Use: "uninstall HOST", Short: "Take away what install wrote", Long: uninstallHelp, ValidArgs: hosts.Names(), Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			i.stdin = cmd.InOrStdin()
+			return i.run(args)
+		},
+	}
+	if install {
+		command.Use, command.Short, command.Long = "install HOST [-- FLAGS]", "Write a host's configuration: claude-code, codex, cursor, vscode", installHelp
+		command.Args = cobra.MinimumNArgs(1)
+		command.Flags().BoolVar(&i.host.NoHooks, "no-hooks", false, "the server alone, without the hooks")
+		command.Flags().BoolVar(&i.remove, "undo", false, "the same as uninstall")
+	}
+	command.Flags().StringVar(&i.host.Scope, "scope", hosts.Project, "`project|user`: the files of the current directory, or the user's own")
+	command.Flags().BoolVar(&i.print, "print", false, "show what would change and write nothing")
+	command.Flags().BoolVarP(&i.yes, "yes", "y", false, "write without asking")
+	return command
+}
+
+func (i *installer) run(args []string) (err error) {
+	i.host.Host, i.host.Arguments = args[0], args[1:]
+	if err := i.check(); err != nil {
+		return err
+	}
+	kept, err := i.place()
+	if err != nil {
+		return err
+	}
+	read, write := hosts.Install.Changes, hosts.Change.Apply
+	if i.remove {
+		read, write = hosts.Install.Removals, hosts.Change.Undo
+	}
+	changes, err := read(i.host, kept)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(changes, func(c hosts.Change) bool { return !c.Same() }) {
+		if err := i.agree(changes); err != nil || i.print {
+			return err
+		}
+	} else {
+		fmt.Fprintln(i.stdout, "Nothing to change.")
+		if i.print {
+			return nil
+		}
+	}
+	for _, c := range changes {
+		if err := write(c); err != nil {
+			return err
+		}
+		if !c.Same() {
+			fmt.Fprintln(i.stdout, "Written:", c.Path)
+		}
+	}
+	return nil
+}
+
+// check refuses flags behind -- that the server would refuse when a host starts it.
+func (i *installer) check() error {
+	probe := &cobra.Command{}
+	(&shim{}).flags(probe)
+	if err := probe.ParseFlags(i.host.Arguments); err != nil {
+		return fmt.Errorf("behind --: %w", suggestFlag(probe.Flags(), err))
+	}
+	if rest := probe.Flags().Args(); len(rest) > 0 {
+		return fmt.Errorf("behind --: %q is no flag", rest[0])
+	}
+	_, err := loadConfig(probe.Flags(), i.env.get)
+	return err
+}
+
+// place finds out what stands where, and where what was there is kept.
+func (i *installer) place() (kept string, err error) {
+	if i.host.Places.Project, err = os.Getwd(); err != nil {
+		return "", err
+	}
+	if i.host.Places.Home, err = os.UserHomeDir(); err != nil {
+		return "", err
+	}
+	if i.host.Places.Config, err = os.UserConfigDir(); err != nil {
+		return "", err
+	}
+	i.host.Places.Claude, i.host.Places.Codex = i.env.get("CLAUDE_CONFIG_DIR"), i.env.get("CODEX_HOME")
+	if i.host.Program, err = i.program(); err != nil {
+		return "", err
+	}
+	// Hosts that give a server few variables are told which it needs: where hosts meet,
+	// and the token.
+	for _, name := range []string{"XDG_RUNTIME_DIR", envToken} {
+		if i.env.get(name) != "" {
+			i.host.Variables = append(i.host.Variables, name)
+		}
+	}
+	state := cmp.Or(i.env.get("XDG_STATE_HOME"), filepath.Join(i.host.Places.Home, ".local", "state"))
+	return filepath.Join(state, "loom-bridge", "hosts"), nil
+}
+
+// program is what starts this program: its name where a shell finds it by that, so that a
+// project's files fit on other machines, or else its path.
+func (i *installer) program() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	here, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(path)
+	for _, folder := range filepath.SplitList(i.env.get("PATH")) {
+		there, err := os.Stat(filepath.Join(folder, name))
+		if err != nil || there.IsDir() {
+			continue
+		}
+		if os.SameFile(here, there) {
+			return name, nil
+		}
+		break // a shell would start another program
+	}
+	return path, nil
+}
+
+// agree shows the changes and asks whether to write them.
+func (i *installer) agree(changes []hosts.Change) error {
+	for _, c := range changes {
+		fmt.Fprint(i.stdout, c.Diff())
+	}
+	if i.yes || i.print {
+		return nil
+	}
+	fmt.Fprint(i.stdout, "Write this? [y/N] ")
+	answer, err := bufio.NewReader(i.stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotWritten
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/server/hosts"
+)
+
+// installs runs `mcp install` or `uninstall` in a project, with what somebody types.
+func installs(t *testing.T, project, typed string, args ...string) (string, error) {
+	t.Helper()
+	t.Chdir(project)
+	t.Setenv("HOME", filepath.Join(project, "home"))
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(project, "config"))
+	var stdout bytes.Buffer
+	env := environment{vars: map[string]string{"XDG_STATE_HOME": filepath.Join(project, "state"), envToken: "secret", "XDG_RUNTIME_DIR": "/run/user/1"}}
+	command := mcpCommand(env, &stdout, &stdout)
+	command.SetArgs(args)
+	command.SetIn(strings.NewReader(typed))
+	command.SilenceErrors, command.SilenceUsage = true, true
+	err := command.ExecuteContext(t.Context())
+	return stdout.String(), err
+}
+
+// What would be written is shown, nothing is written until somebody agrees, and it goes
+// away as it came.
+func TestInstall(t *testing.T) {
+	for _, host := range hosts.Names() {
+		project := t.TempDir()
+		shown, err := installs(t, project, "", "install", host, "--print", "--", "--agent", "anna")
+		must(t, err)
+		if !strings.Contains(shown, "+++ ") || !strings.Contains(shown, "anna") || !strings.Contains(shown, "hook "+host) || strings.Contains(shown, "secret") {
+			t.Errorf("%s: shown %s", host, shown)
+		}
+		if _, err := installs(t, project, "n\n", "install", host, "--", "--agent", "anna"); err == nil || !strings.Contains(err.Error(), "nothing is written") {
+			t.Errorf("%s: without agreement: %v", host, err)
+		}
+		if left, err := os.ReadDir(project); err != nil || len(left) != 0 {
+			t.Errorf("%s: there is %v, %v", host, left, err)
+		}
+		written, err := installs(t, project, "y\n", "install", host, "--", "--agent", "anna")
+		must(t, err)
+		if strings.Count(written, "Written: "+project) != 2 || !strings.HasPrefix(written, shown) {
+			t.Errorf("%s: it says %s", host, written)
+		}
+		if again, err := installs(t, project, "", "install", host, "--", "--agent", "anna"); err != nil || again != "Nothing to change.\n" {
+			t.Errorf("%s: again: %v, %s", host, err, again)
+		}
+		undo := []string{"uninstall", host, "--yes"}
+		if host == "cursor" {
+			undo = []string{"install", host, "--undo", "--yes"}
+		}
+		_, err = installs(t, project, "", undo...)
+		must(t, err)
+		if left, err := filepath.Glob(filepath.Join(project, ".*")); err != nil || len(left) != 0 {
+			t.Errorf("%s: left behind: %v, %v", host, left, err)
+		}
+	}
+}
+
+// What is typed wrongly is refused before anything is read.
+func TestInstallRefuses(t *testing.T) {
+	for want, args := range map[string][]string{
+		"unknown host":         {"install", "emacs"},
+		"unknown scope":        {"install", "codex", "--scope", "world"},
+		"nearest is --agent":   {"install", "codex", "--", "--agnt", "x"},
+		"is no flag":           {"install", "codex", "--", "x"},
+		"max-receive-bytes":    {"install", "codex", "--", "--max-receive-bytes", "many"},
+		"nothing is written":   {"install", "codex"},
+		"requires at least 1":  {"install"},
+		"accepts 1 arg(s)":     {"uninstall"},
+		"unknown flag: --many": {"install", "codex", "--many"},
+	} {
+		project := t.TempDir()
+		if _, err := installs(t, project, "", args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q in it", args, err, want)
+		}
+		if left, err := os.ReadDir(project); err != nil || len(left) != 0 {
+			t.Errorf("%v: there is %v, %v", args, left, err)
+		}
+	}
+}
+
+// The user's own configuration has the server alone where hooks are not wanted, and names
+// the variables that the server needs of the host.
+func TestInstallForUser(t *testing.T) {
+	project := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(project, "home"), 0o700))
+	_, err := installs(t, project, "", "install", "codex", "--scope", "user", "--no-hooks", "--yes")
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(project, "home", ".codex", "config.toml"))
+	must(t, err)
+	if !strings.Contains(string(text), "env_vars = ['XDG_RUNTIME_DIR', '"+envToken+"']") {
+		t.Errorf("written: %s", text)
+	}
+	if left, err := os.ReadDir(filepath.Join(project, "home", ".codex")); err != nil || len(left) != 1 {
+		t.Errorf("there is %v, %v", left, err)
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/loom-bridge/loom-bridge/server/mcp"
+)
+
+const (
+	// envToken is the bearer token of a host's calls. It is no flag: others see those.
+	envToken = "LOOM_BRIDGE_TOKEN"
+	// reachTime is how long a server that runs already may take to answer.
+	reachTime = 10 * time.Second
+	// restartAfter is the time between two attempts to start a server in the place of
+	// one that has ended.
+	restartAfter = 500 * time.Millisecond
+	// takeoverTime is how long another server that ends may hold the store: as long as a
+	// stop takes, and a little.
+	takeoverTime = stopTime + 500*time.Millisecond
+	// stopTime is what a server promises to stop in.
+	stopTime = 2 * time.Second
+)
+
+// shim speaks to one host over standard input and output, and to a server over gRPC.
+type shim struct {
+	config Config
+	env    environment
+	stdin  io.ReadCloser
+	stdout io.Writer
+	stderr io.Writer
+
+	agent, session, authority string
+}
+
+// ownSocket is the socket that the hosts of one data directory share. It lies where no
+// confined tool gets, in a folder that nobody else may enter.
+func ownSocket(dataDir string) (string, error) {
+	store, err := resolved(dataDir) // whichever way leads there, it is the same store
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), fmt.Sprintf("loom-bridge-%d", os.Getuid()))
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(folder)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ownedByUs(info) {
+		return "", fmt.Errorf("%s is there and is not a folder of this user alone; give --addr", folder)
+	}
+	hash := sha256.Sum256([]byte(store))
+	return "unix:" + filepath.Join(folder, hex.EncodeToString(hash[:8])+".sock"), nil
+}
+
+// flags gives a command those of a server, and who the host is.
+func (s *shim) flags(command *cobra.Command) {
+	command.Flags().AddFlagSet(configFlags())
+	command.Flags().StringVar(&s.agent, "agent", mcp.DefaultAgent, "who the host acts as")
+	command.Flags().StringVar(&s.session, "session", mcp.DefaultSession, "the session of its calls")
+	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM file of authorities: the server on --addr is spoken to over TLS")
+}
+
+// configure reads the settings. What they don't name lies in the project, if there is one.
+func (s *shim) configure(cmd *cobra.Command, project string) (err error) {
+	if s.config, err = loadConfig(cmd.Flags(), s.env.get); err != nil {
+		return err
+	}
+	s.config.StoreWait = takeoverTime
+	if project != "" {
+		s.config = s.config.inProject(project)
+	}
+	if !cmd.Flags().Changed("addr") && s.env.get(envName("addr")) == "" && s.config.Addr == NewConfig().Addr {
+		s.config.Addr, err = ownSocket(s.config.DataDir)
+	}
+	return err
+}
+
+// run serves the host until it leaves or ctx ends.
+func (s *shim) run(ctx context.Context) error {
+	err := s.with(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		host := mcp.New(conn, &mcp.Options{Agent: s.agent, Session: s.session, Token: s.env.get(envToken), Version: buildVersion()})
+		return host.Run(ctx, &sdk.IOTransport{Reader: s.stdin, Writer: keepOpen{s.stdout}})
+	})
+	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// with does something over a connection to the server, which this process is itself where
+// nobody else is.
+func (s *shim) with(ctx context.Context, do func(ctx context.Context, conn *grpc.ClientConn) error) error {
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		leave(s.keep(ctx, conn))
+	}()
+	err = do(ctx, conn)
+	cause := context.Cause(ctx)
+	leave(nil)
+	<-ended
+	if cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// keepOpen is a writer that is not closed with the session.
+type keepOpen struct{ io.Writer }
+
+func (keepOpen) Close() error { return nil }
+
+// connect connects to the server of the settings; ctx then has the caller's token.
+func (s *shim) connect(ctx context.Context, load func() (Config, error)) (_ context.Context, _ *grpc.ClientConn, err error) {
+	if s.config, err = load(); err != nil {
+		return nil, nil, err
+	}
+	conn, err := s.dial()
+	return s.authorized(ctx), conn, err
+}
+
+// authorized adds the caller's token to ctx, if there is one.
+func (s *shim) authorized(ctx context.Context) context.Context {
+	if token := s.env.get(envToken); token != "" {
+		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	}
+	return ctx
+}
+
+// dial connects to the server, whether or not it is there yet: calls wait for it.
+func (s *shim) dial() (*grpc.ClientConn, error) {
+	security := insecure.NewCredentials()
+	if s.authority != "" {
+		pem, err := os.ReadFile(s.authority)
+		if err != nil {
+			return nil, fmt.Errorf("--server-ca: %w", err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--server-ca: %s holds no certificate", s.authority)
+		}
+		security = credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	}
+	if s.authority == "" && s.env.get(envToken) != "" && !s.local() {
+		return nil, errors.New("a token would travel in plain text to another machine; give --server-ca")
+	}
+	quickly := backoff.Config{BaseDelay: restartAfter / 10, Multiplier: 1.5, MaxDelay: restartAfter}
+	conn, err := grpc.NewClient(s.target(), grpc.WithTransportCredentials(security),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quickly, MinConnectTimeout: reachTime}),
+		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	if err != nil {
+		return nil, &ConfigError{"addr", s.config.Addr, err.Error()}
+	}
+	return conn, nil
+}
+
+// target is the address as gRPC names it.
+func (s *shim) target() string {
+	if network, address, _ := splitAddr(s.config.Addr); network == "tcp" {
+		return address
+	}
+	return s.config.Addr
+}
+
+// local tells whether the server is one of this machine.
+func (s *shim) local() bool {
+	network, address, _ := splitAddr(s.config.Addr)
+	return network == "unix" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") || strings.HasPrefix(address, "[::1]:")
+}
+
+// keep sees to it that a server answers until ctx ends: where none does, it serves
+// itself. It returns an error when there is none and none can be started at first, be it
+// because another one that ends is still in the way for too long.
+func (s *shim) keep(ctx context.Context, conn *grpc.ClientConn) error {
+	var reached atomic.Bool
+	began := time.Now()
+	for {
+		if s.reach(ctx, conn) {
+			reached.Store(true)
+			for state := connectivity.Ready; state == connectivity.Ready && conn.WaitForStateChange(ctx, state); {
+				state = conn.GetState()
+			}
+			if ctx.Err() == nil {
+				conn.Connect()
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !s.local() || s.authority != "" {
+			if !reached.Load() {
+				return fmt.Errorf("no server answers at %s", s.config.Addr)
+			}
+			pause(ctx)
+			continue
+		}
+		// Serving ends with ctx, or at once where another host was faster.
+		err := s.serve(ctx, conn, &reached)
+		if err == nil || reached.Load() || s.reach(ctx, conn) {
+			continue
+		}
+		if _, taken := errors.AsType[takenError](err); !taken || time.Since(began) > reachTime {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(restartAfter / 10):
+		}
+	}
+}
+
+// reach tells whether the server answers. It waits for a while as long as that is open.
+func (s *shim) reach(ctx context.Context, conn *grpc.ClientConn) bool {
+	wait, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	for {
+		conn.Connect()
+		state := conn.GetState()
+		if state == connectivity.Ready || state == connectivity.TransientFailure {
+			return state == connectivity.Ready
+		}
+		if !conn.WaitForStateChange(wait, state) {
+			return false
+		}
+	}
+}
+
+// serve is a server in this process, as without a sub-command, until ctx ends. Its
+// output is the host's.
+func (s *shim) serve(ctx context.Context, conn *grpc.ClientConn, reached *atomic.Bool) error {
+	env := s.env.withDotenv(s.config.Workspace)
+	listening := announced(func() { reached.Store(true); conn.ResetConnectBackoff() })
+	err := serve(ctx, s.config, env, &listening, s.stderr)
+	if err != nil && reached.Load() && ctx.Err() == nil {
+		_, _ = fmt.Fprintln(s.stderr, "loom-bridge-server:", err)
+	}
+	if reached.Load() {
+		pause(ctx)
+	}
+	return err
+}
+
+// pause waits until the next attempt.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(restartAfter):
+	}
+}
+
+// announced is called when a server says that it listens.
+type announced func()
+
+func (a *announced) Write(p []byte) (int, error) {
+	(*a)()
+	return len(p), nil
+}

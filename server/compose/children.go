@@ -1,0 +1,54 @@
+package compose
+
+import (
+	"context"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// openChildren opens what makes children. It is behind the hand, which records the steps of
+// parents.
+func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
+	d.Children = children.New(children.Deps{
+		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Folders: d.folders,
+		Teller: topics.Teller{Bus: d.Events},
+		InUse: func(tenant, agent string) bool {
+			_, known := d.Agents.Get(tenant, agent)
+			return known
+		},
+		ToolName: func(tenant, name string) (string, bool) {
+			tool, err := d.Tools.Lookup(tenant, name)
+			if err != nil {
+				return "", false
+			}
+			return tool.Descriptor().Name, true
+		},
+		HasProfile: func(name string) bool {
+			_, found := d.Policies.Set().Profile(name)
+			return found
+		},
+	}, o)
+	d.onClose(d.Children.Close)
+}
+
+// spawner is the domain's own, which is opened behind the bus.
+type spawner struct{ d *Domain }
+
+func (s spawner) Spawn(ctx context.Context, r children.Spawn) (children.Child, error) {
+	return s.d.Children.Spawn(ctx, r)
+}
+
+func (s spawner) Complete(ctx context.Context, scope kv.Scope, r children.Result) (children.Child, error) {
+	return s.d.Children.Complete(ctx, scope, r)
+}
+
+// changed hears of the statuses of agents.
+func (d *Domain) changed(tenant string, c agents.Change) {
+	topics.Notices{Bus: d.Events}.Status(tenant, c)
+	if d.Children != nil {
+		d.Children.Attached(tenant, c.AgentID, c.Status == agents.Active || c.Status == agents.Inactive)
+	}
+}

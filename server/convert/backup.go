@@ -1,0 +1,34 @@
+package convert
+
+import (
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Backup tells of a copy of the store.
+func Backup(b backup.Backup) *loombridgev1.Backup {
+	return &loombridgev1.Backup{
+		Name: b.Name, CreateTime: timestamppb.New(b.Time), Bytes: b.Bytes, NewBytes: b.NewBytes, Files: Int32(len(b.Files)),
+		StoreFormat: Int32(b.StoreFormat), ServerVersion: b.Version,
+	}
+}
+
+// Backups tells of several.
+func Backups(all []backup.Backup) []*loombridgev1.Backup {
+	out := make([]*loombridgev1.Backup, len(all))
+	for i, b := range all {
+		out[i] = Backup(b)
+	}
+	return out
+}
+
+// BackupStatus tells how the backups go.
+func BackupStatus(r backup.Report) *loombridgev1.BackupStatus {
+	status := &loombridgev1.BackupStatus{Made: int64(r.Made), Failed: int64(r.Failed), Failing: r.Problem != nil}
+	if r.Last.Name != "" {
+		status.Last = Backup(r.Last)
+	}
+	return status
+}

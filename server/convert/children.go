@@ -1,0 +1,70 @@
+package convert
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Spawn is the child that a request asks for.
+func Spawn(parent kv.Scope, r *loombridgev1.SpawnAgentRequest) children.Spawn {
+	s := children.Spawn{
+		Tenant: parent.Tenant, Parent: parent.Owner, ParentSession: r.GetSessionId(), Child: r.GetChildId(), Goal: r.GetGoal(),
+		SessionID: r.GetChildSessionId(), Tools: r.GetTools(), Profile: r.GetProfile(), Grants: r.GetGrants(), RequestID: r.GetRequestId(),
+	}
+	if r.GetWithoutTools() {
+		s.Tools = []string{}
+	}
+	if l := r.GetLimits(); l != nil {
+		s.Limits = children.Asked{Steps: l.Steps, StepTokens: l.TokensPerStep, Files: l.Files, Bytes: l.Bytes}
+		if l.GetTimeout() != nil {
+			s.Limits.Timeout = new(l.GetTimeout().AsDuration())
+		}
+	}
+	return s
+}
+
+// ChildResult is the result that a request gives.
+func ChildResult(r *loombridgev1.CompleteTaskRequest) children.Result {
+	return children.Result{Success: !r.GetFailed(), Text: r.GetConclusion(), Error: r.GetError(), Grants: r.GetGrants()}
+}
+
+// ChildAgent converts a child.
+func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
+	l := c.Limits
+	out := &loombridgev1.ChildAgent{
+		ChildId: c.ID, ParentId: c.Parent, Goal: c.Goal, SessionId: c.SessionID, ParentSessionId: c.ParentSession,
+		Tools: c.Tools, AllTools: c.Tools == nil, Profile: c.Profile, Depth: Int32(c.Depth), StepId: step.ID(c.Number),
+		Limits: &loombridgev1.ChildLimits{
+			Steps: new(int64(l.Steps)), TokensPerStep: new(int64(l.StepTokens)), Files: new(int64(l.Files)), Bytes: new(l.Bytes),
+			Timeout: durationpb.New(l.Timeout),
+		},
+		CreateTime: Timestamp(c.Time), Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
+	}
+	if c.Deadline != (time.Time{}) {
+		out.ExpireTime = Timestamp(c.Deadline)
+	}
+	if r := c.Result; r != nil {
+		out.Status = loombridgev1.ChildStatus_CHILD_STATUS_FAILED
+		if r.Success {
+			out.Status = loombridgev1.ChildStatus_CHILD_STATUS_SUCCEEDED
+		}
+		out.Result, out.Error, out.GrantedRefs = r.Text, r.Error, r.Grants
+		out.ResultStepId, out.EndTime = step.ID(r.Step), Timestamp(r.Time)
+	}
+	return out
+}
+
+// WaitAgentsResponse says what came of children.
+func WaitAgentsResponse(o children.Outcome) *loombridgev1.WaitAgentsResponse {
+	out := &loombridgev1.WaitAgentsResponse{Complete: o.Complete, Pending: o.Pending(), Outcome: o.Text()}
+	for i := range o.Children {
+		out.Children = append(out.Children, ChildAgent(&o.Children[i]))
+	}
+	return out
+}
