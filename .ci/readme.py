@@ -1,10 +1,10 @@
-"""Runs what README.md tells a newcomer to type, as it is printed.
+"""Runs what README.md and the pages of the server tell to type, as it is printed.
 
 Each grpcurl line and each whole Python program run against a fresh server in
 the root of the tree. Only the address is another one, because 50051 may be
 taken. The example of a file of credentials is used for a second server, which
-must answer the health check that README.md says needs none. The flags, files
-and targets of make that it names must be there.
+must answer the health check that needs none. The flags, files and targets of
+make that the pages name must be there.
 
 Usage: readme.py SERVER GRPCURL
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 import loombridge.testing
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", "server/README.md", "server/mcp/README.md"]
 PRINTED_ADDRESS = "127.0.0.1:50051"
 
 # What must stand in the answer to each grpcurl line, in their order.
@@ -37,13 +38,13 @@ HEALTH = "grpc.health.v1.Health/Check"
 # What the whole Python programs print, in their order.
 PROGRAMS = ["Bitcoin closed at 45,000", "allergic to pears"]
 
-# Flags of README.md that are those of other programs.
+# Flags of the pages that are those of other programs.
 FOREIGN_FLAGS = {"--model-id"}
 
 
 def blocks(language: str) -> list[str]:
-    """Return the code blocks of README.md in a language."""
-    return re.findall(rf"```{language}\n(.*?)```", readme(), re.DOTALL)
+    """Return the code blocks of the pages in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", "\n".join(map(read, PAGES)), re.DOTALL)
 
 
 def run(what: str, argv: list[str], expected: str) -> bool:
@@ -56,14 +57,14 @@ def run(what: str, argv: list[str], expected: str) -> bool:
     return good
 
 
-def readme() -> str:
-    """Return README.md."""
-    return (ROOT / "README.md").read_text(encoding="utf-8")
+def read(page: str) -> str:
+    """Return a page."""
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def missing(server: str) -> list[str]:
-    """Return what README.md names and is not there: flags, files, targets."""
-    text = readme()
+    """Return what the pages name and is not there: flags, files, targets."""
+    text = "\n".join(map(read, PAGES))
     helped = "".join(
         subprocess.run(
             [server, *args], capture_output=True, text=True, timeout=60, check=True
@@ -82,17 +83,18 @@ def missing(server: str) -> list[str]:
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+(?![\w…-])", text)) - FOREIGN_FLAGS
     known = set(re.findall(r"--[a-z][a-z0-9-]+", helped)) | {"--data"}
     found = [f"flag {flag}" for flag in sorted(flags - known)]
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
-    found += [f"file {link}" for link in links if not (ROOT / link).exists()]
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    for page in PAGES:
+        links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", read(page))
+        folder = (ROOT / page).parent
+        found += [f"file {link} ({page})" for link in links if not (folder / link).exists()]
+    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
     named = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
     return found + [f"target {name}" for name in sorted(named - targets)]
 
 
 async def health_with_credentials(server: str, grpcurl: str, line: str, folder: Path) -> bool:
-    """Ask a server with the settings and credentials of README.md for its health, without any."""
-    bindings, credentials = blocks("toml")
+    """Ask a server with the settings and credentials of the pages for its health, without any."""
+    credentials, bindings = blocks("toml")
     settings = folder / "loom.toml"
     settings.write_text(bindings, encoding="utf-8")
     callers = folder / "callers.toml"
@@ -112,7 +114,7 @@ async def main(server: str, grpcurl: str) -> int:
     shell = [line for block in blocks("sh") for line in block.splitlines()]
     lines = [line for line in shell if line.startswith("grpcurl ")]
     if len(lines) != len(EXPECTED):
-        print(f"README.md has {len(lines)} grpcurl lines, {len(EXPECTED)} are expected")
+        print(f"The pages have {len(lines)} grpcurl lines, {len(EXPECTED)} are expected")
         return 1
     results: list[bool] = []
     with tempfile.TemporaryDirectory() as data:
@@ -131,7 +133,7 @@ async def main(server: str, grpcurl: str) -> int:
         health = next(line for line in lines if HEALTH in line)
         results.append(await health_with_credentials(server, grpcurl, health, Path(data)))
     for name in missing(server):
-        print(f"FAIL README.md names what is not there: {name}")
+        print(f"FAIL a page names what is not there: {name}")
         results.append(False)
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
