@@ -79,6 +79,7 @@ from loombridge._errors import (
     NoBackupFolderError,
     NobodyListensError,
     NoEmbedderError,
+    NoRenewalError,
     NothingToUndoError,
     OperatorRequiredError,
     OutcomeUnknownError,
@@ -95,6 +96,7 @@ from loombridge._errors import (
     ServerUnreachableError,
     ShuttingDownError,
     SlowConsumerError,
+    SnapshotNotFoundError,
     StepNotFoundError,
     StorageFullError,
     StoreDamagedError,
@@ -158,6 +160,7 @@ from loombridge._receipts import (
     UsageLearned,
 )
 from loombridge._records import Origin, Owner, Record, RecordDraft, Saved
+from loombridge._renewal import Handoff, Renewal, Snapshot
 from loombridge._results import (
     Audio,
     BlobData,
@@ -302,6 +305,7 @@ __all__ = [
     "FoldBatch",
     "FoldReason",
     "FoundTask",
+    "Handoff",
     "HistoryPolicy",
     "HistorySettings",
     "HistoryStyle",
@@ -336,6 +340,7 @@ __all__ = [
     "Messages",
     "NoBackupFolderError",
     "NoEmbedderError",
+    "NoRenewalError",
     "NobodyListensError",
     "NothingToUndoError",
     "OperatorRequiredError",
@@ -381,6 +386,7 @@ __all__ = [
     "Reembedding",
     "RefusedKey",
     "RememberedApproval",
+    "Renewal",
     "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",
@@ -402,6 +408,8 @@ __all__ = [
     "SignalScore",
     "Skill",
     "SlowConsumerError",
+    "Snapshot",
+    "SnapshotNotFoundError",
     "SnapshotSequence",
     "SourceSettings",
     "Spawning",
