@@ -88,7 +88,7 @@ func TestImportDirections(t *testing.T) {
 		{from: []string{"bridge"}, to: []string{"server", "proto"}, why: "bridge stands below the server"},
 		{
 			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "server/cmd", "server/servertest"},
-			to: []string{"memory/kv/rockskv", "memory/kv/memkv"}, why: "only a command knows which engine there is",
+			to: []string{"memory/kv/rockskv", "memory/kv/memkv", "memory/kv/pgkv"}, why: "only a command knows which engine there is",
 		},
 		{from: []string{"server"}, but: []string{"server/cmd"}, to: []string{"server/cmd"}, why: "commands are the top"},
 	}
@@ -115,6 +115,7 @@ func TestOneDoors(t *testing.T) {
 		tests    bool // tests may, too
 	}{
 		{"github.com/linxGnu/grocksdb", []string{"memory/kv/rockskv"}, false},
+		{"github.com/jackc", []string{"memory/kv/pgkv"}, false},
 		{"github.com/zeebo/xxh3", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
