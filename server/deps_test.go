@@ -120,7 +120,7 @@ func TestOneDoors(t *testing.T) {
 		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
 		{"github.com/pkoukk/tiktoken-go-loader", []string{"context/tokens"}, false},
-		{"os/exec", []string{"bridge/sandbox", "server/cmd/loom-bridge-bench"}, true},
+		{"os/exec", []string{"bridge/sandbox", "memory/kv/pgkv/pgtest", "server/cmd/loom-bridge-bench"}, true},
 		{"google.golang.org/grpc", []string{"server"}, false},
 		{"github.com/spf13/cobra", []string{"server/cmd"}, false},
 		{"github.com/spf13/pflag", []string{"server/cmd"}, false},
@@ -135,11 +135,11 @@ func TestOneDoors(t *testing.T) {
 				}
 			}
 		}
-		// Package machine is for tests alone, of several packages.
-		if within(file.dir, domain...) && !file.test && !within(file.dir, "bridge/sandbox/machine") {
+		// Packages machine and pgtest are for tests alone, of several packages.
+		if within(file.dir, domain...) && !file.test && !within(file.dir, "bridge/sandbox/machine", "memory/kv/pgkv/pgtest") {
 			checkEnvironment(t, file)
 		}
-		if !file.test && !within(file.dir, "bridge/sandbox", "server/cmd/loom-bridge-bench") {
+		if !file.test && !within(file.dir, "bridge/sandbox", "memory/kv/pgkv/pgtest", "server/cmd/loom-bridge-bench") {
 			checkText(t, file, processStart, "only bridge/sandbox starts processes")
 		}
 	}
