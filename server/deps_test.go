@@ -88,7 +88,7 @@ func TestImportDirections(t *testing.T) {
 		{from: []string{"bridge"}, to: []string{"server", "proto"}, why: "bridge stands below the server"},
 		{
 			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "server/cmd", "server/servertest"},
-			to: []string{"memory/kv/rockskv", "memory/kv/memkv"}, why: "only a command knows which engine there is",
+			to: []string{"memory/kv/rockskv", "memory/kv/memkv", "memory/kv/pgkv"}, why: "only a command knows which engine there is",
 		},
 		{from: []string{"server"}, but: []string{"server/cmd"}, to: []string{"server/cmd"}, why: "commands are the top"},
 	}
@@ -115,11 +115,12 @@ func TestOneDoors(t *testing.T) {
 		tests    bool // tests may, too
 	}{
 		{"github.com/linxGnu/grocksdb", []string{"memory/kv/rockskv"}, false},
+		{"github.com/jackc", []string{"memory/kv/pgkv"}, false},
 		{"github.com/zeebo/xxh3", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
 		{"github.com/pkoukk/tiktoken-go-loader", []string{"context/tokens"}, false},
-		{"os/exec", []string{"bridge/sandbox", "server/cmd/loom-bridge-bench"}, true},
+		{"os/exec", []string{"bridge/sandbox", "memory/kv/pgkv/pgtest", "server/cmd/loom-bridge-bench"}, true},
 		{"google.golang.org/grpc", []string{"server"}, false},
 		{"github.com/spf13/cobra", []string{"server/cmd"}, false},
 		{"github.com/spf13/pflag", []string{"server/cmd"}, false},
@@ -134,11 +135,11 @@ func TestOneDoors(t *testing.T) {
 				}
 			}
 		}
-		// Package machine is for tests alone, of several packages.
-		if within(file.dir, domain...) && !file.test && !within(file.dir, "bridge/sandbox/machine") {
+		// Packages machine and pgtest are for tests alone, of several packages.
+		if within(file.dir, domain...) && !file.test && !within(file.dir, "bridge/sandbox/machine", "memory/kv/pgkv/pgtest") {
 			checkEnvironment(t, file)
 		}
-		if !file.test && !within(file.dir, "bridge/sandbox", "server/cmd/loom-bridge-bench") {
+		if !file.test && !within(file.dir, "bridge/sandbox", "memory/kv/pgkv/pgtest", "server/cmd/loom-bridge-bench") {
 			checkText(t, file, processStart, "only bridge/sandbox starts processes")
 		}
 	}

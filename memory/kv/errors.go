@@ -26,6 +26,9 @@ var (
 	// ErrUnknownOutcome: the engine failed while writing; the commit may or may
 	// not be found after the store is opened again.
 	ErrUnknownOutcome = errors.New("kv: outcome of the commit is unknown")
+	// ErrUnreachable: no server of the store answers, or it has no room for another
+	// connection. Nothing was written; try again.
+	ErrUnreachable = errors.New("kv: the store's server can't be reached")
 	// ErrFailed: an earlier write failed in a way that leaves the store's end
 	// unknown. Nothing was written, and nothing will be until the store is
 	// opened again; reading goes on.

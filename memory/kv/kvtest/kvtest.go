@@ -17,8 +17,36 @@ import (
 // tb.Cleanup serve for the rest.
 type Factory func(tb testing.TB) kv.Engine
 
-// Run checks the whole contract. Every case gets an engine of its own.
+// Run checks the whole contract. Every case gets an engine of its own. Time passes in
+// bubbles of testing/synctest.
 func Run(t *testing.T, factory Factory) {
+	t.Helper()
+	run(t, factory, func(t *testing.T, c testCase) {
+		if c.timed != nil {
+			synctest.Test(t, func(t *testing.T) { c.timed(t, open(t, factory), bubble{}) })
+		} else {
+			c.run(t, open(t, factory))
+		}
+	})
+}
+
+// RunFar is Run for an engine that waits for another process, which no bubble holds. Time
+// passes as it does, so short makes engines whose snapshots live for about a second. The
+// cases run side by side.
+func RunFar(t *testing.T, factory, short Factory) {
+	t.Helper()
+	run(t, factory, func(t *testing.T, c testCase) {
+		t.Parallel()
+		switch {
+		case c.timed == nil:
+			c.run(t, open(t, factory))
+		case !c.exact:
+			c.timed(t, open(t, short), realTime{})
+		}
+	})
+}
+
+func run(t *testing.T, factory Factory, one func(*testing.T, testCase)) {
 	t.Helper()
 	groups := map[string][]testCase{
 		"read":      readCases(),
@@ -33,13 +61,7 @@ func Run(t *testing.T, factory Factory) {
 	for group, cases := range groups {
 		t.Run(group, func(t *testing.T) {
 			for _, c := range cases {
-				t.Run(c.name, func(t *testing.T) {
-					if c.timed {
-						synctest.Test(t, func(t *testing.T) { c.run(t, open(t, factory)) })
-					} else {
-						c.run(t, open(t, factory))
-					}
-				})
+				t.Run(c.name, func(t *testing.T) { one(t, c) })
 			}
 		})
 	}
@@ -49,9 +71,10 @@ func Run(t *testing.T, factory Factory) {
 type testCase struct {
 	name string
 	run  func(t *testing.T, e kv.Engine)
-	// timed runs the case in a bubble of testing/synctest, in which time passes when
-	// everybody waits.
-	timed bool
+	// timed is the case where time passes in it, in place of run.
+	timed func(t *testing.T, e kv.Engine, c clock)
+	// exact needs times to the nanosecond, which only bubbles have.
+	exact bool
 }
 
 // The scopes of the cases. Their names are prefixes of each other on purpose.

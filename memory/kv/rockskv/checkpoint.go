@@ -27,7 +27,7 @@ func (db *DB) Checkpoint(ctx context.Context, dir string) error {
 	if err := db.enter(ctx); err != nil {
 		return err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	if db.readOnly {
 		return kv.ErrReadOnly
 	}

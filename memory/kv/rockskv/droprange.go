@@ -20,7 +20,7 @@ func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 	if err := db.enter(ctx); err != nil {
 		return err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	if db.readOnly {
 		return kv.ErrReadOnly
 	}

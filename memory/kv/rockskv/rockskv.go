@@ -47,7 +47,7 @@ type DB struct {
 	readOnly bool
 	logs     string
 
-	users   users
+	users   lifetime.Users
 	drained chan struct{} // closed when nobody is let in any more and all have left
 
 	life time.Duration // of a snapshot
@@ -62,7 +62,7 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 		drained:  make(chan struct{}),
 		life:     o.SnapshotLife,
 	}
-	db.users.release = func() { close(db.drained) }
+	db.users.Release = func() { close(db.drained) }
 	db.synced = o.Durability == Sync
 	db.eager, db.lazy = writeOptions(o.Durability)
 	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health, open: &db.open}
@@ -73,11 +73,11 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 // enter counts a call as a user of the DB: it returns why it may not be one, or nil,
 // and then the caller must leave.
 func (db *DB) enter(ctx context.Context) error {
-	if !db.users.enter() {
+	if !db.users.Enter() {
 		return kv.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
-		db.users.leave()
+		db.users.Leave()
 		return err
 	}
 	return nil
@@ -89,7 +89,7 @@ func (db *DB) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	return db.latest.get(ks, keys)
 }
 
@@ -98,7 +98,7 @@ func (db *DB) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	return db.latest.sequences(refs)
 }
 
@@ -107,7 +107,7 @@ func (db *DB) LastCommits(ctx context.Context, refs ...kv.Ref) ([]kv.LastCommit,
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	return db.latest.lastCommits(refs)
 }
 
@@ -117,7 +117,7 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	if err := db.enter(ctx); err != nil {
 		return err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 
 // Close is kv.Engine's. Snapshots still open are released with it.
 func (db *DB) Close() error {
-	if !db.users.close() {
+	if !db.users.Close() {
 		return kv.ErrClosed
 	}
 	<-db.drained

@@ -38,7 +38,7 @@ func (db *DB) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv
 			yield(kv.Pair{}, err)
 			return
 		}
-		defer db.users.leave()
+		defer db.users.Leave()
 		db.scan(ctx, ks, r, yield)
 	}
 }

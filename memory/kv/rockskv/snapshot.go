@@ -24,7 +24,7 @@ type snapshot struct {
 	view   view
 	entry  lifetime.Holding
 	closed atomic.Bool // by Close, not by its age
-	users  users
+	users  lifetime.Users
 	// sequences are those of the refs that it was opened with.
 	sequences []uint64
 
@@ -56,9 +56,9 @@ func (db *DB) snapshot(ctx context.Context, refs []kv.Ref, sweeping bool) (kv.Sn
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	s := &snapshot{db: db, view: db.latest}
-	s.users.release = s.release
+	s.users.Release = s.release
 	s.view.at = db.rocks.NewSnapshot()
 	s.view.reads = grocksdb.NewDefaultReadOptions()
 	s.view.reads.SetSnapshot(s.view.at)
@@ -70,7 +70,7 @@ func (db *DB) snapshot(ctx context.Context, refs []kv.Ref, sweeping bool) (kv.Sn
 		return nil, err
 	}
 	now := time.Now()
-	db.open.Add(&s.entry, now, now.Add(db.life), func() { s.users.close() })
+	db.open.Add(&s.entry, now, now.Add(db.life), func() { s.users.Close() })
 	return s, nil
 }
 
@@ -88,10 +88,10 @@ func (s *snapshot) enter(ctx context.Context) error {
 	if err := s.db.enter(ctx); err != nil {
 		return err
 	}
-	if s.users.enter() {
+	if s.users.Enter() {
 		return nil
 	}
-	s.db.users.leave()
+	s.db.users.Leave()
 	if s.closed.Load() {
 		return kv.ErrClosed
 	}
@@ -100,8 +100,8 @@ func (s *snapshot) enter(ctx context.Context) error {
 
 // leave leaves the snapshot first: the DB must outlive the release.
 func (s *snapshot) leave() {
-	s.users.leave()
-	s.db.users.leave()
+	s.users.Leave()
+	s.db.users.Leave()
 }
 
 func (s *snapshot) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error) {
@@ -119,8 +119,8 @@ func (s *snapshot) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Se
 			return
 		}
 		c, err := s.view.cursor(ks, r, time.Time{}, s.entry.Until())
-		s.users.leave()
-		defer s.db.users.leave()
+		s.users.Leave()
+		defer s.db.users.Leave()
 		if err != nil {
 			yield(kv.Pair{}, err)
 			return
@@ -159,10 +159,10 @@ func (s *snapshot) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, erro
 // Close returns at once; a scan that still runs ends as it would have.
 func (s *snapshot) Close() error {
 	s.closed.Store(true)
-	if !s.db.users.enter() {
+	if !s.db.users.Enter() {
 		return nil // the DB has released it, or is about to
 	}
-	defer s.db.users.leave()
-	s.users.close()
+	defer s.db.users.Leave()
+	s.users.Close()
 	return nil
 }

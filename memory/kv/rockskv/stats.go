@@ -18,10 +18,10 @@ var _ kv.Sizer = (*DB)(nil)
 
 // Stats returns what the store did so far, and nothing after Close.
 func (db *DB) Stats() Stats {
-	if !db.users.enter() {
+	if !db.users.Enter() {
 		return Stats{}
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	native := db.tuning.Options.GetStatisticsString()
 	return Stats{
 		SyncTime:    time.Duration(histogramSum(native, "rocksdb.wal.file.sync.micros")) * time.Microsecond,
@@ -37,10 +37,10 @@ func (db *DB) Stats() Stats {
 // Sizes returns what each keyspace takes on disk, the log and what waits in memory
 // left out; nothing after Close.
 func (db *DB) Sizes() map[kv.Keyspace]uint64 {
-	if !db.users.enter() {
+	if !db.users.Enter() {
 		return nil
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	sizes := make(map[kv.Keyspace]uint64, len(db.families))
 	for i, family := range db.families {
 		for _, property := range []string{"rocksdb.total-sst-files-size", "rocksdb.total-blob-file-size"} {
@@ -93,7 +93,7 @@ func (db *DB) Size(ctx context.Context, ks kv.Keyspace, r kv.Range) (int64, erro
 	if err := db.enter(ctx); err != nil {
 		return 0, err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	end := r.End
 	if end == nil {
 		end = farKey

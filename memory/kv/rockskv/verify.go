@@ -97,7 +97,7 @@ func (db *DB) Verify(ctx context.Context, v kv.Verification) error {
 	if err := db.enter(ctx); err != nil {
 		return err
 	}
-	defer db.users.leave()
+	defer db.users.Leave()
 	i := inspection{dir: db.dir, Verification: v, ctx: ctx.Err, deep: true, live: db.keeper != nil}
 	if db.keeper != nil {
 		i.mark = db.keeper.known()

@@ -136,9 +136,6 @@ type Sandbox struct {
 }
 
 const (
-	formatText = "text"
-	formatJSON = "json"
-
 	// levelOff is above every level that is logged.
 	levelOff = slog.Level(100)
 )

@@ -263,6 +263,10 @@ class StoreFailedError(LoomBridgeError):
     """
 
 
+class StoreUnreachableError(LoomBridgeError):
+    """The server of the store does not answer; nothing was written, so try again."""
+
+
 class StoreDamagedError(LoomBridgeError):
     """What the call needs can't be read from the server's disk."""
 
@@ -470,6 +474,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "TOOL_NOT_FOUND": ToolNotFoundError,
     "INVALID_ARGUMENTS": InvalidArgumentsError,
     "STORE_FAILED": StoreFailedError,
+    "STORE_UNREACHABLE": StoreUnreachableError,
     "STORE_DAMAGED": StoreDamagedError,
     "STEP_NOT_FOUND": StepNotFoundError,
     "APPROVAL_NOT_ALLOWED": ApprovalNotAllowedError,

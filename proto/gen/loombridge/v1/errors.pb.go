@@ -220,6 +220,9 @@ const (
 	// ERROR_REASON_BACKUP_RUNNING: a backup is being made or removed; try again when that is
 	// over. Example: CreateBackup while the daily one is made.
 	ErrorReason_ERROR_REASON_BACKUP_RUNNING ErrorReason = 62
+	// ERROR_REASON_STORE_UNREACHABLE: the server of the store does not answer; nothing was
+	// written, so try again. Example: MemorySave while PostgreSQL fails over.
+	ErrorReason_ERROR_REASON_STORE_UNREACHABLE ErrorReason = 220
 )
 
 // Enum value maps for ErrorReason.
@@ -282,6 +285,7 @@ var (
 		160: "ERROR_REASON_NO_RENEWAL",
 		161: "ERROR_REASON_SNAPSHOT_NOT_FOUND",
 		62:  "ERROR_REASON_BACKUP_RUNNING",
+		220: "ERROR_REASON_STORE_UNREACHABLE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -341,6 +345,7 @@ var (
 		"ERROR_REASON_NO_RENEWAL":            160,
 		"ERROR_REASON_SNAPSHOT_NOT_FOUND":    161,
 		"ERROR_REASON_BACKUP_RUNNING":        62,
+		"ERROR_REASON_STORE_UNREACHABLE":     220,
 	}
 )
 
@@ -375,7 +380,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x95\x0f\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xba\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -434,7 +439,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1dERROR_REASON_NO_BACKUP_FOLDER\x10=\x12\x1c\n" +
 	"\x17ERROR_REASON_NO_RENEWAL\x10\xa0\x01\x12$\n" +
 	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\xa1\x01\x12\x1f\n" +
-	"\x1bERROR_REASON_BACKUP_RUNNING\x10>BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1bERROR_REASON_BACKUP_RUNNING\x10>\x12#\n" +
+	"\x1eERROR_REASON_STORE_UNREACHABLE\x10\xdc\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -1,4 +1,4 @@
-package main
+package exports
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
@@ -28,12 +27,11 @@ const (
 
 // exporter writes one agent's files.
 type exporter struct {
-	exportRequest
+	*request
 	engine  kv.Reader
 	context export.Selection
 	events  *events.Bus
 	files   *export.Tree
-	stderr  io.Writer
 
 	counts                     export.Counts
 	records, versions, emitted int
@@ -42,14 +40,14 @@ type exporter struct {
 	toldBytes                  int64 // and bytes
 }
 
-// run writes everything: the context, then what the agent remembers, then its events.
-func (e *exporter) run(ctx context.Context) (err error) {
+// write writes everything: the context, then what the agent remembers, then its events.
+func (e *exporter) write(ctx context.Context) (err error) {
 	e.counts, err = export.Write(ctx, e.files, e.context, export.Observer{
 		Progress: func(c export.Counts) {
 			e.counts = c
 			e.progress()
 		},
-		Damaged: func(path string, err error) { fmt.Fprintf(e.stderr, "%q: %v\n", path, err) },
+		Damaged: func(path string, err error) { fmt.Fprintf(e.Progress, "%q: %v\n", path, err) },
 	})
 	if err != nil {
 		return err
@@ -158,7 +156,7 @@ func (e *exporter) progress() {
 		return
 	}
 	e.told, e.toldBytes = items, e.counts.Bytes
-	fmt.Fprintf(e.stderr, "so far: %s\n", e.summary())
+	fmt.Fprintf(e.Progress, "so far: %s\n", e.summary())
 }
 
 func (e *exporter) summary() string {

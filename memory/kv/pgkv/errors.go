@@ -1,0 +1,69 @@
+package pgkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// States of the server's errors (appendix A of its manual), and our own.
+const (
+	stateFull       = "53100" // disk_full
+	stateDeadlock   = "40P01"
+	stateSerialize  = "40001"
+	stateFenced     = "LM001"
+	stateWatched    = "LM002"
+	classConnection = "08"
+	classShutdown   = "57P" // operator intervention: shutdown, crash, starting up
+	classResources  = "53"
+)
+
+// reading gives an error of a statement that writes nothing its kind.
+func (db *DB) reading(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	state, ok := errors.AsType[*pgconn.PgError](err)
+	if ok && !strings.HasPrefix(state.Code, classConnection) && !strings.HasPrefix(state.Code, classShutdown) && !strings.HasPrefix(state.Code, classResources) {
+		return fmt.Errorf("PostgreSQL: %w", err)
+	}
+	return fmt.Errorf("%w: %w", kv.ErrUnreachable, err)
+}
+
+// verdict is what an error of a commit means.
+type verdict int
+
+const (
+	refused verdict = iota // the error is the answer; nothing was written
+	again                  // nothing was written, and another try may succeed
+	unknown                // it may have been written
+)
+
+// writing gives an error of a commit its kind.
+func writing(err error) (verdict, error) {
+	state, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		if pgconn.SafeToRetry(err) {
+			return again, fmt.Errorf("%w: %w", kv.ErrUnreachable, err)
+		}
+		return unknown, fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
+	}
+	switch {
+	case state.Code == stateFull:
+		return refused, fmt.Errorf("%w: %w", kv.ErrFull, err)
+	case state.Code == stateFenced:
+		return refused, fmt.Errorf("%w: %w", kv.ErrFailed, err)
+	case state.Code == stateDeadlock || state.Code == stateSerialize:
+		return again, fmt.Errorf("PostgreSQL: %w", err)
+	case strings.HasPrefix(state.Code, classShutdown) || strings.HasPrefix(state.Code, classConnection):
+		return unknown, fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
+	case strings.HasPrefix(state.Code, classResources):
+		return again, fmt.Errorf("%w: %w", kv.ErrUnreachable, err)
+	}
+	return refused, fmt.Errorf("PostgreSQL: %w", err)
+}

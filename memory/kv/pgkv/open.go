@@ -1,0 +1,260 @@
+package pgkv
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Options is what Open can be told. Zero fields mean the defaults.
+type Options struct {
+	// Schema holds the store's tables; it is made if it is not there. Default
+	// DefaultSchema.
+	Schema string
+	// Connections bounds those for calls and commits. Default 16.
+	Connections int
+	// Views bounds the snapshots and long scans that are open at once; more wait.
+	// Default 48.
+	Views int
+	// Lanes is how many joins are written at once. Default 2.
+	Lanes int
+	// Unsynced acknowledges commits before the server has them on disk. They survive
+	// the end of this process, not that of the server.
+	Unsynced bool
+	// Exclusive refuses to open a store that another process has opened so (ErrLocked),
+	// and refuses the commits of this one (ErrFailed) once another has.
+	Exclusive bool
+	// CommitTimeout is how long a commit waits for the server's answer. Default 15 s.
+	CommitTimeout time.Duration
+	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
+	SnapshotLife time.Duration
+	// Logger is told of lost connections. Nil is silent.
+	Logger *slog.Logger
+}
+
+// Defaults of Options.
+const (
+	DefaultSchema        = "loom_bridge"
+	defaultConnections   = 16
+	defaultViews         = 48
+	defaultLanes         = 2
+	defaultCommitTimeout = 15 * time.Second
+)
+
+// minVersion is the oldest server that is tested, as server_version_num has it.
+const minVersion = 150000
+
+// connectTimeout bounds how long one connection may take to be made.
+const connectTimeout = 5 * time.Second
+
+//go:embed schema.sql
+var schema string
+
+func (o *Options) withDefaults() Options {
+	var all Options
+	if o != nil {
+		all = *o
+	}
+	if all.Schema == "" {
+		all.Schema = DefaultSchema
+	}
+	if all.Connections <= 0 {
+		all.Connections = defaultConnections
+	}
+	if all.Views <= 0 {
+		all.Views = defaultViews
+	}
+	if all.Lanes <= 0 {
+		all.Lanes = defaultLanes
+	}
+	if all.CommitTimeout <= 0 {
+		all.CommitTimeout = defaultCommitTimeout
+	}
+	if all.SnapshotLife <= 0 {
+		all.SnapshotLife = kv.SnapshotLife
+	}
+	if all.Logger == nil {
+		all.Logger = slog.New(slog.DiscardHandler)
+	}
+	return all
+}
+
+// Open opens the store behind an address of PostgreSQL, as libpq takes it
+// (postgres://user:password@host/database), and makes its tables where they are missing.
+// It fails with kv.ErrLocked, kv.ErrNewer or kv.ErrForeign, kv.ErrUnreachable where no
+// server answers, or the server's own error.
+func Open(ctx context.Context, address string, options *Options) (_ *DB, err error) {
+	o := options.withDefaults()
+	calls, err := poolConfig(address, o, o.Connections)
+	if err != nil {
+		return nil, err
+	}
+	views, err := poolConfig(address, o, o.Views)
+	if err != nil {
+		return nil, err
+	}
+	// A process that stands still must not keep the server from cleaning up for ever.
+	views.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt((4 * o.SnapshotLife).Milliseconds(), 10)
+	db := &DB{options: o, sql: forKeyspaces(), drained: make(chan struct{}), origin: newOrigin()}
+	db.users.Release = func() { close(db.drained) }
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.release())
+		}
+	}()
+	if err := db.prepare(ctx, calls.ConnConfig); err != nil {
+		return nil, fmt.Errorf("open store %s of PostgreSQL: %w", o.Schema, err)
+	}
+	if db.calls, err = pgxpool.NewWithConfig(ctx, calls); err != nil {
+		return nil, err
+	}
+	if db.views, err = pgxpool.NewWithConfig(ctx, views); err != nil {
+		return nil, err
+	}
+	db.joiner = newJoiner(db, o.Lanes)
+	db.herald = newHerald(db, calls.ConnConfig)
+	return db, nil
+}
+
+// poolConfig is how connections of a pool are made.
+func poolConfig(address string, o Options, most int) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("address of PostgreSQL: %w", hidePassword(err))
+	}
+	config.MaxConns = int32(min(most, 1<<15)) //nolint:gosec // bounded
+	config.MinIdleConns = 1
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	params := config.ConnConfig.RuntimeParams
+	if params["application_name"] == "" {
+		params["application_name"] = "loom-bridge"
+	}
+	params["search_path"] = pgx.Identifier{o.Schema}.Sanitize()
+	params["default_transaction_isolation"] = "read committed"
+	// Every statement goes by keys. A plan that was made while a table was small must not
+	// read all of it later.
+	for _, off := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"} {
+		params[off] = "off"
+	}
+	params["plan_cache_mode"] = "force_generic_plan"
+	if o.Unsynced {
+		params["synchronous_commit"] = "off"
+	}
+	return config, nil
+}
+
+// hidePassword returns an error of parsing without what it was made from.
+func hidePassword(err error) error {
+	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
+		if cause := errors.Unwrap(parse); cause != nil {
+			return cause
+		}
+	}
+	return errors.New("it can't be read; give postgres://user@host:5432/database")
+}
+
+// prepare checks the server, makes the tables and takes the store for this process.
+func (db *DB) prepare(ctx context.Context, config *pgx.ConnConfig) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return db.reading(err)
+	}
+	defer func() {
+		if db.holder != conn {
+			err = errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	var version int
+	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int`).Scan(&version); err != nil {
+		return db.reading(err)
+	}
+	if version < minVersion {
+		return fmt.Errorf("%w: the server is PostgreSQL %d, and 15 is the oldest that will do", kv.ErrForeign, version/10000)
+	}
+	if err := db.migrate(ctx, conn); err != nil {
+		return err
+	}
+	if !db.options.Exclusive {
+		return nil
+	}
+	return db.take(ctx, conn)
+}
+
+// migrate makes what is missing, unless the store has a newer format.
+func (db *DB) migrate(ctx context.Context, conn *pgx.Conn) error {
+	found, err := db.format(ctx, conn)
+	if err != nil || found == kv.Format {
+		return err
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, db.lockNumber("schema")); err != nil {
+			return err
+		}
+		name := pgx.Identifier{db.options.Schema}.Sanitize()
+		if _, err := tx.Exec(ctx, fmt.Sprintf(schema, name), pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO meta VALUES ('format', $1), ('epoch', '0') ON CONFLICT DO NOTHING`, strconv.Itoa(kv.Format))
+		return err
+	})
+}
+
+// format returns the number of the store's format, zero for one that is not there.
+func (db *DB) format(ctx context.Context, conn *pgx.Conn) (int, error) {
+	var there bool
+	name := pgx.Identifier{db.options.Schema}.Sanitize()
+	if err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name+".meta").Scan(&there); err != nil || !there {
+		return 0, db.reading(err)
+	}
+	var text string
+	err := conn.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'format'`).Scan(&text)
+	if err != nil {
+		return 0, fmt.Errorf("%w: its table meta has no format: %w", kv.ErrForeign, err)
+	}
+	number, err := strconv.Atoi(text)
+	switch {
+	case err != nil || number <= 0:
+		return 0, fmt.Errorf("%w: format %q", kv.ErrForeign, text)
+	case number > kv.Format:
+		return 0, fmt.Errorf("%w: format %d, this version reads up to %d", kv.ErrNewer, number, kv.Format)
+	}
+	return number, nil
+}
+
+// take makes this process the only one that has the store, for as long as conn lives,
+// and begins an epoch.
+func (db *DB) take(ctx context.Context, conn *pgx.Conn) error {
+	var free bool
+	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, db.lockNumber("holder")).Scan(&free); err != nil {
+		return db.reading(err)
+	}
+	if !free {
+		return kv.ErrLocked
+	}
+	err := conn.QueryRow(ctx, `UPDATE meta SET value = (value::int8 + 1)::text WHERE name = 'epoch' RETURNING value::int8`).Scan(&db.epoch)
+	if err != nil {
+		return db.reading(err)
+	}
+	db.holder = conn
+	return nil
+}
+
+// lockNumber is the number of an advisory lock of this store.
+func (db *DB) lockNumber(what string) int64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "loom-bridge\x00%s\x00%s", db.options.Schema, what)
+	return int64(h.Sum64()) //nolint:gosec // all bits are wanted
+}

@@ -1,0 +1,58 @@
+package pgkv
+
+import (
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Statements of every keyspace, by its number.
+type statements struct {
+	get, getOne            string
+	lock, put, remove      string
+	drop                   string
+	up, upTo, down, downTo string
+}
+
+// failed is the list of the commits of a join that loom_raise found to fail.
+const failed = `(coalesce((SELECT nullif(current_setting('loom.failed', true), '')), '{}')::int4[])`
+
+// forKeyspaces returns the statements of all keyspaces.
+func forKeyspaces() []statements {
+	all := make([]statements, len(kv.Keyspaces()))
+	for _, ks := range kv.Keyspaces() {
+		all[ks] = statements{
+			get:    fmt.Sprintf(`SELECT key, value FROM %s WHERE key = ANY($1)`, ks),
+			getOne: fmt.Sprintf(`SELECT key, value FROM %s WHERE key = $1`, ks),
+			lock:   fmt.Sprintf(`SELECT 1 FROM %s WHERE key = ANY($1) ORDER BY key FOR UPDATE`, ks),
+			put: fmt.Sprintf(`INSERT INTO %s (key, value) SELECT p.k, p.v FROM unnest($1::int4[], $2::bytea[], $3::bytea[]) AS p(c, k, v)`+
+				` WHERE p.c <> ALL %s ON CONFLICT (key) DO UPDATE SET value = excluded.value`, ks, failed),
+			remove: fmt.Sprintf(`DELETE FROM %s t USING unnest($1::int4[], $2::bytea[]) AS d(c, k)`+
+				` WHERE t.key = d.k AND d.c <> ALL %s`, ks, failed),
+			drop:   fmt.Sprintf(`DELETE FROM %s WHERE key >= $1 AND ($2::bytea IS NULL OR key < $2)`, ks),
+			up:     page(ks, `key >= $1`, `key`),
+			upTo:   page(ks, `key >= $1 AND key < $4`, `key`),
+			down:   page(ks, `key >= $1`, `key DESC`),
+			downTo: page(ks, `key >= $1 AND key < $4`, `key DESC`),
+		}
+	}
+	return all
+}
+
+// page selects the first $2 pairs of a range, and of those as many as have $3 bytes of
+// values between them, the last one beyond that included.
+func page(ks kv.Keyspace, where, order string) string {
+	return fmt.Sprintf(`SELECT key, value FROM (SELECT key, value, sum(octet_length(value)::int8) OVER (ORDER BY %[3]s) - octet_length(value) AS before`+
+		` FROM %[1]s WHERE %[2]s ORDER BY %[3]s LIMIT $2) p WHERE before < $3 ORDER BY %[3]s`, ks, where, order)
+}
+
+const (
+	readSequences = `SELECT g.i, q.n, q.token FROM unnest($1::int2[], $2::bytea[]) WITH ORDINALITY AS g(k, s, i)` +
+		` JOIN sequences q ON q.keyspace = g.k AND q.scope = g.s`
+	raise     = `SELECT place, actual FROM loom_raise($1, $2, $3, $4, $5, $6)`
+	watch     = `SELECT loom_watch($1, $2, $3, $4)`
+	unsynced  = `SELECT set_config('synchronous_commit', 'off', true)`
+	begin     = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+	rollback  = `ROLLBACK`
+	firstRead = `SELECT 1`
+)
