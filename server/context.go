@@ -32,6 +32,9 @@ type Log interface {
 	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, u session.WorkingUpdate) (working.Working, error)
 	End(ctx context.Context, scope kv.Scope, sessionID string) (last uint64, err error)
 	Ended(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
+	Sprint(ctx context.Context, scope kv.Scope, sessionID string) (int, error)
+	Snapshot(ctx context.Context, scope kv.Scope, sessionID string, sprint int) (working.Snapshot, error)
+	Snapshots(ctx context.Context, scope kv.Scope, sessionID string, after, limit int) ([]working.Snapshot, error)
 	Undo(ctx context.Context, scope kv.Scope, sessionID string, batch uint64, requestID string) (session.Undone, error)
 }
 
@@ -47,6 +50,7 @@ type Assembler interface {
 	Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (assemble.Diff, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
+	Renew(ctx context.Context, r assemble.RenewRequest) (assemble.Renewed, error)
 	ReportOverflow(ctx context.Context, scope kv.Scope, sessionID, turnID string) (window.Level, error)
 	Figures(ctx context.Context, scope kv.Scope, sessionID string) (working.Figures, error)
 	CountMessages(model string, messages []session.Message) (tokens.Count, error)

@@ -1,18 +1,21 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -73,4 +76,58 @@ func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *l
 	return s.signals.Update(ctx, scope, r.GetSessionId(), session.WorkingUpdate{
 		Change: change, Known: known, RequestID: r.GetRequestId(), Count: s.countFor(config.Model),
 	})
+}
+
+// Renew begins a session's window anew.
+func (s *contextService) Renew(ctx context.Context, r *loombridgev1.RenewRequest) (*loombridgev1.RenewResponse, error) {
+	scope, err := agentScope(ctx, r, validate.RenewRequest)
+	if err != nil {
+		return nil, err
+	}
+	got, err := s.assembler.Renew(ctx, assemble.RenewRequest{
+		Scope: scope, SessionID: r.GetSessionId(), TurnID: r.GetTurnId(), Goal: r.GetGoal(), RequestID: r.GetRequestId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.metrics.Folded(got.Batch)
+	out := &loombridgev1.RenewResponse{Renewed: got.Batch != nil}
+	if got.Sprint > 0 {
+		out.Snapshot = convert.Snapshot(&got.Snapshot)
+	}
+	return out, nil
+}
+
+// GetSnapshot returns what an agent was at when its window was renewed.
+func (s *contextService) GetSnapshot(ctx context.Context, r *loombridgev1.GetSnapshotRequest) (*loombridgev1.GetSnapshotResponse, error) {
+	scope, err := agentScope(ctx, r, validate.GetSnapshotRequest)
+	if err != nil {
+		return nil, err
+	}
+	sprint := int(r.GetSprint())
+	if sprint == 0 {
+		if sprint, err = s.log.Sprint(ctx, scope, r.GetSessionId()); err != nil {
+			return nil, err
+		}
+	}
+	found, err := s.log.Snapshot(ctx, scope, r.GetSessionId(), sprint)
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.GetSnapshotResponse{Snapshot: convert.Snapshot(&found)}, nil
+}
+
+// ListSnapshots returns a page of a session's snapshots.
+func (s *contextService) ListSnapshots(ctx context.Context, r *loombridgev1.ListSnapshotsRequest) (*loombridgev1.ListSnapshotsResponse, error) {
+	scope, err := agentScope(ctx, r, validate.ListSnapshotsRequest)
+	if err != nil {
+		return nil, err
+	}
+	after, _ := page.ParseToken(r.GetPageToken())
+	size := cmp.Or(int(r.GetPageSize()), validate.DefaultSnapshots)
+	found, err := s.log.Snapshots(ctx, scope, r.GetSessionId(), int(min(after, math.MaxInt32)), size)
+	if err != nil {
+		return nil, err
+	}
+	return convert.SnapshotPage(found, size, s.limits.MaxSendBytes), nil
 }

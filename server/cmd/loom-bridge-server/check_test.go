@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/checks"
 )
 
 // checkOf runs the sub-command and returns what it said.
@@ -57,7 +58,7 @@ func TestCheckCommand(t *testing.T) {
 	}
 	tamper(t, store, kv.Index, kv.AgentScope("default", "b"), nil, nil)
 	said, err = checkOf(t, store)
-	if !errors.Is(err, errCheckFailed) || !strings.Contains(said, "default/a/b: ") || !strings.Contains(said, "records: 3 owners, 1 bad") {
+	if !errors.Is(err, checks.ErrFailed) || !strings.Contains(said, "default/a/b: ") || !strings.Contains(said, "records: 3 owners, 1 bad") {
 		t.Errorf("%v: %s", err, said)
 	}
 }
@@ -171,7 +172,7 @@ func TestCheckReadsEverything(t *testing.T) {
 			store := copyStore(t, store)
 			tamper(t, store, test.ks, test.scope, test.rest, test.value)
 			said, err := checkOf(t, store)
-			if !errors.Is(err, errCheckFailed) || !strings.Contains(said, test.want) {
+			if !errors.Is(err, checks.ErrFailed) || !strings.Contains(said, test.want) {
 				t.Errorf("%v, want %q in:\n%s", err, test.want, said)
 			}
 		})
@@ -199,7 +200,7 @@ func TestCheckFindsDamagedFiles(t *testing.T) {
 		data[100] ^= 4
 		must(t, os.WriteFile(names[0], data, 0o600))
 		said, err := checkOf(t, store)
-		if !errors.Is(err, errCheckFailed) || !strings.Contains(said, filepath.Base(names[0])+" at byte ") || !strings.Contains(said, "does not match its checksum") {
+		if !errors.Is(err, checks.ErrFailed) || !strings.Contains(said, filepath.Base(names[0])+" at byte ") || !strings.Contains(said, "does not match its checksum") {
 			t.Errorf("%s: %v\n%s", form, err, said)
 		}
 	}
@@ -303,7 +304,7 @@ func TestDamagedStore(t *testing.T) {
 				}
 			}
 			said, err := checkOf(t, store)
-			if !errors.Is(err, errCheckFailed) || !strings.Contains(said, "store: "+name) {
+			if !errors.Is(err, checks.ErrFailed) || !strings.Contains(said, "store: "+name) {
 				t.Errorf("check: %v\n%s", err, said)
 			}
 			if !maps.Equal(before, filesIn(t, store)) {
@@ -337,27 +338,5 @@ func TestDamagedStore(t *testing.T) {
 				t.Errorf("repair of a good store says: %s", out.String())
 			}
 		})
-	}
-}
-
-// On a terminal a check shows how far it is, in one line that goes before anything
-// else is written; elsewhere it shows nothing.
-func TestProgressLine(t *testing.T) {
-	var terminal bytes.Buffer
-	p := &progressLine{to: &terminal}
-	p.show("files: %d of %d MiB", 1, 9)
-	p.show("files: %d of %d MiB", 2, 9) // too soon
-	p.clear()
-	p.end()
-	if got, want := terminal.String(), "\r\x1b[Kfiles: 1 of 9 MiB\r\x1b[K"; got != want {
-		t.Errorf("shown: %q, want %q", got, want)
-	}
-	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	must(t, err)
-	defer file.Close()
-	for _, elsewhere := range []io.Writer{io.Discard, file} {
-		if newProgressLine(elsewhere).to != nil {
-			t.Errorf("%T is taken for a terminal", elsewhere)
-		}
 	}
 }

@@ -138,9 +138,6 @@ type Sandbox struct {
 }
 
 const (
-	formatText = "text"
-	formatJSON = "json"
-
 	// levelOff is above every level that is logged.
 	levelOff = slog.Level(100)
 )

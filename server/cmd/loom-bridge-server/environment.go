@@ -13,6 +13,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 )
 
 const (
@@ -68,7 +69,7 @@ func (e environment) withDotenv(workspace string) environment {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		inside, err := within(path, workspace)
+		inside, err := paths.Within(path, workspace)
 		inside = inside || err != nil
 		values, err := parseDotenv(path)
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/exports"
 )
 
 func (p *process) context() loombridgev1.ContextServiceClient {
@@ -392,7 +393,7 @@ func TestExportOfDamage(t *testing.T) {
 		}}))
 	})
 	stdout, stderr, err := exportTo(t, store, out)
-	if !errors.Is(err, errExportDamaged) || !strings.Contains(stderr, `"bad\x1b[2J": blob: `) || !strings.Contains(stdout, "1 offloaded results") {
+	if !errors.Is(err, exports.ErrDamaged) || !strings.Contains(stderr, `"bad\x1b[2J": blob: `) || !strings.Contains(stdout, "1 offloaded results") {
 		t.Errorf("%v, %q, %q", err, stdout, stderr)
 	}
 	if got := slices.Sorted(maps.Keys(filesIn(t, out))); !slices.Equal(got, []string{"blobs.jsonl", "good"}) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
@@ -119,4 +120,18 @@ func (f faces) stop(timeout time.Duration) error {
 	}
 	stopping.Wait()
 	return errors.Join(errs...)
+}
+
+// startMetrics serves the metrics, if it is asked for.
+func startMetrics(config Config, opened *closers) (served *figures.Metrics, address string, err error) {
+	if config.MetricsAddr == "" {
+		return nil, "", nil
+	}
+	listener, err := listen("metrics-addr", config.MetricsAddr)
+	if err != nil {
+		return nil, "", err
+	}
+	served = figures.Serve(listener)
+	opened.add(served.Close)
+	return served, addressOf(listener), nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/hosts"
 )
 
-// installs runs `mcp install` or `uninstall` in a project, with what somebody types.
-func installs(t *testing.T, project, typed string, args ...string) (string, error) {
+// installed runs `mcp install` or `uninstall` in a project, with what somebody types.
+func installed(t *testing.T, project, typed string, args ...string) (string, error) {
 	t.Helper()
 	t.Chdir(project)
 	t.Setenv("HOME", filepath.Join(project, "home"))
@@ -31,30 +31,30 @@ func installs(t *testing.T, project, typed string, args ...string) (string, erro
 func TestInstall(t *testing.T) {
 	for _, host := range hosts.Names() {
 		project := t.TempDir()
-		shown, err := installs(t, project, "", "install", host, "--print", "--", "--agent", "anna")
+		shown, err := installed(t, project, "", "install", host, "--print", "--", "--agent", "anna")
 		must(t, err)
 		if !strings.Contains(shown, "+++ ") || !strings.Contains(shown, "anna") || !strings.Contains(shown, "hook "+host) || strings.Contains(shown, "secret") {
 			t.Errorf("%s: shown %s", host, shown)
 		}
-		if _, err := installs(t, project, "n\n", "install", host, "--", "--agent", "anna"); err == nil || !strings.Contains(err.Error(), "nothing is written") {
+		if _, err := installed(t, project, "n\n", "install", host, "--", "--agent", "anna"); err == nil || !strings.Contains(err.Error(), "nothing is written") {
 			t.Errorf("%s: without agreement: %v", host, err)
 		}
 		if left, err := os.ReadDir(project); err != nil || len(left) != 0 {
 			t.Errorf("%s: there is %v, %v", host, left, err)
 		}
-		written, err := installs(t, project, "y\n", "install", host, "--", "--agent", "anna")
+		written, err := installed(t, project, "y\n", "install", host, "--", "--agent", "anna")
 		must(t, err)
 		if strings.Count(written, "Written: "+project) != 2 || !strings.HasPrefix(written, shown) {
 			t.Errorf("%s: it says %s", host, written)
 		}
-		if again, err := installs(t, project, "", "install", host, "--", "--agent", "anna"); err != nil || again != "Nothing to change.\n" {
+		if again, err := installed(t, project, "", "install", host, "--", "--agent", "anna"); err != nil || again != "Nothing to change.\n" {
 			t.Errorf("%s: again: %v, %s", host, err, again)
 		}
 		undo := []string{"uninstall", host, "--yes"}
 		if host == "cursor" {
 			undo = []string{"install", host, "--undo", "--yes"}
 		}
-		_, err = installs(t, project, "", undo...)
+		_, err = installed(t, project, "", undo...)
 		must(t, err)
 		if left, err := filepath.Glob(filepath.Join(project, ".*")); err != nil || len(left) != 0 {
 			t.Errorf("%s: left behind: %v, %v", host, left, err)
@@ -76,7 +76,7 @@ func TestInstallRefuses(t *testing.T) {
 		"unknown flag: --many": {"install", "codex", "--many"},
 	} {
 		project := t.TempDir()
-		if _, err := installs(t, project, "", args...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := installed(t, project, "", args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q in it", args, err, want)
 		}
 		if left, err := os.ReadDir(project); err != nil || len(left) != 0 {
@@ -90,7 +90,7 @@ func TestInstallRefuses(t *testing.T) {
 func TestInstallForUser(t *testing.T) {
 	project := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(project, "home"), 0o700))
-	_, err := installs(t, project, "", "install", "codex", "--scope", "user", "--no-hooks", "--yes")
+	_, err := installed(t, project, "", "install", "codex", "--scope", "user", "--no-hooks", "--yes")
 	must(t, err)
 	text, err := os.ReadFile(filepath.Join(project, "home", ".codex", "config.toml"))
 	must(t, err)

@@ -42,7 +42,7 @@ func mcpCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	s.flags(command)
-	command.AddCommand(installCommand(env, stdout, true), installCommand(env, stdout, false))
+	command.AddCommand(installCommands(env, stdout)...)
 	return command
 }
 

@@ -245,9 +245,9 @@ func TestMetricsCountTheEmbedder(t *testing.T) {
 	}
 }
 
-// README.md names every figure of the server's own.
+// server/README.md names every figure of the server's own.
 func TestMetricsAreDocumented(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
+	readme, err := os.ReadFile("../../README.md")
 	must(t, err)
 	p, address := MustMeasure(t, t.TempDir(), "--embedder-url", "http://127.0.0.1:1", "--embedder-model", "m")
 	hits(t, p, "x")
@@ -264,7 +264,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	family := regexp.MustCompile(`^loom_bridge_(\w+?)(_bucket|_sum|_count)?(\{|$)`)
 	for name := range scrape(t, address) {
 		if found := family.FindStringSubmatch(name); found != nil && !strings.Contains(string(readme), "`"+found[1]+"`") {
-			t.Errorf("README.md does not name %s", found[1])
+			t.Errorf("server/README.md does not name %s", found[1])
 		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 )
 
@@ -71,7 +72,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 		return fmt.Errorf("%w; see %s --help", suggestFlag(cmd.Flags(), err), cmd.CommandPath())
 	})
 	root.Flags().AddFlagSet(configFlags())
-	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout),
+	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout, stderr),
 		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr),
 		hookCommand(env, stdout, stderr), approvalsCommand(env, stdout), backupCommand(env, stdout, stderr))
 	addHelp(root)
@@ -87,11 +88,11 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	var writers, opened closers
 	defer func() { err = errors.Join(err, opened.close(), writers.close()) }()
 
-	output, console := newPatientWriter(stdout), newPatientWriter(stderr)
+	output, console := logs.NewWriter(stdout), logs.NewWriter(stderr)
 	writers.add(output.Close)
 	writers.add(console.Close)
 	level, _ := parseLevel(config.LogLevel)
-	logger := newLogger(console, level, config.LogFormat)
+	logger := logs.NewLogger(console, level, config.LogFormat)
 
 	if err := config.checkBackups(); err != nil {
 		return err
@@ -147,7 +148,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	metrics, err := startMetrics(config, &opened)
+	metrics, metricsAddress, err := startMetrics(config, &opened)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	parts, err := compose.Open(engine, places, &compose.Options{
 		StoreDir: config.DataDir, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
-		Memory:   memory.Options{Language: language, Embedder: countEmbedder(embedder, metrics.registry), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
+		Memory:   memory.Options{Language: language, Embedder: metrics.CountEmbedder(embedder), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
 		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
 		Jobs:  jobs.Options{MaxRunning: config.Sharing.MaxJobs},
@@ -195,11 +196,11 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	metrics.watch(parts, engine, scrub, logger, &opened)
-	metrics.watchBackups(copies)
+	opened.add(metrics.Watch(parts, engine, scrub, logger))
+	metrics.WatchBackups(copies)
 	options := server.Options{
 		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
-		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.calls(),
+		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.Calls(),
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
@@ -214,7 +215,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 	started{
-		config: config, faces: faces, metrics: metrics.address, embedder: embedder, credentials: credentials, encrypted: transport != nil, sandbox: confinement,
+		config: config, faces: faces, metrics: metricsAddress, embedder: embedder, credentials: credentials, encrypted: transport != nil, sandbox: confinement,
 	}.log(console, logger)
 	env.warn(logger)
 	select {
@@ -247,7 +248,7 @@ func openStore(config Config) (*rockskv.DB, error) {
 	}
 	engine, err := rockskv.Open(config.DataDir, &rockskv.Options{Durability: durability})
 	if err != nil {
-		return nil, storeError(err, config)
+		return nil, storeError(err, config.DataDir)
 	}
 	return engine, nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -133,7 +134,7 @@ func (c *Config) watchingSettings() []setting {
 	return []setting{
 		{"metrics-addr", optional(checked(&c.MetricsAddr, "host:port", checkTCPAddr)), nil, "serve Prometheus /metrics here; no host: 127.0.0.1"},
 		{keyLogLevel, checked(&c.LogLevel, "debug|info|warn|error|off", checkLevel), "info", "least level that is logged"},
-		{"log-format", choice(&c.LogFormat, formatText, formatJSON), formatText, "how log lines are written"},
+		{"log-format", choice(&c.LogFormat, logs.Text, logs.JSON), logs.Text, "how log lines are written"},
 		{"log-slow", positive(&c.LogSlow), server.DefaultSlowCall, "log calls that take longer"},
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -57,7 +58,7 @@ type shim struct {
 // ownSocket is the socket that the hosts of one data directory share. It lies where no
 // confined tool gets, in a folder that nobody else may enter.
 func ownSocket(dataDir string) (string, error) {
-	store, err := resolved(dataDir) // whichever way leads there, it is the same store
+	store, err := paths.Resolved(dataDir) // whichever way leads there, it is the same store
 	if err != nil {
 		return "", err
 	}

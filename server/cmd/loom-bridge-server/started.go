@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -66,7 +67,7 @@ func (s started) log(console io.Writer, logger *slog.Logger) {
 	if !logger.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	if s.config.LogFormat == formatJSON {
+	if s.config.LogFormat == logs.JSON {
 		var attrs []slog.Attr
 		for _, f := range s.facts() {
 			attrs = append(attrs, slog.String(f.key, f.value))

@@ -1,4 +1,5 @@
-package main
+// Package figures are what a server tells about itself in the format of Prometheus.
+package figures
 
 import (
 	"context"
@@ -18,8 +19,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/observe"
@@ -28,43 +29,47 @@ import (
 // metricsTimeout bounds one scrape.
 const metricsTimeout = 10 * time.Second
 
-// metrics are the figures that are served, and where. The zero value serves none.
-type metrics struct {
+// Metrics are the figures that are served. Nil serves none.
+type Metrics struct {
 	registry *prometheus.Registry
-	address  string
+	server   *http.Server
 }
 
-// startMetrics serves the metrics, if it is asked for.
-func startMetrics(config Config, opened *closers) (metrics, error) {
-	if config.MetricsAddr == "" {
-		return metrics{}, nil
-	}
-	listener, err := listen("metrics-addr", config.MetricsAddr)
-	if err != nil {
-		return metrics{}, err
-	}
-	m := metrics{registry: prometheus.NewRegistry(), address: addressOf(listener)}
+// Serve answers /metrics on a listener until it is closed.
+func Serve(listener net.Listener) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	opened.add(serveMetrics(listener, m.registry).Close)
-	return m, nil
+	m.server = serveMetrics(listener, m.registry)
+	return m
 }
 
-// calls are the figures about calls; nil when none are served.
-func (m metrics) calls() *observe.Metrics {
-	if m.registry == nil {
+// Close ends the answers.
+func (m *Metrics) Close() error { return m.server.Close() }
+
+// Calls are the figures about calls; nil when none are served.
+func (m *Metrics) Calls() *observe.Metrics {
+	if m == nil {
 		return nil
 	}
 	return observe.NewMetrics(m.registry)
 }
 
-// watch adds the figures about what is stored and who is connected.
-func (m metrics) watch(parts *compose.Domain, engine *rockskv.DB, scrub func() integrity.Report, logger *slog.Logger, opened *closers) {
-	if m.registry == nil {
-		return
+// Watch adds the figures about what is stored and who is connected. They are counted until
+// stop is called.
+func (m *Metrics) Watch(parts *compose.Domain, engine *rockskv.DB, scrub func() integrity.Report, logger *slog.Logger) (stop func() error) {
+	if m == nil {
+		return func() error { return nil }
 	}
 	f := &figures{parts: parts, engine: engine, logger: logger}
 	m.registry.MustRegister(f, newStoreMetrics(engine.Health(), scrub))
-	opened.add(f.start())
+	return f.start()
+}
+
+// WatchBackups adds the figures about backups, if any are made.
+func (m *Metrics) WatchBackups(keeper *backup.Keeper) {
+	if m != nil && keeper != nil {
+		m.registry.MustRegister(newBackupMetrics(keeper))
+	}
 }
 
 // serveMetrics answers /metrics until the returned server is closed.
@@ -278,51 +283,4 @@ func (f *figures) count(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.census, f.counted = census, true
-}
-
-// countedEmbedder counts what an embedder is asked.
-type countedEmbedder struct {
-	embed.Embedder
-	asked   *prometheus.CounterVec
-	seconds prometheus.Counter
-}
-
-// countEmbedder returns an embedder that counts; without metrics or without an
-// embedder, what it is given.
-func countEmbedder(e embed.Embedder, registry *prometheus.Registry) embed.Embedder {
-	if e == nil || registry == nil {
-		return e
-	}
-	c := countedEmbedder{
-		Embedder: e,
-		asked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "loom_bridge_embedder_requests_total", Help: "What the embedder was asked, by outcome: ok or failed.",
-		}, []string{"outcome"}),
-		seconds: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "loom_bridge_embedder_seconds_total", Help: "Time that the embedder took.",
-		}),
-	}
-	registry.MustRegister(c.asked, c.seconds)
-	return c
-}
-
-// Embed is the embedder's.
-func (c countedEmbedder) Embed(ctx context.Context, texts []string) (vectors [][]float32, err error) {
-	defer c.count(time.Now(), &err)
-	return c.Embedder.Embed(ctx, texts)
-}
-
-// EmbedQuery is the embedder's.
-func (c countedEmbedder) EmbedQuery(ctx context.Context, text string) (vector []float32, err error) {
-	defer c.count(time.Now(), &err)
-	return embed.Query(ctx, c.Embedder, text)
-}
-
-func (c countedEmbedder) count(since time.Time, err *error) {
-	c.seconds.Add(time.Since(since).Seconds())
-	outcome := "ok"
-	if *err != nil {
-		outcome = "failed"
-	}
-	c.asked.WithLabelValues(outcome).Inc()
 }

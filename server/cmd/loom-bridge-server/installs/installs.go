@@ -1,4 +1,5 @@
-package main
+// Package installs is the commands that write the configuration of a host, and take it away.
+package installs
 
 import (
 	"bufio"
@@ -40,19 +41,33 @@ shown first.`
 // errNotWritten: a person was asked and did not agree.
 var errNotWritten = errors.New("nothing is written; --yes writes it without asking")
 
+// Options are what the commands work with. All are required.
+type Options struct {
+	// Getenv is the value of a variable of the environment.
+	Getenv func(name string) string
+	// Passed are the variables that a host gives to the server, where they are set.
+	Passed []string
+	// Check refuses arguments that the server would refuse when a host starts it.
+	Check func(arguments []string) error
+	Out   io.Writer
+}
+
 // installer writes the configuration of one host, or takes it away.
 type installer struct {
-	env    environment
-	stdin  io.Reader
-	stdout io.Writer
+	Options
+	stdin io.Reader
 
 	host               hosts.Install
 	yes, print, remove bool
 }
 
-// installCommand is `mcp install`, or `mcp uninstall`.
-func installCommand(env environment, stdout io.Writer, install bool) *cobra.Command {
-	i := &installer{env: env, stdout: stdout, remove: !install}
+// Install is the command that writes.
+func Install(o Options) *cobra.Command { return command(&installer{Options: o}) }
+
+// Uninstall is the command that takes away.
+func Uninstall(o Options) *cobra.Command { return command(&installer{Options: o, remove: true}) }
+
+func command(i *installer) *cobra.Command {
 	command := &cobra.Command{
 		Use: "uninstall HOST", Short: "Take away what install wrote", Long: uninstallHelp, ValidArgs: hosts.Names(), Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +75,7 @@ func installCommand(env environment, stdout io.Writer, install bool) *cobra.Comm
 			return i.run(args)
 		},
 	}
-	if install {
+	if !i.remove {
 		command.Use, command.Short, command.Long = "install HOST [-- FLAGS]", "Write a host's configuration: claude-code, codex, cursor, vscode", installHelp
 		command.Args = cobra.MinimumNArgs(1)
 		command.Flags().BoolVar(&i.host.NoHooks, "no-hooks", false, "the server alone, without the hooks")
@@ -74,7 +89,7 @@ func installCommand(env environment, stdout io.Writer, install bool) *cobra.Comm
 
 func (i *installer) run(args []string) (err error) {
 	i.host.Host, i.host.Arguments = args[0], args[1:]
-	if err := i.check(); err != nil {
+	if err := i.Check(i.host.Arguments); err != nil {
 		return err
 	}
 	kept, err := i.place()
@@ -94,7 +109,7 @@ func (i *installer) run(args []string) (err error) {
 			return err
 		}
 	} else {
-		fmt.Fprintln(i.stdout, "Nothing to change.")
+		fmt.Fprintln(i.Out, "Nothing to change.")
 		if i.print {
 			return nil
 		}
@@ -104,24 +119,10 @@ func (i *installer) run(args []string) (err error) {
 			return err
 		}
 		if !c.Same() {
-			fmt.Fprintln(i.stdout, "Written:", c.Path)
+			fmt.Fprintln(i.Out, "Written:", c.Path)
 		}
 	}
 	return nil
-}
-
-// check refuses flags behind -- that the server would refuse when a host starts it.
-func (i *installer) check() error {
-	probe := &cobra.Command{}
-	(&shim{}).flags(probe)
-	if err := probe.ParseFlags(i.host.Arguments); err != nil {
-		return fmt.Errorf("behind --: %w", suggestFlag(probe.Flags(), err))
-	}
-	if rest := probe.Flags().Args(); len(rest) > 0 {
-		return fmt.Errorf("behind --: %q is no flag", rest[0])
-	}
-	_, err := loadConfig(probe.Flags(), i.env.get)
-	return err
 }
 
 // place finds out what stands where, and where what was there is kept.
@@ -135,18 +136,17 @@ func (i *installer) place() (kept string, err error) {
 	if i.host.Places.Config, err = os.UserConfigDir(); err != nil {
 		return "", err
 	}
-	i.host.Places.Claude, i.host.Places.Codex = i.env.get("CLAUDE_CONFIG_DIR"), i.env.get("CODEX_HOME")
+	i.host.Places.Claude, i.host.Places.Codex = i.Getenv("CLAUDE_CONFIG_DIR"), i.Getenv("CODEX_HOME")
 	if i.host.Program, err = i.program(); err != nil {
 		return "", err
 	}
-	// Hosts that give a server few variables are told which it needs: where hosts meet,
-	// and the token.
-	for _, name := range []string{"XDG_RUNTIME_DIR", envToken} {
-		if i.env.get(name) != "" {
+	// Hosts that give a server few variables are told which it needs.
+	for _, name := range i.Passed {
+		if i.Getenv(name) != "" {
 			i.host.Variables = append(i.host.Variables, name)
 		}
 	}
-	state := cmp.Or(i.env.get("XDG_STATE_HOME"), filepath.Join(i.host.Places.Home, ".local", "state"))
+	state := cmp.Or(i.Getenv("XDG_STATE_HOME"), filepath.Join(i.host.Places.Home, ".local", "state"))
 	return filepath.Join(state, "loom-bridge", "hosts"), nil
 }
 
@@ -162,7 +162,7 @@ func (i *installer) program() (string, error) {
 		return "", err
 	}
 	name := filepath.Base(path)
-	for _, folder := range filepath.SplitList(i.env.get("PATH")) {
+	for _, folder := range filepath.SplitList(i.Getenv("PATH")) {
 		there, err := os.Stat(filepath.Join(folder, name))
 		if err != nil || there.IsDir() {
 			continue
@@ -178,12 +178,12 @@ func (i *installer) program() (string, error) {
 // agree shows the changes and asks whether to write them.
 func (i *installer) agree(changes []hosts.Change) error {
 	for _, c := range changes {
-		fmt.Fprint(i.stdout, c.Diff())
+		fmt.Fprint(i.Out, c.Diff())
 	}
 	if i.yes || i.print {
 		return nil
 	}
-	fmt.Fprint(i.stdout, "Write this? [y/N] ")
+	fmt.Fprint(i.Out, "Write this? [y/N] ")
 	answer, err := bufio.NewReader(i.stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -1,4 +1,4 @@
-package main
+package exports
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
@@ -28,12 +27,11 @@ const (
 
 // exporter writes one agent's files.
 type exporter struct {
-	exportRequest
+	*request
 	engine  kv.Reader
 	context export.Selection
 	events  *events.Bus
 	files   *export.Tree
-	stderr  io.Writer
 
 	counts                     export.Counts
 	records, versions, emitted int
@@ -42,14 +40,14 @@ type exporter struct {
 	toldBytes                  int64 // and bytes
 }
 
-// run writes everything: the context, then what the agent remembers, then its events.
-func (e *exporter) run(ctx context.Context) (err error) {
+// write writes everything: the context, then what the agent remembers, then its events.
+func (e *exporter) write(ctx context.Context) (err error) {
 	e.counts, err = export.Write(ctx, e.files, e.context, export.Observer{
 		Progress: func(c export.Counts) {
 			e.counts = c
 			e.progress()
 		},
-		Damaged: func(path string, err error) { fmt.Fprintf(e.stderr, "%q: %v\n", path, err) },
+		Damaged: func(path string, err error) { fmt.Fprintf(e.Progress, "%q: %v\n", path, err) },
 	})
 	if err != nil {
 		return err
@@ -153,16 +151,16 @@ func (e *exporter) exportRecord(r record.Record, records *export.Lines) error {
 
 // progress tells now and then how far it is.
 func (e *exporter) progress() {
-	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.records + e.versions + e.emitted + e.calls
+	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.counts.Snapshots + e.records + e.versions + e.emitted + e.calls
 	if items-e.told < progressItems && e.counts.Bytes-e.toldBytes < progressBytes {
 		return
 	}
 	e.told, e.toldBytes = items, e.counts.Bytes
-	fmt.Fprintf(e.stderr, "so far: %s\n", e.summary())
+	fmt.Fprintf(e.Progress, "so far: %s\n", e.summary())
 }
 
 func (e *exporter) summary() string {
 	c := e.counts
-	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events, %d calls",
-		c.Steps, c.Messages, c.Folds, c.Results, texts.HumanSize(c.Bytes), c.Tasks, e.records, e.versions, e.emitted, e.calls)
+	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events, %d calls, %d snapshots",
+		c.Steps, c.Messages, c.Folds, c.Results, texts.HumanSize(c.Bytes), c.Tasks, e.records, e.versions, e.emitted, e.calls, c.Snapshots)
 }

@@ -1,4 +1,4 @@
-package main
+package logs
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 )
 
 // A reader that reads nothing costs lines, never time.
-func TestPatientWriterNeverBlocks(t *testing.T) {
+func TestWriterNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()
-		w := newPatientWriter(writer)
+		w := NewWriter(writer)
 		const lines = waitingLines + 100
 		for range lines {
 			if n, err := w.Write([]byte("line\n")); n != 5 || err != nil {
@@ -40,10 +40,10 @@ func TestPatientWriterNeverBlocks(t *testing.T) {
 }
 
 // Closing waits for a dead pipe only so long.
-func TestPatientWriterGivesUp(t *testing.T) {
+func TestWriterGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()
-		w := newPatientWriter(writer)
+		w := NewWriter(writer)
 		_, _ = w.Write([]byte("never read\n"))
 		started := time.Now()
 		_ = w.Close()
@@ -55,9 +55,9 @@ func TestPatientWriterGivesUp(t *testing.T) {
 	})
 }
 
-func TestPatientWriterCutsLines(t *testing.T) {
+func TestWriterCutsLines(t *testing.T) {
 	var out bytes.Buffer
-	w := newPatientWriter(&out)
+	w := NewWriter(&out)
 	_, _ = w.Write(bytes.Repeat([]byte{'x'}, maxLineBytes+1))
 	_ = w.Close()
 	if got := out.Len(); got != maxLineBytes+len("…\n") {
@@ -66,9 +66,9 @@ func TestPatientWriterCutsLines(t *testing.T) {
 }
 
 func TestLoggerFormats(t *testing.T) {
-	for format, want := range map[string]string{formatText: "level=WARN msg=told", formatJSON: `"level":"WARN","msg":"told"`} {
+	for format, want := range map[string]string{Text: "level=WARN msg=told", JSON: `"level":"WARN","msg":"told"`} {
 		var out bytes.Buffer
-		logger := newLogger(&out, slog.LevelWarn, format)
+		logger := NewLogger(&out, slog.LevelWarn, format)
 		logger.Info("not told")
 		logger.Warn("told")
 		if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "not told") {

@@ -1,17 +1,16 @@
-package main
+// Package exports is the command that writes what an agent did, said, remembers and emitted
+// as files.
+package exports
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -19,11 +18,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 )
 
-const exportHelp = `Write what an agent did, said, remembers and emitted as files. Nothing is written to
+const help = `Write what an agent did, said, remembers and emitted as files. Nothing is written to
 the store, so that the right to read it is enough; no server may be running on it. In
 the directory of --out there are then
 
@@ -54,152 +53,117 @@ belongs to no agent and is left out. Each result is compared with its hash; one 
 damaged is left out and told, and the exit status is then 1. A path that the file system
 does not take is written as renamed/{hash}, as blobs.jsonl says.`
 
-// exportRequest is what to export, and where to.
-type exportRequest struct {
+// Options are what the command works with. All are required.
+type Options struct {
+	// DataDir is where the settings have the store.
+	DataDir func() (string, error)
+	// Open opens that store for reading.
+	Open func() (kv.Engine, error)
+	// Reduction is how the settings have results reduced.
+	Reduction func() (step.Options, error)
+	// Refuse is the error that says what is wrong with the value of a flag.
+	Refuse func(flag, value, problem string) error
+	// Out is told what was written, Progress how far it is and what is damaged.
+	Out, Progress io.Writer
+}
+
+// ErrDamaged: not everything could be exported.
+var ErrDamaged = errors.New("export is not complete")
+
+// request is what to export, and where to.
+type request struct {
+	Options
 	scope   kv.Scope
 	session string // empty for all
 	out     string
 	force   bool
 }
 
-// exportCommand is the sub-command that writes an agent's history as files.
-func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
-	var r exportRequest
+// Command is the command.
+func Command(o Options) *cobra.Command {
+	r := request{Options: o}
 	command := &cobra.Command{
 		Use:   "export --agent ID --out DIR",
 		Short: "Write what an agent did, said, remembers and emitted as files",
-		Long:  exportHelp,
+		Long:  help,
 		Example: "  loom-bridge-server export --agent researcher-1 --out ./researcher-1\n" +
 			"  loom-bridge-server export --data /var/lib/loom --agent researcher-1 --session s1 --out ./s1",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := loadConfig(cmd.Flags(), getenv)
-			if err != nil {
-				return err
-			}
-			return runExport(cmd.Context(), config, r, stdout, stderr)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd.Context()) },
 	}
-	all, own := configFlags(), command.Flags()
+	own := command.Flags()
 	own.SortFlags = false
-	own.AddFlag(all.Lookup(keyConfig))
-	own.AddFlag(all.Lookup(keyDataDir))
-	own.AddFlag(all.Lookup("rules"))
 	own.StringVar(&r.scope.Owner, "agent", "", "`id` of the agent (required)")
 	own.StringVar(&r.session, "session", "", "`id` of one session; default all of the agent's")
 	own.StringVar(&r.scope.Tenant, "tenant", "default", "`name` of the agent's tenant")
 	own.StringVar(&r.out, "out", "", "`directory` to write to; made if it is not there (required)")
 	own.BoolVar(&r.force, "force", false, "write into a directory that is not empty, over files of the same names")
-	own.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "data" {
-			name = keyDataDir
-		}
-		return pflag.NormalizedName(name)
-	})
 	return command
 }
 
 // check returns the first thing that is wrong with a request.
-func (r *exportRequest) check(dataDir string) error {
+func (r *request) check() error {
+	dataDir, err := r.DataDir()
+	if err != nil {
+		return err
+	}
 	r.scope.Kind = kv.OwnerAgent
 	switch {
 	case r.scope.Owner == "":
-		return &ConfigError{"agent", "", "is required: the id of the agent to export"}
+		return r.Refuse("agent", "", "is required: the id of the agent to export")
 	case r.out == "":
-		return &ConfigError{"out", "", "is required: the directory to write to"}
+		return r.Refuse("out", "", "is required: the directory to write to")
 	}
 	if err := r.scope.Validate(); err != nil {
 		return err
 	}
-	if _, err := os.Stat(dataDir); err != nil {
-		return &ConfigError{keyDataDir, dataDir, "there is no store: " + err.Error()}
-	}
-	if inside, err := within(r.out, dataDir); err != nil || inside {
-		return &ConfigError{"out", r.out, "must not lie in the directory of the store"}
+	if inside, err := paths.Within(r.out, dataDir); err != nil || inside {
+		return r.Refuse("out", r.out, "must not lie in the directory of the store")
 	}
 	return nil
 }
 
-// within tells whether a path, which need not exist, is a directory or lies in
-// it, links followed.
-func within(path, dir string) (bool, error) {
-	dir, err := resolved(dir)
-	if err != nil {
-		return false, err
-	}
-	path, err = resolved(path)
-	if err != nil {
-		return false, err
-	}
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)), err
-}
-
-// resolved is a path without links, as far as it exists.
-func resolved(path string) (string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	rest := ""
-	for {
-		found, err := filepath.EvalSymlinks(path)
-		if err == nil {
-			return filepath.Join(found, rest), nil
-		}
-		if !errors.Is(err, os.ErrNotExist) || filepath.Dir(path) == path {
-			return "", err
-		}
-		path, rest = filepath.Dir(path), filepath.Join(filepath.Base(path), rest)
-	}
-}
-
-// runExport opens the store and the directory, and writes.
-func runExport(ctx context.Context, config Config, r exportRequest, stdout, stderr io.Writer) (err error) {
-	if err := r.check(config.DataDir); err != nil {
+// run opens the store and the directory, and writes.
+func (r *request) run(ctx context.Context) (err error) {
+	if err := r.check(); err != nil {
 		return err
 	}
-	var opened closers
-	defer func() { err = errors.Join(err, opened.close()) }()
-	engine, err := rockskv.OpenReadOnly(config.DataDir, nil)
+	engine, err := r.Open()
 	if err != nil {
-		return storeError(err, config)
+		return err
 	}
-	opened.add(engine.Close)
+	defer func() { err = errors.Join(err, engine.Close()) }()
 	writer := kv.NewWriter(engine, nil)
-	opened.add(writer.Close)
-	reduction, err := config.reduction()
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	reduction, err := r.Reduction()
 	if err != nil {
 		return err
 	}
 	e := &exporter{
-		exportRequest: r, engine: engine, stderr: stderr,
+		request: r, engine: engine,
 		context: export.Selection{
 			Log: session.New(engine, writer, nil), Blobs: blob.New(engine, writer, nil), Scope: r.scope, Session: r.session,
 			Lines: reduction.Rules.Templates().Over(step.DesignTemplates()),
 		},
 		events: events.New(engine, writer, &events.Options{Retention: events.Retention{Every: -1}}), // deletes nothing
 	}
-	opened.add(e.events.Close)
+	defer func() { err = errors.Join(err, e.events.Close()) }()
 	if err := e.checkExists(ctx); err != nil {
 		return err
 	}
 	if e.files, err = export.OpenTree(r.out, r.force); err != nil {
-		return &ConfigError{"out", r.out, err.Error()}
+		return r.Refuse("out", r.out, err.Error())
 	}
-	opened.add(e.files.Close)
-	if err := e.run(ctx); err != nil {
+	defer func() { err = errors.Join(err, e.files.Close()) }()
+	if err := e.write(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "exported %s of %s to %s\n", e.summary(), r.scope.Owner, r.out)
+	_, err = fmt.Fprintf(r.Out, "exported %s of %s to %s\n", e.summary(), r.scope.Owner, r.out)
 	if err == nil && e.counts.Damaged > 0 {
-		err = fmt.Errorf("%w: %d offloaded results are damaged and were left out", errExportDamaged, e.counts.Damaged)
+		err = fmt.Errorf("%w: %d offloaded results are damaged and were left out", ErrDamaged, e.counts.Damaged)
 	}
 	return err
 }
-
-// errExportDamaged: not everything could be exported.
-var errExportDamaged = errors.New("export is not complete")
 
 // shownNames is how many agents or tenants are named when there is none of that
 // name.
@@ -231,7 +195,7 @@ func (e *exporter) checkExists(ctx context.Context) error {
 	case len(tenants) > 0:
 		problem += "; known tenants: " + strings.Join(tenants, ", ")
 	}
-	return &ConfigError{"agent", e.scope.Owner, problem}
+	return e.Refuse("agent", e.scope.Owner, problem)
 }
 
 // checkSession says so when the session has nothing.
@@ -257,7 +221,7 @@ func (e *exporter) checkSession(ctx context.Context) error {
 	for _, err := range e.ownEvents(ctx) {
 		return err
 	}
-	return &ConfigError{"session", e.session, "has no entries, offloaded results, records and events of that agent"}
+	return e.Refuse("session", e.session, "has no entries, offloaded results, records and events of that agent")
 }
 
 // known are the first agents of the tenant that have anything stored, and the first

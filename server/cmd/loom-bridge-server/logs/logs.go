@@ -1,4 +1,5 @@
-package main
+// Package logs writes the lines of the server, and never waits for whoever reads them.
+package logs
 
 import (
 	"fmt"
@@ -7,6 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+)
+
+// Formats of lines.
+const (
+	Text = "text"
+	JSON = "json"
 )
 
 const (
@@ -18,10 +25,10 @@ const (
 	flushTimeout = 100 * time.Millisecond
 )
 
-// patientWriter hands lines to a writer that may block for ever, such as a
+// Writer hands lines to a writer that may block for ever, such as a
 // pipe nobody reads, without ever blocking itself: lines that do not fit the
 // queue are dropped, and the next line says how many were.
-type patientWriter struct {
+type Writer struct {
 	lines   chan []byte
 	dropped atomic.Int64
 	stop    chan struct{}
@@ -29,14 +36,15 @@ type patientWriter struct {
 	done    chan struct{}
 }
 
-func newPatientWriter(to io.Writer) *patientWriter {
-	w := &patientWriter{lines: make(chan []byte, waitingLines), stop: make(chan struct{}), done: make(chan struct{})}
+// NewWriter returns a writer that passes its lines on until it is closed.
+func NewWriter(to io.Writer) *Writer {
+	w := &Writer{lines: make(chan []byte, waitingLines), stop: make(chan struct{}), done: make(chan struct{})}
 	go w.forward(to)
 	return w
 }
 
 // Write queues one line. It never fails.
-func (w *patientWriter) Write(line []byte) (int, error) {
+func (w *Writer) Write(line []byte) (int, error) {
 	kept := append([]byte(nil), line[:min(len(line), maxLineBytes)]...)
 	if len(kept) < len(line) {
 		kept = append(kept, "…\n"...)
@@ -51,7 +59,7 @@ func (w *patientWriter) Write(line []byte) (int, error) {
 
 // Close waits for the queued lines to be written, but not for long: a goroutine
 // that hangs in a dead pipe is left behind. Lines written later are dropped.
-func (w *patientWriter) Close() error {
+func (w *Writer) Close() error {
 	w.closing.Do(func() { close(w.stop) })
 	select {
 	case <-w.done:
@@ -60,7 +68,7 @@ func (w *patientWriter) Close() error {
 	return nil
 }
 
-func (w *patientWriter) forward(to io.Writer) {
+func (w *Writer) forward(to io.Writer) {
 	defer close(w.done)
 	for {
 		select {
@@ -79,17 +87,17 @@ func (w *patientWriter) forward(to io.Writer) {
 }
 
 // pass writes one line. An error is ignored: there is nowhere to tell it.
-func (w *patientWriter) pass(to io.Writer, line []byte) {
+func (w *Writer) pass(to io.Writer, line []byte) {
 	_, _ = to.Write(line)
 	if n := w.dropped.Swap(0); n > 0 {
 		_, _ = fmt.Fprintf(to, "%d log lines were dropped: nobody read them\n", n)
 	}
 }
 
-// newLogger returns a logger of the given level and format.
-func newLogger(to io.Writer, level slog.Level, format string) *slog.Logger {
+// NewLogger returns a logger of the given level and format.
+func NewLogger(to io.Writer, level slog.Level, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if format == formatJSON {
+	if format == JSON {
 		return slog.New(slog.NewJSONHandler(to, options))
 	}
 	return slog.New(slog.NewTextHandler(to, options))

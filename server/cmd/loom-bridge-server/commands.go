@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/approvals"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/audits"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/backups"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/checks"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/exports"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/installs"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
+)
+
+// refuse is the error about the value of a flag.
+func refuse(flag, value, problem string) error { return &ConfigError{flag, value, problem} }
+
+// offline is the store of the settings of a command that no server may have open.
+type offline struct{ load func() (Config, error) }
+
+// offlineOf reads the settings of some flags.
+func offlineOf(flags func() *pflag.FlagSet, getenv func(string) string) offline {
+	return offline{func() (Config, error) { return loadConfig(flags(), getenv) }}
+}
+
+// config are the settings, whose store is there.
+func (o offline) config() (Config, error) {
+	config, err := o.load()
+	if err == nil {
+		err = config.hasStore()
+	}
+	return config, err
+}
+
+func (o offline) dataDir() (string, error) {
+	config, err := o.config()
+	return config.DataDir, err
+}
+
+// read opens the store for reading.
+func (o offline) read() (kv.Engine, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	engine, err := rockskv.OpenReadOnly(config.DataDir, nil)
+	if err != nil {
+		return nil, storeError(err, config.DataDir)
+	}
+	return engine, nil
+}
+
+// open opens the store.
+func (o offline) open() (kv.Engine, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	engine, err := openStore(config)
+	if err != nil {
+		return nil, err
+	}
+	return engine, nil
+}
+
+func (o offline) logger(to io.Writer) (*slog.Logger, error) {
+	config, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	level, _ := parseLevel(config.LogLevel)
+	return logs.NewLogger(to, level, config.LogFormat), nil
+}
+
+func (o offline) language() (analysis.Language, error) {
+	config, err := o.load()
+	if err != nil {
+		return 0, err
+	}
+	return config.language()
+}
+
+func (o offline) reduction() (step.Options, error) {
+	config, err := o.load()
+	if err != nil {
+		return step.Options{}, err
+	}
+	return config.reduction()
+}
+
+func (o offline) checks(stdout, stderr io.Writer) checks.Options {
+	return checks.Options{DataDir: o.dataDir, Language: o.language, Unopened: storeError, Out: stdout, Progress: stderr}
+}
+
+// take adds settings to the flags of a command.
+func take(flags *pflag.FlagSet, names ...string) {
+	all := configFlags()
+	for _, name := range names {
+		flags.AddFlag(all.Lookup(name))
+	}
+}
+
+// checkCommand reads back everything in a store.
+func checkCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
+	var command *cobra.Command
+	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
+	command = store.checks(stdout, stderr).Command()
+	take(command.Flags(), keyConfig, keyDataDir, keyMemoryLanguage)
+	return command
+}
+
+// repairCommand makes a damaged store open again.
+func repairCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
+	var command *cobra.Command
+	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
+	command = store.checks(stdout, stderr).RepairCommand()
+	take(command.Flags(), keyConfig, keyDataDir)
+	return command
+}
+
+// exportCommand writes an agent's history as files.
+func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
+	var command *cobra.Command
+	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
+	command = exports.Command(exports.Options{
+		DataDir: store.dataDir, Open: store.read, Reduction: store.reduction, Refuse: refuse, Out: stdout, Progress: stderr,
+	})
+	take(command.Flags(), keyConfig, keyDataDir, "rules")
+	command.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "data" {
+			name = keyDataDir
+		}
+		return pflag.NormalizedName(name)
+	})
+	return command
+}
+
+// auditCommand works with the records of calls.
+func auditCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
+	var command *cobra.Command
+	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
+	command = audits.Command(audits.Options{Read: store.read, Open: store.open, Logger: store.logger, Refuse: refuse, Out: stdout})
+	take(command.PersistentFlags(), keyConfig, keyDataDir)
+	return command
+}
+
+// backupCommand makes and restores copies of a store.
+func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
+	s := &shim{env: env}
+	line := progress.New(stderr)
+	var command *cobra.Command
+	load := func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) }
+	store := offline{load}
+	folder := func() (*backup.Folder, error) {
+		config, err := load()
+		if err != nil {
+			return nil, err
+		}
+		if config.Backups.Dir == "" {
+			return nil, &ConfigError{keyBackupDir, "", "is required: where the backups lie"}
+		}
+		found, err := backup.Existing(config.Backups.Dir)
+		if err != nil {
+			return nil, &ConfigError{keyBackupDir, config.Backups.Dir, err.Error()}
+		}
+		return found, nil
+	}
+	command = backups.Command(backups.Options{
+		Out: stdout, Folder: folder,
+		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) { return s.connect(ctx, load) },
+		DataDir: func() (string, error) {
+			config, err := load()
+			return config.DataDir, err
+		},
+		Local: func(ctx context.Context, full bool, show func(done, total int64)) (backup.Backup, error) {
+			config, err := load()
+			if err != nil {
+				return backup.Backup{}, err
+			}
+			return backUp(ctx, config, backup.Plan{Full: full, Progress: show})
+		},
+		Check: func(ctx context.Context, dir string) error {
+			return store.checks(stdout, stderr).Check(ctx, dir)
+		},
+		Progress: func(done, total int64) {
+			line.Show("%d of %d MiB", done>>20, total>>20)
+			if done >= total {
+				line.Clear()
+			}
+		},
+	})
+	take(command.PersistentFlags(), keyConfig, keyBackupDir, keyDataDir, "addr")
+	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+	return command
+}
+
+// approvalsCommand answers calls that wait at a server that runs.
+func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
+	s := &shim{env: env}
+	var command *cobra.Command
+	command = approvals.Command(approvals.Options{In: os.Stdin, Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
+		return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
+	}})
+	command.Long = "Answer calls of agents that wait for a person at the server on --addr. " + envToken + " is the\n" +
+		"token; its credential must say whose calls it approves."
+	take(command.PersistentFlags(), "addr", keyConfig)
+	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS")
+	return command
+}
+
+// installCommands are `mcp install` and `mcp uninstall`.
+func installCommands(env environment, stdout io.Writer) []*cobra.Command {
+	o := installs.Options{
+		Getenv: env.get, Out: stdout, Check: func(arguments []string) error { return checkPassed(env, arguments) },
+		Passed: []string{"XDG_RUNTIME_DIR", envToken}, // where hosts meet, and the token
+	}
+	return []*cobra.Command{installs.Install(o), installs.Uninstall(o)}
+}
+
+// checkPassed refuses flags behind -- that the server would refuse when a host starts it.
+func checkPassed(env environment, arguments []string) error {
+	probe := &cobra.Command{}
+	(&shim{}).flags(probe)
+	if err := probe.ParseFlags(arguments); err != nil {
+		return fmt.Errorf("behind --: %w", suggestFlag(probe.Flags(), err))
+	}
+	if rest := probe.Flags().Args(); len(rest) > 0 {
+		return fmt.Errorf("behind --: %q is no flag", rest[0])
+	}
+	_, err := loadConfig(probe.Flags(), env.get)
+	return err
+}
+
+// hasStore refuses a data directory that is not there.
+func (c Config) hasStore() error {
+	if _, err := os.Stat(c.DataDir); err != nil {
+		return &ConfigError{keyDataDir, c.DataDir, "there is no store: " + err.Error()}
+	}
+	return nil
+}
+
+// storeError says where a store is that can't be opened, and what this program can do
+// about it.
+func storeError(err error, dir string) error {
+	hint := ""
+	if damage, ok := errors.AsType[*kv.DamageError](err); ok && damage.Repairable {
+		hint = fmt.Sprintf(" (loom-bridge-server repair --%s %s)", keyDataDir, dir)
+	}
+	return fmt.Errorf("--%s (%s): %w%s", keyDataDir, envName(keyDataDir), err, hint)
+}
