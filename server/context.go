@@ -2,16 +2,11 @@ package server
 
 import (
 	"context"
-	"fmt"
-	"math"
-	"slices"
 
-	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/window"
@@ -37,6 +32,9 @@ type Log interface {
 	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, u session.WorkingUpdate) (working.Working, error)
 	End(ctx context.Context, scope kv.Scope, sessionID string) (last uint64, err error)
 	Ended(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
+	Sprint(ctx context.Context, scope kv.Scope, sessionID string) (int, error)
+	Snapshot(ctx context.Context, scope kv.Scope, sessionID string, sprint int) (working.Snapshot, error)
+	Snapshots(ctx context.Context, scope kv.Scope, sessionID string, after, limit int) ([]working.Snapshot, error)
 	Undo(ctx context.Context, scope kv.Scope, sessionID string, batch uint64, requestID string) (session.Undone, error)
 }
 
@@ -52,6 +50,7 @@ type Assembler interface {
 	Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (assemble.Diff, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
+	Renew(ctx context.Context, r assemble.RenewRequest) (assemble.Renewed, error)
 	ReportOverflow(ctx context.Context, scope kv.Scope, sessionID, turnID string) (window.Level, error)
 	Figures(ctx context.Context, scope kv.Scope, sessionID string) (working.Figures, error)
 	CountMessages(model string, messages []session.Message) (tokens.Count, error)
@@ -233,63 +232,4 @@ func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskReq
 		out.Tiers = append(out.Tiers, convert.Int32(tier))
 	}
 	return out, nil
-}
-
-// UpdateWorking changes what an agent is at in a session.
-func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.UpdateWorkingRequest) (*loombridgev1.UpdateWorkingResponse, error) {
-	scope, err := agentScope(ctx, r, validate.UpdateWorkingRequest)
-	if err != nil {
-		return nil, err
-	}
-	config, err := s.log.Config(ctx, scope, r.GetSessionId())
-	if err != nil {
-		return nil, err
-	}
-	var w working.Working
-	if change := convert.WorkingChange(r); change.Empty() {
-		w, err = s.log.Working(ctx, scope, r.GetSessionId())
-	} else {
-		w, err = s.updateWorking(ctx, scope, r, config, change)
-	}
-	if err != nil {
-		return nil, err
-	}
-	figures, err := s.assembler.Figures(ctx, scope, r.GetSessionId())
-	if err != nil {
-		return nil, err
-	}
-	count := s.countFor(config.Model)
-	out := convert.Working(w, w.Skills(settings.FirstActive(config.Skills())), figures)
-	out.Tokens = convert.Int32(count(w.Text(figures, true, count)))
-	return &loombridgev1.UpdateWorkingResponse{Working: out}, nil
-}
-
-// countFor counts tokens of a model. What can't be counted is too long for any prompt.
-func (s *contextService) countFor(model string) func(string) int {
-	return func(text string) int {
-		n, err := s.tokens.Count(model, text)
-		if err != nil {
-			return math.MaxInt32
-		}
-		return n.Tokens
-	}
-}
-
-func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *loombridgev1.UpdateWorkingRequest, config session.Config, change working.Change) (working.Working, error) {
-	var known []string
-	undeclared := func(name string) bool {
-		return !slices.ContainsFunc(config.Skills(), func(s settings.Skill) bool { return s.Name == name })
-	}
-	if slices.ContainsFunc(r.GetActivate(), undeclared) || slices.ContainsFunc(r.GetDeactivate(), undeclared) {
-		recorded, err := recall.SkillsOf(ctx, s.memory, scope)
-		if err != nil {
-			return working.Working{}, fmt.Errorf("read skills: %w", err)
-		}
-		for i := range recorded {
-			known = append(known, recorded[i].Name)
-		}
-	}
-	return s.signals.Update(ctx, scope, r.GetSessionId(), session.WorkingUpdate{
-		Change: change, Known: known, RequestID: r.GetRequestId(), Count: s.countFor(config.Model),
-	})
 }

@@ -137,6 +137,8 @@ func errorTable() []errorRow {
 		{memory.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{session.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{session.ErrSnapshotNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND, ""},
+		{assemble.ErrNoRenewal, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NO_RENEWAL, ""},
 		{session.ErrStepNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_STEP_NOT_FOUND, ""},
 		{session.ErrTaskNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
 		{session.ErrTaskExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},

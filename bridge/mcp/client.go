@@ -171,7 +171,7 @@ func (c *client) keep(ctx context.Context) {
 			pause = firstPause
 			continue
 		}
-		problem := text.Head(text.OneLine(text.Valid(err.Error())), maxProblem)
+		problem := text.Head(text.OneLine(text.Valid(explain(c.Command, err).Error())), maxProblem)
 		c.change(func(s *Status) {
 			*s = Status{State: Away, Problem: problem, Attempts: s.Attempts}
 		})

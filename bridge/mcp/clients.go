@@ -41,6 +41,13 @@ type Options struct {
 	Runner sandbox.Runner
 	Policy sandbox.Policy
 	Root   func(tenant string) (*os.Root, error)
+	// Path is where programs are looked for that the sandbox's own folders have not: a
+	// list such as PATH. Such a program reads its own installation: its interpreter, and
+	// the packages beside it.
+	Path string
+	// Trusted says that those who add servers may name such programs, too, as the settings
+	// may.
+	Trusted bool
 	// Network returns what asks a server on a network. The function ends it. Configured
 	// says that the server stands in the settings.
 	Network func(tenant string, s Server, configured bool) (way http.RoundTripper, end func(), err error)

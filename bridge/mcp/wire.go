@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -78,9 +79,14 @@ func (c *client) program(ctx context.Context) (sdk.Transport, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	job := sandbox.Job{
-		Scope: kv.AgentScope(c.tenant, "mcp"), Argv: append([]string{c.Command}, c.Args...), Cwd: c.Cwd, Root: root, Policy: o.Policy,
+	found := installed{path: c.Command}
+	if c.configured || o.Trusted {
+		found = find(c.Command, o.Path, c.Args)
 	}
+	job := sandbox.Job{
+		Scope: kv.AgentScope(c.tenant, "mcp"), Argv: append([]string{found.path}, c.Args...), Cwd: c.Cwd, Root: root, Policy: o.Policy,
+	}
+	job.Policy.Read = append(slices.Clone(job.Policy.Read), found.reads...)
 	job.Policy.Limits.CPU, job.Policy.Limits.Output = programTime, programOutput
 	for name, value := range c.Env {
 		job.Env = append(job.Env, name+"="+value)

@@ -59,6 +59,10 @@ type Log interface {
 	MoveMark(ctx context.Context, scope kv.Scope, sessionID string, version uint64, preset string, to history.Mark) error
 	// Anchor returns what SaveAnchor kept last.
 	Anchor(ctx context.Context, scope kv.Scope, sessionID string) (tokens.Anchor, error)
+	// Sprint is the number of the last renewal, and Renew stores another one;
+	// session.ErrFoldsChanged as with AppendFolds.
+	Sprint(ctx context.Context, scope kv.Scope, sessionID string) (int, error)
+	Renew(ctx context.Context, scope kv.Scope, sessionID string, version uint64, r *session.Renewal, requestID string) (int, error)
 	SaveAnchor(ctx context.Context, scope kv.Scope, sessionID string, a tokens.Anchor) error
 }
 
@@ -323,6 +327,23 @@ func (t *task) drafted(ctx context.Context, s *source) (*draft, error) {
 		return nil, err
 	}
 	d, err := t.fit(ctx, s, fixed)
+	for {
+		overflow, ok := errors.AsType[*OverflowError](err)
+		if !ok {
+			break
+		}
+		evicted, failed := t.evict(overflow.TotalTokens - overflow.MaxTokens)
+		if failed != nil {
+			return nil, failed
+		}
+		if !evicted {
+			break
+		}
+		if fixed, err = t.fixed(ctx); err != nil {
+			return nil, err
+		}
+		d, err = t.fit(ctx, s, fixed)
+	}
 	if errors.Is(err, ErrOverflow) && t.window > t.r.MaxTokens {
 		// Better a response with less room than none.
 		t.r.MaxTokens = t.window
@@ -337,6 +358,8 @@ func (t *task) store(ctx context.Context, s *source, d *draft) error {
 	var err error
 	switch {
 	case t.r.DryRun:
+	case d.renewal != nil:
+		_, err = t.a.log.Renew(ctx, t.r.Scope, t.r.SessionID, s.state.Version, d.renewal, t.requestID)
 	case len(d.made) > 0:
 		err = t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, d.made)
 	case d.moved:

@@ -25,6 +25,8 @@ type draft struct {
 	// stored.
 	mark  history.Mark
 	moved bool
+	// renewal is that of a window that begins anew; nil for none.
+	renewal *session.Renewal
 	// saved is what it has less than with nothing folded.
 	saved int
 	// asked is the prompt as it is predicted, from last; predicted is what it
@@ -63,10 +65,14 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 			return nil, err
 		}
 		over := d.predicted.Tokens + d.predicted.Reserve - t.r.MaxTokens
+		most := t.r.MaxTokens
+		if d.renewal != nil { // its pressure is under 1
+			over, most = over+1, most-1
+		}
 		if over <= 0 {
 			return d, nil
 		}
-		if fits == nil && d.predicted.Tokens <= t.r.MaxTokens {
+		if fits == nil && d.predicted.Tokens <= most {
 			fits = d
 			s.firm = true
 		}

@@ -87,6 +87,12 @@ func (entries) Anchor(context.Context, kv.Scope, string) (tokens.Anchor, error) 
 	return tokens.Anchor{}, nil
 }
 
+func (entries) Sprint(context.Context, kv.Scope, string) (int, error) { return 0, nil }
+
+func (entries) Renew(context.Context, kv.Scope, string, uint64, *session.Renewal, string) (int, error) {
+	return 0, nil
+}
+
 func (entries) SaveAnchor(context.Context, kv.Scope, string, tokens.Anchor) error { return nil }
 
 func (h entries) Unfolded(context.Context, kv.Scope, string, []history.Fold) iter.Seq2[session.Entry, error] {

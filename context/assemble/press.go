@@ -44,6 +44,9 @@ func (t *task) pressedHistory(s *source, d *draft, budget int) ([]pairing.Item, 
 	}
 	d.saved = p.whole - size
 	level := p.due(&state, size)
+	if level == window.Renewal {
+		return p.renewed(d, state, mark, size)
+	}
 	if level == window.None {
 		return before, p.fits(size, before)
 	}
@@ -82,8 +85,12 @@ func (p *pressed) due(state *window.State, size int) window.Level {
 	switch {
 	case state.Overflow == turn:
 		return window.Reactive
+	case state.Turn == turn && state.Level == window.Renewal && p.pressure(size) >= 1 && !p.t.forced:
+		return window.Reactive // the renewal did not know what else stands in this prompt
 	case state.Turn == turn:
 		return window.None
+	case p.t.forced || p.t.a.window.Renews(p.pressure(size)):
+		return window.Renewal
 	}
 	return p.t.a.window.At(p.pressure(size))
 }
@@ -123,11 +130,13 @@ func sameItem(a, b *pairing.Item) bool {
 }
 
 // fits returns an error that says what takes most of a history that does not fit.
-func (p *pressed) fits(size int, items []pairing.Item) error {
-	if size <= p.budget {
+func (p *pressed) fits(size int, items []pairing.Item) error { return p.fitsIn(p.budget, size, items) }
+
+func (p *pressed) fitsIn(budget, size int, items []pairing.Item) error {
+	if size <= budget {
 		return nil
 	}
-	e := &history.OverflowError{Tokens: size, Budget: p.budget, Fixed: size}
+	e := &history.OverflowError{Tokens: size, Budget: budget, Fixed: size}
 	for i := range items {
 		if items[i].Tokens > e.LargestTokens {
 			e.Largest, e.LargestTokens = items[i].Label, items[i].Tokens
@@ -163,6 +172,7 @@ func (p *pressed) windowUnits() []window.Unit {
 // show are the messages of a state, and what they take.
 func (p *pressed) show(state window.State) (items []pairing.Item, tokens int, err error) {
 	collapsed := false
+	items = append(items, p.handoff(&state)...)
 	for i, g := range p.groups {
 		position := p.units[i].Position
 		switch {

@@ -72,6 +72,8 @@ type Receipt struct {
 	NewCalls, NewFaults int64
 	// Reused says that the prompt is that of an earlier call with the same inputs.
 	Reused bool
+	// Sprint is how often the window was renewed.
+	Sprint int
 	// Sequences say how far what the prompt is made of was read.
 	Sequences []gather.Sequence
 }
@@ -119,6 +121,10 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
 		ReserveTokens:    d.predicted.Reserve,
 		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
+	}
+	r.Sprint = t.sprint
+	if d.renewal != nil {
+		r.Sprint = d.renewal.Snapshot.Sprint
 	}
 	r.Partitions = partitionsOf(r.Sections)
 	now.account = accountOf(&r, d.b, p.Tokens.Tokens, t.r.MaxTokens)

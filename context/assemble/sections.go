@@ -24,6 +24,9 @@ func (t *task) prepare(ctx context.Context) error {
 	if t.working, err = t.moment.log.Working(ctx, t.r.Scope, t.r.SessionID); err != nil {
 		return fmt.Errorf("assemble: %w", err)
 	}
+	if err := t.windowState(ctx); err != nil {
+		return err
+	}
 	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
 	if err := t.gather(ctx, recent); err != nil {
 		return err
@@ -32,6 +35,7 @@ func (t *task) prepare(ctx context.Context) error {
 		return err
 	}
 	t.skillTools = t.skillsTools()
+	t.ownTools = t.r.Tools
 	t.r.Tools = t.offered()
 	t.textTools()
 	if t.tools, err = t.a.toolset(t.r); err != nil {
@@ -90,7 +94,7 @@ func (t *task) injections() []inject.Injection {
 	}
 	all = append(all, t.gathered.Injections...)
 	all = append(all, t.taken()...)
-	return append(all, t.callers()...)
+	return t.trim(append(all, t.callers()...))
 }
 
 // showsWorking tells whether the prompt shows what the agent noted. In the layout of three

@@ -44,9 +44,23 @@ type task struct {
 	figures    working.Figures
 	end        *recent
 	skillTools []string
-	text       []tokens.Tool
-	prices     history.Prices
-	ledger     *history.Ledger
+	// ownTools are the caller's own tools.
+	ownTools []Tool
+	// before is the working state as it was read, swapped the active skills that a renewal
+	// shows by name only, sprint the number of the last renewal. forced asks for one, with
+	// requestID.
+	before    working.Working
+	swapped   []string
+	sprint    int
+	forced    bool
+	requestID string
+	// memory is how many tokens of what is known a prompt shows where that is trimmed.
+	// evicts says that a renewed window does not fit yet.
+	memory          int
+	trimmed, evicts bool
+	text            []tokens.Tool
+	prices          history.Prices
+	ledger          *history.Ledger
 	// compressor shortens the results of presets that show them so.
 	compressor *compress.Compressor
 	tools      toolset

@@ -2,13 +2,18 @@ package export
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -28,7 +33,7 @@ type Selection struct {
 
 // Counts is what was written so far.
 type Counts struct {
-	Steps, Messages, Folds, Tasks int
+	Steps, Messages, Folds, Tasks, Snapshots int
 	// Results are the offloaded ones, Bytes what they have, Damaged those left out.
 	Results, Damaged int
 	Bytes            int64
@@ -125,7 +130,49 @@ func (w *writer) writeSession(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	return nil
+	return w.writeSnapshots(ctx, id)
+}
+
+// SnapshotFolder is where the snapshots of a session's renewals lie.
+const SnapshotFolder = "snapshots/"
+
+// maxFolderBytes bounds a folder that is called like a session.
+const maxFolderBytes = 120
+
+// folderOf is the name of a session as one folder: a hash where it has other letters than
+// every file system takes, or too many.
+func folderOf(session string) string {
+	plain := func(r rune) bool {
+		return r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	if len(session) <= maxFolderBytes && strings.IndexFunc(session, func(r rune) bool { return !plain(r) }) < 0 {
+		return session
+	}
+	sum := sha256.Sum256([]byte(session))
+	return "session-" + hex.EncodeToString(sum[:16])
+}
+
+// writeSnapshots writes what the agent was at when the session's window was renewed.
+func (w *writer) writeSnapshots(ctx context.Context, id string) error {
+	for after := 0; ; {
+		page, err := w.Log.Snapshots(ctx, w.Scope, id, after, 0)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for i := range page {
+			s := &page[i]
+			base := fmt.Sprintf("%s%s/sprint_%03d", SnapshotFolder, folderOf(id), s.Sprint)
+			if err := w.tree.Write(base+".json", working.SnapshotDocument(s, id)); err != nil {
+				return err
+			}
+			if err := w.tree.Write(base+".md", []byte(s.Handoff()+"\n")); err != nil {
+				return err
+			}
+			w.counts.Snapshots++
+			w.progress()
+			after = s.Sprint
+		}
+	}
 }
 
 func (w *writer) writeTasks(ctx context.Context, sessionID string) error {

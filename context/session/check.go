@@ -220,6 +220,8 @@ func (c *check) rest(ctx context.Context) error {
 	}{
 		{tagConfig, func(value []byte) error { _, err := decodeConfig(value); return err }},
 		{tagWorking, func(value []byte) error { _, err := decodeWorking(value); return err }},
+		{tagSprint, func(value []byte) error { _, err := decodeCounter(value); return err }},
+		{tagSnapshot, func(value []byte) error { _, err := decodeSnapshot(value); return err }},
 		{tagAnchor, func(value []byte) error { _, err := decodeAnchor(value); return err }},
 		{tagTaskID, func(value []byte) error { _, _, err := decodePlace(value); return err }},
 		{tagWritten, func(value []byte) error {

@@ -22,6 +22,8 @@ var (
 	// ErrNothingToUndo: the session has no batch, or another one is the last.
 	// Nothing was written.
 	ErrNothingToUndo = errors.New("session: nothing to undo")
+	// ErrSnapshotNotFound: the session was not renewed that often.
+	ErrSnapshotNotFound = errors.New("session: no such snapshot")
 	// ErrFoldNotFound: the session's journal has no such fold.
 	ErrFoldNotFound = errors.New("session: no such fold")
 	// ErrTaskNotFound: the agent has no task of that id.

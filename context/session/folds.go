@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -145,24 +146,29 @@ func (l *Log) MoveMark(ctx context.Context, scope kv.Scope, session string, vers
 		return invalid.Field(ErrInvalid, "summary", "is longer than %d bytes", history.MaxSummaryBytes)
 	}
 	err := l.changeFolds(ctx, scope, session, version, func(_ context.Context, j journal, tx *kv.Tx, state *foldState) error {
-		before, marked := state.marks[preset]
-		if marked && before == to {
-			return nil
-		}
-		if !marked && len(state.marks) >= MaxMarks {
-			return &kv.LimitError{What: "marks of a session", Size: len(state.marks) + 1, Limit: MaxMarks}
-		}
-		c := state.begin(1)
-		if marked {
-			c.mark = &before
-		}
-		j.add(tx, state, journalEntry{time: l.now(), kind: kindMark, body: encodeMark(preset, to), change: c})
-		state.mark(preset, to)
-		return nil
+		return j.moveMark(tx, state, l.now(), preset, to)
 	})
 	if err != nil {
 		return fmt.Errorf("session: move mark: %w", err)
 	}
+	return nil
+}
+
+// moveMark moves a boundary in the journal.
+func (j journal) moveMark(tx *kv.Tx, state *foldState, now time.Time, preset string, to history.Mark) error {
+	before, marked := state.marks[preset]
+	if marked && before == to {
+		return nil
+	}
+	if !marked && len(state.marks) >= MaxMarks {
+		return &kv.LimitError{What: "marks of a session", Size: len(state.marks) + 1, Limit: MaxMarks}
+	}
+	c := state.begin(1)
+	if marked {
+		c.mark = &before
+	}
+	j.add(tx, state, journalEntry{time: now, kind: kindMark, body: encodeMark(preset, to), change: c})
+	state.mark(preset, to)
 	return nil
 }
 

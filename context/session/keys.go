@@ -23,6 +23,9 @@ const (
 	tagConfig  = 'o' // session: its settings
 	tagAnchor  = 'a' // session: what a provider counted last
 	tagWorking = 'g' // session: goal, plan, skills, notes, events
+	tagSprint  = 'u' // session: how often its window was renewed
+	// session, sprint: what the agent was at when its window was renewed
+	tagSnapshot = 'v'
 )
 
 func entryPrefix(scope kv.Scope, session string) []byte {

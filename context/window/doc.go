@@ -7,7 +7,8 @@
 //   - Pressure is the share of the window that a whole prompt takes.
 //   - A [Level] is what a pressure asks for: [Snip] cuts long texts, [Micro] shows equal
 //     results once, [Collapse] makes one text of the middle, [Auto] keeps what is worth
-//     most, and [Reactive] is the last one, after a provider refused a prompt.
+//     most, and [Reactive] is the last one, after a provider refused a prompt. [Renewal]
+//     is none of them: the window begins anew, with a handoff.
 //   - A [State] is what the levels did so far. It only grows until it is undone, so that a
 //     prompt between two levels begins with the one before.
 //

@@ -16,11 +16,13 @@ const (
 	Auto
 	// Reactive is Auto, and a shorter cut of texts.
 	Reactive
+	// Renewal begins a fresh window: Auto, and a handoff in place of what went before.
+	Renewal
 )
 
 // String is its name.
 func (l Level) String() string {
-	return [...]string{"", "snip", "micro", "collapse", "auto", "reactive"}[min(l, Reactive)]
+	return [...]string{"", "snip", "micro", "collapse", "auto", "reactive", "renewal"}[min(l, Renewal)]
 }
 
 // Rules are the numbers of the levels. A zero field means its default.
@@ -30,6 +32,8 @@ type Rules struct {
 	Thresholds [4]float64
 	// Inclusive lets a level begin at its threshold.
 	Inclusive bool
+	// Renew is the pressure from which a window begins anew. Default 1.
+	Renew float64
 	// SnipChars is how much of a text Snip leaves, ReactiveChars how much Reactive does.
 	// Default 2000 and 500.
 	SnipChars, ReactiveChars int
@@ -39,6 +43,7 @@ type Rules struct {
 
 // Defaults of Rules.
 const (
+	DefaultRenew         = 1.0
 	DefaultSnipChars     = 2000
 	DefaultReactiveChars = 500
 )
@@ -47,6 +52,9 @@ const (
 func (r Rules) WithDefaults() Rules {
 	if r.Thresholds == ([4]float64{}) {
 		r.Thresholds = [4]float64{0.7, 0.8, 0.9, 0.95}
+	}
+	if r.Renew == 0 {
+		r.Renew = DefaultRenew
 	}
 	if r.SnipChars == 0 {
 		r.SnipChars = DefaultSnipChars
@@ -57,7 +65,10 @@ func (r Rules) WithDefaults() Rules {
 	return r
 }
 
-// At is the highest level that a pressure asks for.
+// Renews tells whether a pressure asks for a fresh window.
+func (r Rules) Renews(pressure float64) bool { return pressure >= r.WithDefaults().Renew }
+
+// At is the highest level that a pressure asks for, of a window that is not renewed.
 func (r Rules) At(pressure float64) Level {
 	r = r.WithDefaults()
 	level := None

@@ -57,8 +57,29 @@ func (s State) Press(level Level, units []Unit, goal string, rules Rules, score 
 	case Reactive:
 		s = p.auto(s)
 		s.Shortened = s.Shortened.with(p.positions, p.touchable(&s))
+	case Renewal:
+		s = p.renew(s)
 	}
 	s.Level = level
+	return s
+}
+
+// renew is Auto in a fresh window: what one text stood for is left out, because the
+// handoff stands for it.
+func (p *presser) renew(s State) State {
+	collapsed := make(map[uint64]bool)
+	for _, position := range p.positions {
+		if s.Collapsed.Has(position) {
+			collapsed[position] = true
+		}
+	}
+	s.Gone = s.Gone.with(p.positions, collapsed)
+	s.Collapsed, s.Count, s.Goal = nil, 0, ""
+	s = p.auto(s)
+	s.Sprint++
+	if n := len(p.positions); n > 0 {
+		s.Since = p.positions[n-1] + 1
+	}
 	return s
 }
 

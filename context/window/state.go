@@ -31,6 +31,14 @@ type State struct {
 	Goal      string `json:"goal,omitempty"`
 	// Gone are units that are left out.
 	Gone Spans `json:"gone,omitempty"`
+	// Sprint counts the renewals of the window, Since is the position of the first unit
+	// after the last of them, and Handoff the text that the history begins with since.
+	Sprint  int    `json:"sprint,omitempty"`
+	Since   uint64 `json:"since,omitempty"`
+	Handoff string `json:"handoff,omitempty"`
+	// Memory is how many tokens of what is known a prompt shows at most since then, less
+	// one; 0 is no bound of this kind.
+	Memory int `json:"memory,omitempty"`
 }
 
 // Marker says that a line stands for a result.
@@ -100,7 +108,7 @@ func (s *State) Limit(position uint64, r Rules) int {
 
 // Empty tells whether no level did anything, and none is asked for.
 func (s *State) Empty() bool {
-	return s.Overflow == "" && len(s.Snipped)+len(s.Shortened)+len(s.Marked)+len(s.Collapsed)+len(s.Gone) == 0
+	return s.Overflow == "" && s.Handoff == "" && len(s.Snipped)+len(s.Shortened)+len(s.Marked)+len(s.Collapsed)+len(s.Gone) == 0
 }
 
 // Encode is the state in its stored form; empty for none.

@@ -26,7 +26,7 @@ func (d *Domain) openMCP(engine kv.Engine, writer *kv.Writer, workspaces hand.Wo
 		allowed = own.Sandbox()
 	}
 	clients, err := mcp.Start(context.Background(), map[string][]mcp.Server{o.MCPTenant: o.MCP}, mcp.Options{
-		Engine: engine, Writer: writer, Runner: o.Shell.Runner, Policy: allowed,
+		Engine: engine, Writer: writer, Runner: o.Shell.Runner, Policy: allowed, Path: o.Path, Trusted: !o.OneTenant,
 		Takes: d.Tools.Takes, Called: d.Tools.Called, Count: func(t tools.Descriptor) int { return ToolTokens(d.Tokens, t) },
 		Root: func(tenant string) (*os.Root, error) { return workspaces.Root(kv.AgentScope(tenant, ProfileMCP)) },
 		Network: func(tenant string, s mcp.Server, configured bool) (http.RoundTripper, func(), error) {

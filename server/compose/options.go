@@ -78,6 +78,9 @@ type Options struct {
 	// call. Default: none.
 	MCP       []mcp.Server
 	MCPTenant string
+	// Path is where programs of MCP servers are looked for that the sandbox has not: a list
+	// such as PATH.
+	Path string
 	// Egress says how tools reach networks.
 	Egress egress.Options
 	// Hand says how tools run here.

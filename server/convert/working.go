@@ -1,8 +1,11 @@
 package convert
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	"github.com/loom-bridge/loom-bridge/context/working"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // WorkingChange is what a request changes.
@@ -106,4 +109,36 @@ func statusOf(s working.Status) loombridgev1.PlanStatus {
 		return loombridgev1.PlanStatus_PLAN_STATUS_FAILED
 	}
 	return loombridgev1.PlanStatus_PLAN_STATUS_PENDING
+}
+
+// Snapshot writes what an agent was at when its window was renewed.
+func Snapshot(s *working.Snapshot) *loombridgev1.Snapshot {
+	return &loombridgev1.Snapshot{
+		Sprint: Int32(s.Sprint), SnapshotTime: Timestamp(s.Time), Working: Working(s.Working, s.Working.Active, s.Figures),
+		Handoff: &loombridgev1.Handoff{
+			Goal: s.Goal, Sprint: Int32(s.Sprint), ProgressSummary: s.Progress(), ProducedArtifacts: s.Artifacts, OpenTasks: s.OpenTasks(),
+			Rho: s.Figures.Pressure, ErrorCount: Int32(s.Figures.Errors), Depth: Int32(s.Figures.Depth), HandoffTime: Timestamp(s.Time), Text: s.Handoff(),
+		},
+	}
+}
+
+// SnapshotPage writes a page of snapshots, at least one and otherwise as many as fit an
+// answer. What is not full is the last page.
+func SnapshotPage(found []working.Snapshot, size, limit int) *loombridgev1.ListSnapshotsResponse {
+	out := &loombridgev1.ListSnapshotsResponse{}
+	// The frame of a snapshot in the page, and the token at its end.
+	const overhead = 64
+	used := 0
+	for i := range found {
+		one := Snapshot(&found[i])
+		if used += proto.Size(one) + overhead; i > 0 && used > limit {
+			out.NextPageToken = page.Token(uint64(found[i-1].Sprint))
+			return out
+		}
+		out.Snapshots = append(out.Snapshots, one)
+	}
+	if len(found) == size {
+		out.NextPageToken = page.Token(uint64(found[size-1].Sprint))
+	}
+	return out
 }

@@ -1,10 +1,13 @@
 package validate
 
 import (
+	"math"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // UpdateWorkingRequest checks what ContextService.UpdateWorking is asked.
@@ -88,4 +91,40 @@ func (c *checker) requiredLine(field, s string, limit int) {
 	if strings.TrimSpace(s) == "" {
 		c.add(field, "is required")
 	}
+}
+
+// DefaultSnapshots is how many snapshots a page has by default.
+const DefaultSnapshots = 20
+
+// RenewRequest checks what ContextService.Renew is asked.
+func RenewRequest(r *loombridgev1.RenewRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
+	c.text("goal", r.GetGoal(), working.MaxGoalBytes)
+	c.request(r.GetRequestId())
+	return c.err()
+}
+
+// GetSnapshotRequest checks what ContextService.GetSnapshot is asked.
+func GetSnapshotRequest(r *loombridgev1.GetSnapshotRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.between("sprint", int64(r.GetSprint()), 0, math.MaxInt32)
+	return c.err()
+}
+
+// ListSnapshotsRequest checks what ContextService.ListSnapshots is asked.
+func ListSnapshotsRequest(r *loombridgev1.ListSnapshotsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxSnapshots)
+	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
+	if _, ok := page.ParseToken(r.GetPageToken()); !ok {
+		c.add("page_token", "did not come from ListSnapshots")
+	}
+	return c.err()
 }

@@ -128,3 +128,34 @@ async def test_a_session_that_went_well_becomes_a_draft(live: loombridge.Client)
     assert drafts[0].metadata["trigger"] == {"task_types": ["travel"]}
     with pytest.raises(loombridge.InvalidRequestError):
         await live.context.end(reward=2)
+
+
+# H28, P36, P37, P38
+async def test_a_window_begins_anew(live: loombridge.Client) -> None:
+    await live.context.configure(loombridge.HistorySettings(preset="partitioned"))
+    said = await live.working.update(
+        goal="Fly", goal_progress="half", plan=["look", loombridge.PlanItem("leap", "done")]
+    )
+    for i in range(12):
+        await live.context.append(loombridge.Message("user", f"Feather {i}."))
+    done = await live.context.renew(request_id="r")
+    assert done.renewed
+    assert done.snapshot is not None
+    assert (done.snapshot.sprint, done.snapshot.working) == (1, said)
+    assert done.snapshot.handoff.open_tasks == ("look",)
+    assert await live.context.renew(request_id="r") == loombridge.Renewal(
+        renewed=False, snapshot=done.snapshot
+    )
+    prompt = await live.context.assemble()
+    assert prompt.receipt.sprint == 1
+    assert any(m.content == done.snapshot.handoff.text for m in prompt.messages)
+    assert await live.working.get() == said
+    assert await live.context.snapshot() == done.snapshot
+    assert [each async for each in live.context.snapshots()] == [done.snapshot]
+    with pytest.raises(loombridge.SnapshotNotFoundError):
+        await live.context.snapshot(2)
+    await live.context.configure(
+        loombridge.HistorySettings(policy="append_only"), session_id="other"
+    )
+    with pytest.raises(loombridge.NoRenewalError):
+        await live.context.renew(session_id="other")

@@ -26,6 +26,8 @@ const (
 	LabelSummary = "summary"
 	// LabelSteps is that of what a preset makes of steps.
 	LabelSteps = "steps"
+	// LabelHandoff is that of the handoff that a renewed history begins with.
+	LabelHandoff = "handoff"
 )
 
 // Output returns what a prompt shows of the entry at a position.
@@ -138,5 +140,5 @@ type Origin struct {
 // Asks tells whether the user asks for something in it.
 func (it *Item) Asks() bool {
 	m := &it.Message
-	return m.Role == session.User && !m.Observation && it.Label != LabelFold && it.Label != LabelSummary && it.Label != LabelSteps && !OnlyResults(m)
+	return m.Role == session.User && !m.Observation && it.Label != LabelFold && it.Label != LabelSummary && it.Label != LabelSteps && it.Label != LabelHandoff && !OnlyResults(m)
 }

@@ -39,9 +39,11 @@ type Config struct {
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
 	MCPAddr, MCPServers                       string
-	MCPHosts                                  []string
-	MCPSessions                               int
-	MCPSessionIdle                            time.Duration
+	// ProgramPath is PATH, in which programs of MCP servers are looked for last.
+	ProgramPath    string
+	MCPHosts       []string
+	MCPSessions    int
+	MCPSessionIdle time.Duration
 
 	MetricsAddr, LogLevel, LogFormat string
 	LogSlow                          time.Duration

@@ -123,7 +123,7 @@ func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command 
 		if err != nil {
 			return err
 		}
-		config.MCPServers = cmp.Or(config.MCPServers, getenv(envMCPServers))
+		config.MCPServers, config.ProgramPath = cmp.Or(config.MCPServers, getenv(envMCPServers)), getenv(envPath)
 		return doctor(cmd.Context(), config, *jobs, stdout)
 	}
 	return cmd

@@ -52,7 +52,7 @@ func TestExportOfMemory(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	stdout, _, err := exportTo(t, filepath.Join(dir, "store"), out)
 	must(t, err)
-	if want := "exported 0 steps, 0 messages, 0 folds, 0 offloaded results (0 bytes), 0 tasks, 31 records, 1 earlier versions, 3 events, 0 calls of a to " + out + "\n"; stdout != want {
+	if want := "exported 0 steps, 0 messages, 0 folds, 0 offloaded results (0 bytes), 0 tasks, 31 records, 1 earlier versions, 3 events, 0 calls, 0 snapshots of a to " + out + "\n"; stdout != want {
 		t.Errorf("told %q, want %q", stdout, want)
 	}
 	files := filesIn(t, out)

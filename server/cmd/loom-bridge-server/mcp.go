@@ -37,7 +37,7 @@ func mcpCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			if err := s.configure(cmd, ""); err != nil {
 				return err
 			}
-			s.config.MCPServers = cmp.Or(s.config.MCPServers, env.get(envMCPServers))
+			s.config.MCPServers, s.config.ProgramPath = cmp.Or(s.config.MCPServers, env.get(envMCPServers)), env.get(envPath)
 			return s.run(cmd.Context())
 		},
 	}
@@ -65,6 +65,9 @@ way. ` + envToken + ` is the token of the calls.`
 
 // envMCPServers is where agents of loom.v1 say which MCP servers there are.
 const envMCPServers = "LOOM_MCP_SERVERS"
+
+// envPath is where programs are looked for.
+const envPath = "PATH"
 
 // mcpServers are the servers of the settings whose tools agents of a tenant call: those of
 // loom.v1's list, and those in tables that have no name of these. One that can't be used is
@@ -147,7 +150,7 @@ func (c Config) tellServers(ctx context.Context, runner sandbox.Runner, stdout i
 		allowed = own.Sandbox()
 	}
 	clients, err := client.Start(ctx, map[string][]client.Server{auth.DefaultTenant: servers}, client.Options{
-		Runner: runner, Policy: allowed, Root: func(string) (*os.Root, error) { return root, nil },
+		Runner: runner, Policy: allowed, Path: c.ProgramPath, Root: func(string) (*os.Root, error) { return root, nil },
 		Network: func(tenant string, s client.Server, _ bool) (http.RoundTripper, func(), error) {
 			return compose.MCPNetwork(gate, tenant, s, true)
 		},

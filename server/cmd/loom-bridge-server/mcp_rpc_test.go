@@ -231,7 +231,7 @@ func TestMCPServersInTables(t *testing.T) {
 	must(t, p.Stop())
 	var out strings.Builder
 	_ = run(t.Context(), []string{"doctor", "--jobs=false", "--config", file, "--workspace", dir, "--mcp-servers", `{"gone":{"command":"/no/such/program"}}`}, environment{vars: map[string]string{"MY_KEY": "k"}}, &out, &out)
-	for _, want := range []string{"MCP server tabled: ready (good 1, protocol 2026-07-28), 6 tools that take ", "MCP server gone: away ", "MCP server left out: mcp: mcp.keyless"} {
+	for _, want := range []string{"MCP server tabled: ready (good 1, protocol 2026-07-28), 7 tools that take ", "MCP server gone: away ", "MCP server left out: mcp: mcp.keyless"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("doctor lacks %q: %s", want, out.String())
 		}

@@ -68,6 +68,12 @@ func newMCPServer(mode string) *sdk.Server {
 		_, err := (&http.Client{Timeout: time.Second}).Get(os.Getenv("AWAY"))
 		return say(fmt.Sprint("sees the home: ", outside == nil, ", reaches the network: ", err == nil, ", knows ", os.Getenv("KEY")))
 	})
+	add("read", "Read a file", func(r *sdk.CallToolRequest) []sdk.Content {
+		var in struct{ Path string }
+		_ = json.Unmarshal(r.Params.Arguments, &in)
+		text, err := os.ReadFile(in.Path)
+		return say(fmt.Sprint(string(text), err != nil))
+	})
 	add("more", "List one tool more", func(*sdk.CallToolRequest) []sdk.Content {
 		add("new", "New", func(*sdk.CallToolRequest) []sdk.Content { return say("new") })
 		return say("listed")
@@ -202,6 +208,54 @@ func TestMCPServers(t *testing.T) {
 		t.Errorf("die: %v after %v", got, time.Since(began))
 	}
 	p.waitFor(t, "one:echo")
+}
+
+// A program that is installed somewhere in the machine starts by its path, by its name in
+// PATH, and behind a script; it reads its own installation and nothing beside it.
+func TestMCPServersInstalled(t *testing.T) {
+	dir, away := t.TempDir(), t.TempDir()
+	app := filepath.Join(away, "app")
+	for _, part := range []string{"bin", "lib", "node_modules/tool"} {
+		must(t, os.MkdirAll(filepath.Join(app, part), 0o755))
+	}
+	program := filepath.Join(app, "bin", "guest-tool")
+	must(t, os.Link(os.Args[0], program))
+	script := filepath.Join(away, "started")
+	for path, text := range map[string]string{
+		filepath.Join(app, "lib", "data"): "its own", filepath.Join(away, "secret"): "another's", script: "#!" + program + "\n",
+	} {
+		must(t, os.WriteFile(path, []byte(text), 0o755)) //nolint:gosec // a script is run
+	}
+	good := map[string]string{asMCPServer: "good"}
+	t.Setenv(envPath, filepath.Join(app, "bin")+":"+os.Getenv(envPath))
+	text, err := json.Marshal(object{
+		"path": object{"command": program, "env": good}, "name": object{"command": "guest-tool", "env": good}, "script": object{"command": script, "env": good},
+		"fetched": object{"command": "npx", "args": []string{"-y", "no-such-server"}},
+	})
+	must(t, err)
+	env := environment{vars: map[string]string{envMCPServers: string(text), envPath: os.Getenv(envPath)}}
+	p := MustRunIn(t, env, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir)
+	for _, name := range []string{"path", "name", "script"} {
+		p.waitFor(t, name+":read")
+		for file, want := range map[string]string{filepath.Join(app, "lib", "data"): `"its ownfalse"`, filepath.Join(away, "secret"): `"true"`} {
+			if got := p.forward(t, name+":read", fmt.Sprintf(`{"path":%q}`, file)); got.GetOutput() != want {
+				t.Errorf("%s reads %s: %v, want %s", name, file, got, want)
+			}
+		}
+	}
+	// What another agent adds names none of these places.
+	_, err = p.toolService().AddMcpServer(t.Context(), &loombridgev1.AddMcpServerRequest{Definition: definition("added", object{"command": program, "args": []string{}, "env": good})})
+	must(t, err)
+	eventually(t, waitTime, func() error {
+		got, err := p.toolService().ListMcpServers(t.Context(), &loombridgev1.ListMcpServersRequest{})
+		must(t, err)
+		for _, s := range got.GetServers() {
+			if s.GetDefinition().GetName() == "added" && s.GetState() == loombridgev1.McpServerState_MCP_SERVER_STATE_AWAY {
+				return nil
+			}
+		}
+		return fmt.Errorf("%v", got)
+	})
 }
 
 // An added server costs a prompt nothing until a tool of it is chosen by name.

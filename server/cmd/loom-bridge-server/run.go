@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 				return err
 			}
 			// What starts programs never comes from a file that agents can write.
-			config.MCPServers = cmp.Or(config.MCPServers, own.get(envMCPServers))
+			config.MCPServers, config.ProgramPath = cmp.Or(config.MCPServers, own.get(envMCPServers)), own.get(envPath)
 			return serve(cmd.Context(), config, env, stdout, stderr)
 		},
 	}
@@ -165,7 +165,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	hosted, hostedFor := config.mcpServers(credentials, logger)
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, MCP: hosted, MCPTenant: hostedFor, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
+		StoreDir: config.DataDir, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   memory.Options{Language: language, Embedder: metrics.CountEmbedder(embedder), VectorWeight: config.VectorWeight}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,

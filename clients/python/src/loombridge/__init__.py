@@ -79,6 +79,7 @@ from loombridge._errors import (
     NoBackupFolderError,
     NobodyListensError,
     NoEmbedderError,
+    NoRenewalError,
     NothingToUndoError,
     OperatorRequiredError,
     OutcomeUnknownError,
@@ -95,6 +96,7 @@ from loombridge._errors import (
     ServerUnreachableError,
     ShuttingDownError,
     SlowConsumerError,
+    SnapshotNotFoundError,
     StepNotFoundError,
     StorageFullError,
     StoreDamagedError,
@@ -159,6 +161,7 @@ from loombridge._receipts import (
     UsageLearned,
 )
 from loombridge._records import Origin, Owner, Record, RecordDraft, Saved
+from loombridge._renewal import Handoff, Renewal, Snapshot
 from loombridge._results import (
     Audio,
     BlobData,
@@ -304,6 +307,7 @@ __all__ = [
     "FoldBatch",
     "FoldReason",
     "FoundTask",
+    "Handoff",
     "HistoryPolicy",
     "HistorySettings",
     "HistoryStyle",
@@ -338,6 +342,7 @@ __all__ = [
     "Messages",
     "NoBackupFolderError",
     "NoEmbedderError",
+    "NoRenewalError",
     "NobodyListensError",
     "NothingToUndoError",
     "OperatorRequiredError",
@@ -383,6 +388,7 @@ __all__ = [
     "Reembedding",
     "RefusedKey",
     "RememberedApproval",
+    "Renewal",
     "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",
@@ -404,6 +410,8 @@ __all__ = [
     "SignalScore",
     "Skill",
     "SlowConsumerError",
+    "Snapshot",
+    "SnapshotNotFoundError",
     "SnapshotSequence",
     "SourceSettings",
     "Spawning",

@@ -315,6 +315,14 @@ class WorkingTooLargeError(LoomBridgeError):
     """Prompts would show too much of what the agent is at; nothing was changed."""
 
 
+class NoRenewalError(LoomBridgeError):
+    """The policy of the session's history never renews its window."""
+
+
+class SnapshotNotFoundError(LoomBridgeError):
+    """The session's window was not renewed that often."""
+
+
 class ContextOverflowError(LoomBridgeError):
     """The prompt does not fit its budget."""
 
@@ -479,6 +487,8 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "BLOB_COLLECTED": BlobCollectedError,
     "BLOB_QUOTA_EXCEEDED": BlobQuotaExceededError,
     "CONTEXT_OVERFLOW": ContextOverflowError,
+    "NO_RENEWAL": NoRenewalError,
+    "SNAPSHOT_NOT_FOUND": SnapshotNotFoundError,
     "WORKING_TOO_LARGE": WorkingTooLargeError,
     "RESERVED_TOPIC": ReservedTopicError,
     "POSITION_UNKNOWN": PositionUnknownError,

@@ -7,8 +7,8 @@ from loombridge import (
     _compress,
     _prompt,
     _receipts,
+    _renewal,
     _rpc,
-    _session,
     _settings,
     _spelling,
     _steps,
@@ -21,7 +21,7 @@ from loombridge.v1 import prompt_pb2
 
 
 @_spelling.helpful
-class History(_session.InSession):
+class History(_renewal.Renewals):
     """The history of a session, and what its prompts cost; reached as `ctx.context`."""
 
     async def configure(

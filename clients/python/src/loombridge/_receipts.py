@@ -29,10 +29,10 @@ Preset: TypeAlias = Literal[
 messages that fit, in `three_phase` messages fade by age, and `partitioned` gives way by
 levels of pressure."""
 
-PressureLevel: TypeAlias = Literal["snip", "micro", "collapse", "auto", "reactive"]
+PressureLevel: TypeAlias = Literal["snip", "micro", "collapse", "auto", "reactive", "renewal"]
 """What the preset `partitioned` does to a history under pressure: cut long texts, show
 equal results once, make one text of the middle, keep the half that is worth most, and that
-with a shorter cut."""
+with a shorter cut; or begin a fresh window."""
 
 ToolResults: TypeAlias = Literal["observation", "omit", "compressed", "full"]
 """What a preset shows of the results of calls in full: what was observed of results
@@ -305,6 +305,8 @@ class Receipt:
     """How many of them asked again for what had been folded away."""
     reused: bool = False
     """The prompt is that of an earlier call: nothing that it is made of has changed."""
+    sprint: int = 0
+    """How often the session's window was renewed."""
     partitions: Partitions = Partitions()
     """The tokens by what they are part of."""
 
@@ -530,6 +532,7 @@ def receipt(m: pb.Receipt) -> Receipt:
         calls=m.calls,
         faults=m.faults,
         reused=m.reused,
+        sprint=m.sprint,
         partitions=Partitions(
             system=m.partitions.system,
             memory=m.partitions.memory,

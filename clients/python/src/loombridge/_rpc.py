@@ -23,6 +23,7 @@ from loombridge.v1 import (
     memory_pb2,
     messages_pb2,
     prompt_pb2,
+    renewal_pb2,
     servers_pb2,
     tools_pb2,
 )
@@ -107,6 +108,9 @@ COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.Compact
 DIFF_PROMPTS = _method(context_pb2.DiffPromptsRequest, context_pb2.DiffPromptsResponse)
 UNDO = _method(context_pb2.UndoRequest, context_pb2.UndoResponse)
 REPORT_OVERFLOW = _method(context_pb2.ReportOverflowRequest, context_pb2.ReportOverflowResponse)
+RENEW = _method(renewal_pb2.RenewRequest, renewal_pb2.RenewResponse)
+GET_SNAPSHOT = _method(renewal_pb2.GetSnapshotRequest, renewal_pb2.GetSnapshotResponse)
+LIST_SNAPSHOTS = _method(renewal_pb2.ListSnapshotsRequest, renewal_pb2.ListSnapshotsResponse)
 REPORT_USAGE = _method(context_pb2.ReportUsageRequest, context_pb2.ReportUsageResponse)
 COMPRESS_RESULT = _method(context_pb2.CompressResultRequest, context_pb2.CompressResultResponse)
 COUNT_TOKENS = _method(context_pb2.CountTokensRequest, context_pb2.CountTokensResponse)

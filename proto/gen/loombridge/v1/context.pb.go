@@ -587,6 +587,9 @@ const (
 	// PRESSURE_LEVEL_REACTIVE, after ReportOverflow: as PRESSURE_LEVEL_AUTO, and texts are
 	// cut at 500 characters.
 	PressureLevel_PRESSURE_LEVEL_REACTIVE PressureLevel = 5
+	// PRESSURE_LEVEL_RENEWAL, from 1.0 on or by Renew: the window begins anew, with a
+	// handoff and what PRESSURE_LEVEL_AUTO leaves.
+	PressureLevel_PRESSURE_LEVEL_RENEWAL PressureLevel = 6
 )
 
 // Enum value maps for PressureLevel.
@@ -598,6 +601,7 @@ var (
 		3: "PRESSURE_LEVEL_COLLAPSE",
 		4: "PRESSURE_LEVEL_AUTO",
 		5: "PRESSURE_LEVEL_REACTIVE",
+		6: "PRESSURE_LEVEL_RENEWAL",
 	}
 	PressureLevel_value = map[string]int32{
 		"PRESSURE_LEVEL_UNSPECIFIED": 0,
@@ -606,6 +610,7 @@ var (
 		"PRESSURE_LEVEL_COLLAPSE":    3,
 		"PRESSURE_LEVEL_AUTO":        4,
 		"PRESSURE_LEVEL_REACTIVE":    5,
+		"PRESSURE_LEVEL_RENEWAL":     6,
 	}
 )
 
@@ -3040,7 +3045,9 @@ type Receipt struct {
 	Reused bool `protobuf:"varint,21,opt,name=reused,proto3" json:"reused,omitempty"`
 	// partitions are the tokens by what they are part of. The whole is their sum and the
 	// tokens that open the reply.
-	Partitions    *PartitionTokens `protobuf:"bytes,22,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	Partitions *PartitionTokens `protobuf:"bytes,22,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	// sprint is how often the session's window was renewed.
+	Sprint        int32 `protobuf:"varint,30,opt,name=sprint,proto3" json:"sprint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3227,6 +3234,13 @@ func (x *Receipt) GetPartitions() *PartitionTokens {
 		return x.Partitions
 	}
 	return nil
+}
+
+func (x *Receipt) GetSprint() int32 {
+	if x != nil {
+		return x.Sprint
+	}
+	return 0
 }
 
 // FoldInfo is a fold: text that stands in place of steps.
@@ -8201,7 +8215,7 @@ var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/children.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1aloombridge/v1/prompt.proto\"y\n" +
+	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/children.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x1bloombridge/v1/renewal.proto\"y\n" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -8373,7 +8387,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\x93\a\n" +
+	"cacheWrite\"\xab\a\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -8401,7 +8415,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06reused\x18\x15 \x01(\bR\x06reused\x12>\n" +
 	"\n" +
 	"partitions\x18\x16 \x01(\v2\x1e.loombridge.v1.PartitionTokensR\n" +
-	"partitions\"\xff\x01\n" +
+	"partitions\x12\x16\n" +
+	"\x06sprint\x18\x1e \x01(\x05R\x06sprint\"\xff\x01\n" +
 	"\bFoldInfo\x12\x12\n" +
 	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x14\n" +
 	"\x05batch\x18\x02 \x01(\x03R\x05batch\x12%\n" +
@@ -8881,14 +8896,15 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x17FOLD_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11FOLD_REASON_PRICE\x10\x01\x12\x16\n" +
 	"\x12FOLD_REASON_BUDGET\x10\x02\x12\x16\n" +
-	"\x12FOLD_REASON_CALLER\x10\x03*\xb5\x01\n" +
+	"\x12FOLD_REASON_CALLER\x10\x03*\xd1\x01\n" +
 	"\rPressureLevel\x12\x1e\n" +
 	"\x1aPRESSURE_LEVEL_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13PRESSURE_LEVEL_SNIP\x10\x01\x12\x18\n" +
 	"\x14PRESSURE_LEVEL_MICRO\x10\x02\x12\x1b\n" +
 	"\x17PRESSURE_LEVEL_COLLAPSE\x10\x03\x12\x17\n" +
 	"\x13PRESSURE_LEVEL_AUTO\x10\x04\x12\x1b\n" +
-	"\x17PRESSURE_LEVEL_REACTIVE\x10\x05*\x7f\n" +
+	"\x17PRESSURE_LEVEL_REACTIVE\x10\x05\x12\x1a\n" +
+	"\x16PRESSURE_LEVEL_RENEWAL\x10\x06*\x7f\n" +
 	"\fHistoryStyle\x12\x1d\n" +
 	"\x19HISTORY_STYLE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14HISTORY_STYLE_DESIGN\x10\x01\x12\x1b\n" +
@@ -8920,7 +8936,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xb2\x13\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xb2\x15\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -8938,7 +8954,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
 	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12]\n" +
-	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\x12Y\n" +
+	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\x12B\n" +
+	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\x12Y\n" +
+	"\vGetSnapshot\x12!.loombridge.v1.GetSnapshotRequest\x1a\".loombridge.v1.GetSnapshotResponse\"\x03\x90\x02\x01\x12_\n" +
+	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\x03\x90\x02\x01\x12Y\n" +
 	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\x03\x90\x02\x01\x12Q\n" +
 	"\n" +
 	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\x12W\n" +
@@ -9076,13 +9095,19 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*PromptDifference)(nil),         // 102: loombridge.v1.PromptDifference
 	(*structpb.Value)(nil),           // 103: google.protobuf.Value
 	(*UpdateWorkingRequest)(nil),     // 104: loombridge.v1.UpdateWorkingRequest
-	(*SpawnAgentRequest)(nil),        // 105: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 106: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 107: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 108: loombridge.v1.UpdateWorkingResponse
-	(*SpawnAgentResponse)(nil),       // 109: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 110: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 111: loombridge.v1.WaitAgentsResponse
+	(*RenewRequest)(nil),             // 105: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 106: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 107: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 108: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 109: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 110: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 111: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 112: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 113: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 114: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 115: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 116: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 117: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
@@ -9202,50 +9227,56 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	48,  // 114: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
 	50,  // 115: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
 	40,  // 116: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	88,  // 117: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	105, // 118: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	106, // 119: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	107, // 120: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	82,  // 121: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	85,  // 122: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	52,  // 123: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	56,  // 124: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	60,  // 125: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	69,  // 126: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	72,  // 127: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	74,  // 128: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	76,  // 129: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	79,  // 130: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	19,  // 131: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	64,  // 132: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	66,  // 133: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	27,  // 134: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	29,  // 135: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	68,  // 136: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	31,  // 137: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	43,  // 138: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	108, // 139: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	45,  // 140: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	47,  // 141: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	49,  // 142: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	51,  // 143: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	41,  // 144: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	89,  // 145: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	109, // 146: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	110, // 147: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	111, // 148: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	83,  // 149: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	86,  // 150: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	53,  // 151: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	57,  // 152: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	61,  // 153: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	70,  // 154: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	73,  // 155: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	75,  // 156: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	77,  // 157: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	80,  // 158: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	131, // [131:159] is the sub-list for method output_type
-	103, // [103:131] is the sub-list for method input_type
+	105, // 117: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
+	106, // 118: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	107, // 119: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	88,  // 120: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	108, // 121: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	109, // 122: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	110, // 123: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	82,  // 124: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	85,  // 125: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	52,  // 126: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	56,  // 127: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	60,  // 128: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	69,  // 129: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	72,  // 130: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	74,  // 131: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	76,  // 132: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	79,  // 133: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	19,  // 134: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	64,  // 135: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	66,  // 136: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	27,  // 137: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	29,  // 138: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	68,  // 139: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	31,  // 140: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	43,  // 141: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	111, // 142: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	45,  // 143: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	47,  // 144: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	49,  // 145: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	51,  // 146: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	41,  // 147: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	112, // 148: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
+	113, // 149: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	114, // 150: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	89,  // 151: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	115, // 152: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	116, // 153: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	117, // 154: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	83,  // 155: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	86,  // 156: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	53,  // 157: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	57,  // 158: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	61,  // 159: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	70,  // 160: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	73,  // 161: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	75,  // 162: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	77,  // 163: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	80,  // 164: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	134, // [134:165] is the sub-list for method output_type
+	103, // [103:134] is the sub-list for method input_type
 	103, // [103:103] is the sub-list for extension type_name
 	103, // [103:103] is the sub-list for extension extendee
 	0,   // [0:103] is the sub-list for field type_name
@@ -9259,6 +9290,7 @@ func file_loombridge_v1_context_proto_init() {
 	file_loombridge_v1_children_proto_init()
 	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_prompt_proto_init()
+	file_loombridge_v1_renewal_proto_init()
 	file_loombridge_v1_context_proto_msgTypes[4].OneofWrappers = []any{
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),

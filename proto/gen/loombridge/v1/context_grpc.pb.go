@@ -33,6 +33,9 @@ const (
 	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
 	ContextService_ReportUsage_FullMethodName      = "/loombridge.v1.ContextService/ReportUsage"
 	ContextService_ReportOverflow_FullMethodName   = "/loombridge.v1.ContextService/ReportOverflow"
+	ContextService_Renew_FullMethodName            = "/loombridge.v1.ContextService/Renew"
+	ContextService_GetSnapshot_FullMethodName      = "/loombridge.v1.ContextService/GetSnapshot"
+	ContextService_ListSnapshots_FullMethodName    = "/loombridge.v1.ContextService/ListSnapshots"
 	ContextService_DiffPrompts_FullMethodName      = "/loombridge.v1.ContextService/DiffPrompts"
 	ContextService_SpawnAgent_FullMethodName       = "/loombridge.v1.ContextService/SpawnAgent"
 	ContextService_CompleteTask_FullMethodName     = "/loombridge.v1.ContextService/CompleteTask"
@@ -107,6 +110,16 @@ type ContextServiceClient interface {
 	// next prompt is made shorter than the budget asks for: once. A second report in one
 	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
 	ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error)
+	// Renew begins a session's window anew, as a prompt does by itself that would take all
+	// of the window: what the agent is at is kept as a snapshot and stays as it is, half of
+	// the history leaves the prompts, and a handoff stands first. All of it happens, or
+	// nothing. NO_RENEWAL where the session's policy has none.
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
+	// GetSnapshot returns what an agent was at when its window was renewed.
+	// SNAPSHOT_NOT_FOUND where that was not.
+	GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error)
+	// ListSnapshots returns the snapshots of a session in order, page by page.
+	ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error)
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error)
@@ -301,6 +314,36 @@ func (c *contextServiceClient) ReportOverflow(ctx context.Context, in *ReportOve
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReportOverflowResponse)
 	err := c.cc.Invoke(ctx, ContextService_ReportOverflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewResponse)
+	err := c.cc.Invoke(ctx, ContextService_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSnapshotResponse)
+	err := c.cc.Invoke(ctx, ContextService_GetSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *contextServiceClient) ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSnapshotsResponse)
+	err := c.cc.Invoke(ctx, ContextService_ListSnapshots_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -523,6 +566,16 @@ type ContextServiceServer interface {
 	// next prompt is made shorter than the budget asks for: once. A second report in one
 	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
 	ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error)
+	// Renew begins a session's window anew, as a prompt does by itself that would take all
+	// of the window: what the agent is at is kept as a snapshot and stays as it is, half of
+	// the history leaves the prompts, and a handoff stands first. All of it happens, or
+	// nothing. NO_RENEWAL where the session's policy has none.
+	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
+	// GetSnapshot returns what an agent was at when its window was renewed.
+	// SNAPSHOT_NOT_FOUND where that was not.
+	GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error)
+	// ListSnapshots returns the snapshots of a session in order, page by page.
+	ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error)
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error)
@@ -621,6 +674,15 @@ func (UnimplementedContextServiceServer) ReportUsage(context.Context, *ReportUsa
 }
 func (UnimplementedContextServiceServer) ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportOverflow not implemented")
+}
+func (UnimplementedContextServiceServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
+}
+func (UnimplementedContextServiceServer) GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSnapshot not implemented")
+}
+func (UnimplementedContextServiceServer) ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSnapshots not implemented")
 }
 func (UnimplementedContextServiceServer) DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DiffPrompts not implemented")
@@ -926,6 +988,60 @@ func _ContextService_ReportOverflow_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContextService_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_GetSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).GetSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_GetSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).GetSnapshot(ctx, req.(*GetSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ContextService_ListSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSnapshotsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContextServiceServer).ListSnapshots(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContextService_ListSnapshots_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContextServiceServer).ListSnapshots(ctx, req.(*ListSnapshotsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ContextService_DiffPrompts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DiffPromptsRequest)
 	if err := dec(in); err != nil {
@@ -1222,6 +1338,18 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportOverflow",
 			Handler:    _ContextService_ReportOverflow_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _ContextService_Renew_Handler,
+		},
+		{
+			MethodName: "GetSnapshot",
+			Handler:    _ContextService_GetSnapshot_Handler,
+		},
+		{
+			MethodName: "ListSnapshots",
+			Handler:    _ContextService_ListSnapshots_Handler,
 		},
 		{
 			MethodName: "DiffPrompts",

@@ -211,6 +211,12 @@ const (
 	// ERROR_REASON_NO_BACKUP_FOLDER: the server was started without `--backup-dir`.
 	// Example: ListBackups of a server with default settings.
 	ErrorReason_ERROR_REASON_NO_BACKUP_FOLDER ErrorReason = 61
+	// ERROR_REASON_NO_RENEWAL: the policy of the session's history never renews its window;
+	// nothing was changed. Example: Renew with the policy append_only.
+	ErrorReason_ERROR_REASON_NO_RENEWAL ErrorReason = 160
+	// ERROR_REASON_SNAPSHOT_NOT_FOUND: the session's window was not renewed that often.
+	// Example: GetSnapshot of sprint 3 after two renewals.
+	ErrorReason_ERROR_REASON_SNAPSHOT_NOT_FOUND ErrorReason = 161
 	// ERROR_REASON_BACKUP_RUNNING: a backup is being made or removed; try again when that is
 	// over. Example: CreateBackup while the daily one is made.
 	ErrorReason_ERROR_REASON_BACKUP_RUNNING ErrorReason = 62
@@ -276,6 +282,8 @@ var (
 		70:  "ERROR_REASON_WORKING_TOO_LARGE",
 		60:  "ERROR_REASON_OPERATOR_REQUIRED",
 		61:  "ERROR_REASON_NO_BACKUP_FOLDER",
+		160: "ERROR_REASON_NO_RENEWAL",
+		161: "ERROR_REASON_SNAPSHOT_NOT_FOUND",
 		62:  "ERROR_REASON_BACKUP_RUNNING",
 		220: "ERROR_REASON_STORE_UNREACHABLE",
 	}
@@ -334,6 +342,8 @@ var (
 		"ERROR_REASON_WORKING_TOO_LARGE":     70,
 		"ERROR_REASON_OPERATOR_REQUIRED":     60,
 		"ERROR_REASON_NO_BACKUP_FOLDER":      61,
+		"ERROR_REASON_NO_RENEWAL":            160,
+		"ERROR_REASON_SNAPSHOT_NOT_FOUND":    161,
 		"ERROR_REASON_BACKUP_RUNNING":        62,
 		"ERROR_REASON_STORE_UNREACHABLE":     220,
 	}
@@ -370,7 +380,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xf6\x0e\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xba\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -426,7 +436,9 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x18ERROR_REASON_AGENT_ENDED\x10T\x12\"\n" +
 	"\x1eERROR_REASON_WORKING_TOO_LARGE\x10F\x12\"\n" +
 	"\x1eERROR_REASON_OPERATOR_REQUIRED\x10<\x12!\n" +
-	"\x1dERROR_REASON_NO_BACKUP_FOLDER\x10=\x12\x1f\n" +
+	"\x1dERROR_REASON_NO_BACKUP_FOLDER\x10=\x12\x1c\n" +
+	"\x17ERROR_REASON_NO_RENEWAL\x10\xa0\x01\x12$\n" +
+	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\xa1\x01\x12\x1f\n" +
 	"\x1bERROR_REASON_BACKUP_RUNNING\x10>\x12#\n" +
 	"\x1eERROR_REASON_STORE_UNREACHABLE\x10\xdc\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 

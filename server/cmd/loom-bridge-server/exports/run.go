@@ -151,7 +151,7 @@ func (e *exporter) exportRecord(r record.Record, records *export.Lines) error {
 
 // progress tells now and then how far it is.
 func (e *exporter) progress() {
-	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.records + e.versions + e.emitted + e.calls
+	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.counts.Snapshots + e.records + e.versions + e.emitted + e.calls
 	if items-e.told < progressItems && e.counts.Bytes-e.toldBytes < progressBytes {
 		return
 	}
@@ -161,6 +161,6 @@ func (e *exporter) progress() {
 
 func (e *exporter) summary() string {
 	c := e.counts
-	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events, %d calls",
-		c.Steps, c.Messages, c.Folds, c.Results, texts.HumanSize(c.Bytes), c.Tasks, e.records, e.versions, e.emitted, e.calls)
+	return fmt.Sprintf("%d steps, %d messages, %d folds, %d offloaded results (%s), %d tasks, %d records, %d earlier versions, %d events, %d calls, %d snapshots",
+		c.Steps, c.Messages, c.Folds, c.Results, texts.HumanSize(c.Bytes), c.Tasks, e.records, e.versions, e.emitted, e.calls, c.Snapshots)
 }

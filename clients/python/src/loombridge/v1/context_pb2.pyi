@@ -6,6 +6,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import children_pb2 as _children_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import prompt_pb2 as _prompt_pb2
+from loombridge.v1 import renewal_pb2 as _renewal_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -90,6 +91,7 @@ class PressureLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PRESSURE_LEVEL_COLLAPSE: _ClassVar[PressureLevel]
     PRESSURE_LEVEL_AUTO: _ClassVar[PressureLevel]
     PRESSURE_LEVEL_REACTIVE: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_RENEWAL: _ClassVar[PressureLevel]
 
 class HistoryStyle(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -180,6 +182,7 @@ PRESSURE_LEVEL_MICRO: PressureLevel
 PRESSURE_LEVEL_COLLAPSE: PressureLevel
 PRESSURE_LEVEL_AUTO: PressureLevel
 PRESSURE_LEVEL_REACTIVE: PressureLevel
+PRESSURE_LEVEL_RENEWAL: PressureLevel
 HISTORY_STYLE_UNSPECIFIED: HistoryStyle
 HISTORY_STYLE_DESIGN: HistoryStyle
 HISTORY_STYLE_REDUCTION: HistoryStyle
@@ -518,7 +521,7 @@ class TokenPrices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions")
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions", "sprint")
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
@@ -541,6 +544,7 @@ class Receipt(_message.Message):
     FAULTS_FIELD_NUMBER: _ClassVar[int]
     REUSED_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    SPRINT_FIELD_NUMBER: _ClassVar[int]
     prompt_id: str
     policy: str
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
@@ -563,7 +567,8 @@ class Receipt(_message.Message):
     faults: int
     reused: bool
     partitions: PartitionTokens
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ...) -> None: ...
+    sprint: int
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ..., sprint: _Optional[int] = ...) -> None: ...
 
 class FoldInfo(_message.Message):
     __slots__ = ("refs", "batch", "first_position", "last_position", "tokens", "before_tokens", "turns", "calls", "dense")

@@ -6,6 +6,7 @@ import warnings
 from loombridge.v1 import children_pb2 as loombridge_dot_v1_dot_children__pb2
 from loombridge.v1 import context_pb2 as loombridge_dot_v1_dot_context__pb2
 from loombridge.v1 import prompt_pb2 as loombridge_dot_v1_dot_prompt__pb2
+from loombridge.v1 import renewal_pb2 as loombridge_dot_v1_dot_renewal__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
@@ -106,6 +107,21 @@ class ContextServiceStub(object):
                 '/loombridge.v1.ContextService/ReportOverflow',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
+                _registered_method=True)
+        self.Renew = channel.unary_unary(
+                '/loombridge.v1.ContextService/Renew',
+                request_serializer=loombridge_dot_v1_dot_renewal__pb2.RenewRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_renewal__pb2.RenewResponse.FromString,
+                _registered_method=True)
+        self.GetSnapshot = channel.unary_unary(
+                '/loombridge.v1.ContextService/GetSnapshot',
+                request_serializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.FromString,
+                _registered_method=True)
+        self.ListSnapshots = channel.unary_unary(
+                '/loombridge.v1.ContextService/ListSnapshots',
+                request_serializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.FromString,
                 _registered_method=True)
         self.DiffPrompts = channel.unary_unary(
                 '/loombridge.v1.ContextService/DiffPrompts',
@@ -305,6 +321,31 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Renew(self, request, context):
+        """Renew begins a session's window anew, as a prompt does by itself that would take all
+        of the window: what the agent is at is kept as a snapshot and stays as it is, half of
+        the history leaves the prompts, and a handoff stands first. All of it happens, or
+        nothing. NO_RENEWAL where the session's policy has none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSnapshot(self, request, context):
+        """GetSnapshot returns what an agent was at when its window was renewed.
+        SNAPSHOT_NOT_FOUND where that was not.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSnapshots(self, request, context):
+        """ListSnapshots returns the snapshots of a session in order, page by page.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DiffPrompts(self, request, context):
         """DiffPrompts says where two prompts that a session has sent differ, and in which
         sections. PROMPT_GONE when one of them can't be made again.
@@ -494,6 +535,21 @@ def add_ContextServiceServicer_to_server(servicer, server):
                     servicer.ReportOverflow,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.SerializeToString,
+            ),
+            'Renew': grpc.unary_unary_rpc_method_handler(
+                    servicer.Renew,
+                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.RenewRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.RenewResponse.SerializeToString,
+            ),
+            'GetSnapshot': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSnapshot,
+                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.SerializeToString,
+            ),
+            'ListSnapshots': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSnapshots,
+                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.SerializeToString,
             ),
             'DiffPrompts': grpc.unary_unary_rpc_method_handler(
                     servicer.DiffPrompts,
@@ -945,6 +1001,87 @@ class ContextService(object):
             '/loombridge.v1.ContextService/ReportOverflow',
             loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Renew(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/Renew',
+            loombridge_dot_v1_dot_renewal__pb2.RenewRequest.SerializeToString,
+            loombridge_dot_v1_dot_renewal__pb2.RenewResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSnapshot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/GetSnapshot',
+            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.SerializeToString,
+            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSnapshots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.ContextService/ListSnapshots',
+            loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.SerializeToString,
+            loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,226 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+// busy is a session of the preset partitioned whose agent has noted all that a renewal
+// keeps.
+func busy(tb testing.TB, s *servertest.Server, session string) *loombridgev1.Working {
+	tb.Helper()
+	pressed(tb, s, session, true)
+	MustUpdateWorking(tb, s, &loombridgev1.UpdateWorkingRequest{SessionId: session, Signals: []*loombridgev1.Signal{
+		{EventId: "a", Summary: "a"}, {EventId: "b", Summary: "b"}, {EventId: "c", Summary: "c"}, {EventId: "d", Summary: "d"}, {EventId: "e", Summary: "e"}, {EventId: "f", Summary: "f"},
+	}})
+	r := &loombridgev1.UpdateWorkingRequest{
+		SessionId: session, Goal: new("Mend the parser"), GoalProgress: new("half done"), Scratchpad: new("mind the gap"),
+		Plan: planOf(
+			&loombridgev1.PlanItem{Text: "find the parser", Status: loombridgev1.PlanStatus_PLAN_STATUS_DONE},
+			&loombridgev1.PlanItem{Text: "mend it", Status: loombridgev1.PlanStatus_PLAN_STATUS_IN_PROGRESS},
+			&loombridgev1.PlanItem{Text: "test it"},
+		),
+		AddQuestions: []string{"Who wrote it?"}, AddEvidence: []*loombridgev1.Evidence{{Source: "wiki", Title: "Parsers", Content: "They parse.", Score: 0.5}},
+		Signals: []*loombridgev1.Signal{{EventId: "rain", Summary: "it rains"}, {EventId: "fire", Summary: "it burns", Urgency: loombridgev1.Urgency_URGENCY_CRITICAL}},
+	}
+	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+		r.Acknowledge = append(r.Acknowledge, &loombridgev1.Acknowledgement{EventId: id, Decision: loombridgev1.EventDecision_EVENT_DECISION_IGNORE})
+	}
+	return MustUpdateWorking(tb, s, r)
+}
+
+// kept is what a renewal leaves as it is of a working state.
+func kept(w *loombridgev1.Working) *loombridgev1.Working {
+	w = proto.CloneOf(w)
+	w.Dashboard.Rho, w.Dashboard.TokenBudget, w.Tokens = 0, 0, 0
+	return w
+}
+
+// atLevel is the level of a prompt's batch.
+func atLevel(p *loombridgev1.AssembleResponse) string {
+	return strings.TrimPrefix(p.GetReceipt().GetBatch().GetLevel().String(), "PRESSURE_LEVEL_")
+}
+
+func mustRenew(tb testing.TB, s *servertest.Server, r *loombridgev1.RenewRequest) *loombridgev1.RenewResponse {
+	tb.Helper()
+	r.AgentId = agent
+	got, err := s.Context.Renew(tb.Context(), r)
+	must(tb, err)
+	return got
+}
+
+// A prompt that would take all of its window begins it anew: what the agent is at stays and
+// is kept as a snapshot, the handoff stands first, and the prompt fits. A turn has one
+// renewal; the next one has another. Both outlive the server, and Undo takes the window
+// back.
+//
+// F21, H20, H21, H28, H29, P36, P37, P38
+func TestRenewal(t *testing.T) {
+	o := &servertest.Options{Engine: MustEngine(t)}
+	s := servertest.Start(t, o)
+	before := busy(t, s, "s")
+	if n := len(before.GetDecisions()); n != 5 {
+		t.Fatalf("%d decisions", n)
+	}
+	at := window(t, s, "s", 1.3)
+	dry := pressedPrompt(t, s, "s", at, true)
+	if got, err := s.Context.ListSnapshots(t.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: agent, SessionId: "s"}); err != nil || len(got.GetSnapshots()) > 0 {
+		t.Fatalf("a dry run left %v, %v", got, err)
+	}
+	p := pressedPrompt(t, s, "s", at, false)
+	r := p.GetReceipt()
+	if atLevel(p) != "RENEWAL" || r.GetSprint() != 1 || r.GetPressure() >= 1 || promptText(p) != promptText(dry) {
+		t.Fatalf("level %s, sprint %d, pressure %v; a dry run says\n%s", atLevel(p), r.GetSprint(), r.GetPressure(), promptText(dry))
+	}
+	golden(t, "levels/renewal", historyOf(p))
+	if text := promptText(p); strings.Index(text, "it burns") > strings.Index(text, "it rains") {
+		t.Errorf("the critical event is not first:\n%s", text)
+	}
+	check := func() {
+		t.Helper()
+		if after := MustUpdateWorking(t, s, &loombridgev1.UpdateWorkingRequest{SessionId: "s"}); !proto.Equal(kept(after), kept(before)) {
+			t.Errorf("the working state was\n%v\nand is\n%v", before, after)
+		}
+		got, err := s.Context.GetSnapshot(t.Context(), &loombridgev1.GetSnapshotRequest{AgentId: agent, SessionId: "s", Sprint: 1})
+		must(t, err)
+		snapshot := got.GetSnapshot()
+		if !proto.Equal(kept(snapshot.GetWorking()), kept(before)) || snapshot.GetWorking().GetDashboard().GetRho() < 1 || snapshot.GetSprint() != 1 {
+			t.Errorf("the snapshot is\n%v\nof\n%v", snapshot, before)
+		}
+		h := snapshot.GetHandoff()
+		if h.GetGoal() != "Mend the parser" || h.GetProgressSummary() != "half done" || strings.Join(h.GetOpenTasks(), ",") != "mend it,test it" || !strings.Contains(promptText(p), h.GetText()) {
+			t.Errorf("the handoff is %v", h)
+		}
+	}
+	check()
+	for range 2 { // the same turn
+		if again := pressedPrompt(t, s, "s", at, false); atLevel(again) != "UNSPECIFIED" || again.GetReceipt().GetSprint() != 1 || historyOf(again) != historyOf(p) {
+			t.Errorf("again: %s, sprint %d\n%s", atLevel(again), again.GetReceipt().GetSprint(), historyOf(again))
+		}
+	}
+	if again := mustRenew(t, s, &loombridgev1.RenewRequest{SessionId: "s"}); again.GetRenewed() || again.GetSnapshot().GetSprint() != 1 {
+		t.Errorf("Renew in the same turn: %v", again)
+	}
+	s = servertest.Start(t, o)
+	check()
+	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "s", Messages: []*loombridgev1.Message{
+		{Role: loombridgev1.Role_ROLE_ASSISTANT, Content: strings.Repeat("omega ", 2500)}, {Role: loombridgev1.Role_ROLE_USER, Content: "Go on."},
+	}})
+	must(t, err)
+	second := pressedPrompt(t, s, "s", at, false)
+	if atLevel(second) != "RENEWAL" || second.GetReceipt().GetSprint() != 2 || second.GetReceipt().GetPressure() >= 1 || strings.Count(promptText(second), "# Handoff Document") != 1 {
+		t.Errorf("the second: %s, sprint %d, pressure %v\n%s", atLevel(second), second.GetReceipt().GetSprint(), second.GetReceipt().GetPressure(), historyOf(second))
+	}
+	_, err = s.Context.Undo(t.Context(), &loombridgev1.UndoRequest{AgentId: agent, SessionId: "s"})
+	must(t, err)
+	if undone := pressedPrompt(t, s, "s", 100_000, true); !strings.Contains(historyOf(undone), "(Sprint 1)") {
+		t.Errorf("undone:\n%s", historyOf(undone))
+	}
+	list, err := s.Context.ListSnapshots(t.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: agent, SessionId: "s", PageSize: 1})
+	must(t, err)
+	rest, err := s.Context.ListSnapshots(t.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: agent, SessionId: "s", PageSize: 1, PageToken: list.GetNextPageToken()})
+	must(t, err)
+	if len(list.GetSnapshots()) != 1 || len(rest.GetSnapshots()) != 1 || rest.GetSnapshots()[0].GetSprint() != 2 {
+		t.Errorf("the pages are %v and %v", list, rest)
+	}
+}
+
+// A caller may renew a window at any pressure; the same request again does nothing more,
+// and a policy that has no renewal says so.
+//
+// H28, P37, P38
+func TestRenew(t *testing.T) {
+	s := servertest.Start(t, nil)
+	before := busy(t, s, "s")
+	first := mustRenew(t, s, &loombridgev1.RenewRequest{SessionId: "s", RequestId: "r"})
+	if !first.GetRenewed() || first.GetSnapshot().GetSprint() != 1 || !proto.Equal(kept(first.GetSnapshot().GetWorking()), kept(before)) {
+		t.Fatalf("%v", first)
+	}
+	golden(t, "levels/handoff", first.GetSnapshot().GetHandoff().GetText()+"\n")
+	p := pressedPrompt(t, s, "s", 100_000, false)
+	if !strings.Contains(historyOf(p), "[user] # Handoff Document (Sprint 1)") || p.GetReceipt().GetSprint() != 1 {
+		t.Errorf("the prompt is\n%s", historyOf(p))
+	}
+	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "s", Messages: []*loombridgev1.Message{
+		{Role: loombridgev1.Role_ROLE_USER, Content: "Go on."},
+	}})
+	must(t, err)
+	if again := mustRenew(t, s, &loombridgev1.RenewRequest{SessionId: "s", RequestId: "r"}); again.GetRenewed() || again.GetSnapshot().GetSprint() != 1 {
+		t.Errorf("the same request: %v", again)
+	}
+	if next := mustRenew(t, s, &loombridgev1.RenewRequest{SessionId: "s"}); !next.GetRenewed() || next.GetSnapshot().GetSprint() != 2 {
+		t.Errorf("the next turn: %v", next)
+	}
+	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "other", History: &loombridgev1.HistorySettings{Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY}})
+	_, err = s.Context.Renew(t.Context(), &loombridgev1.RenewRequest{AgentId: agent, SessionId: "other"})
+	MustFail(t, err, codes.FailedPrecondition, "NO_RENEWAL")
+	for _, sprint := range []int32{0, 3} {
+		id := map[int32]string{0: "other", 3: "s"}[sprint]
+		_, err = s.Context.GetSnapshot(t.Context(), &loombridgev1.GetSnapshotRequest{AgentId: agent, SessionId: id, Sprint: sprint})
+		MustFail(t, err, codes.NotFound, "SNAPSHOT_NOT_FOUND")
+	}
+	if _, err := s.Context.GetSnapshot(t.Context(), &loombridgev1.GetSnapshotRequest{AgentId: "somebody", SessionId: "s"}); err == nil {
+		t.Error("another agent reads the snapshot")
+	}
+}
+
+// What does not fit a renewed window gives way in order: history, then skills, which are
+// shown by name, then memory; system and working state never.
+//
+// H04, H05, H06, H07, P37
+func TestEvictionOrder(t *testing.T) {
+	s := servertest.Start(t, nil)
+	busy(t, s, "s")
+	skill := strings.TrimSpace(strings.Repeat("skill ", 400))
+	for i := range 8 {
+		_, err := s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{
+			AgentId: agent, Kind: "knowledge", Text: fmt.Sprintf("How to mend the parser, part %d: %s", i, strings.Repeat("memory ", 50)),
+			MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: fmt.Sprintf(`{"title":"Parser %d","type":"manual"}`, i)},
+		})
+		must(t, err)
+	}
+	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "s", Prompt: &loombridgev1.PromptSettings{
+		Skills: []*loombridgev1.Skill{{Name: "mending", Description: "How to mend", Text: skill, Active: true}},
+	}})
+	full := pressedPrompt(t, s, "s", 100_000, true)
+	parts := full.GetReceipt().GetPartitions()
+	if parts.GetSkill() < 300 || parts.GetMemory() < 300 || parts.GetHistory() < 1000 {
+		t.Fatalf("nothing to evict: %v", parts)
+	}
+	order := 0
+	for at := full.GetTokens().GetTokens() - 10; ; at -= 40 {
+		p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", System: "Be brief.", MaxTokens: at, DryRun: true})
+		if err != nil {
+			MustFail(t, err, codes.FailedPrecondition, "CONTEXT_OVERFLOW")
+			if order != 2 {
+				t.Errorf("a window of %d is refused before all was evicted", at)
+			}
+			break
+		}
+		now := p.GetReceipt().GetPartitions()
+		skills := strings.Contains(promptText(p), "skill skill")
+		switch {
+		case p.GetReceipt().GetPressure() >= 1:
+			t.Fatalf("a window of %d: pressure %v", at, p.GetReceipt().GetPressure())
+		case !strings.Contains(promptText(p), "Be brief.") || !strings.Contains(promptText(p), "mind the gap"):
+			t.Fatalf("a window of %d: system or working state is gone:\n%s", at, promptText(p))
+		case skills && now.GetMemory() != parts.GetMemory():
+			t.Fatalf("a window of %d: memory went before skills: %v", at, now)
+		case !skills && now.GetHistory() >= parts.GetHistory():
+			t.Fatalf("a window of %d: skills went before history: %v", at, now)
+		case !skills && !strings.Contains(promptText(p), "mending"):
+			t.Fatalf("a window of %d: the name of the skill is gone", at)
+		case now.GetMemory() < parts.GetMemory():
+			order = 2
+		case !skills:
+			order = max(order, 1)
+		}
+	}
+}
