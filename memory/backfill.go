@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
+	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -45,7 +46,7 @@ var errTextRefused = errors.New("memory: the embedder fails at the text, and at 
 // missing stands in the store, so that a restart goes on where it stopped.
 type backfill struct {
 	*embeddings
-	scopes *worklist
+	scopes *packing.List
 
 	// Only the goroutine that works touches the fields below.
 
@@ -59,9 +60,9 @@ type backfill struct {
 // that saves name.
 func (b *backfill) run(ctx context.Context) {
 	b.addListed(ctx)
-	b.scopes.run(ctx, func(ctx context.Context, scope kv.Scope) {
+	b.scopes.Run(ctx, func(ctx context.Context, scope kv.Scope) {
 		b.work(ctx, scope)
-		if b.scopes.missed() {
+		if b.scopes.Missed() {
 			b.addListed(ctx)
 		}
 	})
@@ -75,7 +76,7 @@ func (b *backfill) addListed(ctx context.Context) {
 	}
 	for _, scope := range scopes {
 		if _, skip := b.mismatched[scope]; !skip {
-			b.scopes.add(scope)
+			b.scopes.Add(scope)
 		}
 	}
 }
@@ -92,7 +93,7 @@ func (b *backfill) takeOver(ctx context.Context) {
 			b.report(ctx, "find records without vectors", err)
 		}
 		for _, scope := range scopes {
-			b.scopes.add(scope)
+			b.scopes.Add(scope)
 		}
 	}
 }
@@ -107,11 +108,11 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 	left, err := b.step(ctx, scope)
 	switch {
 	case errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrLost):
-		b.scopes.addAfter(scope, heldPause)
+		b.scopes.AddAfter(scope, heldPause)
 	case err == nil:
 		b.pause = firstBackoff
 		if left {
-			b.scopes.add(scope)
+			b.scopes.Add(scope)
 		}
 	case errors.Is(err, vector.ErrDimension):
 		b.mismatched[scope] = struct{}{}
@@ -122,7 +123,7 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 		b.report(ctx, "make vectors of "+scope.String()+", trying again", err)
 		sleep(ctx, b.pause)
 		b.pause = min(2*b.pause, maxBackoff)
-		b.scopes.add(scope)
+		b.scopes.Add(scope)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -156,7 +157,7 @@ func BenchmarkImport(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		for stats := (memory.Stats{Tail: memory.DefaultPackAfter}); stats.Tail >= memory.DefaultPackAfter; {
+		for stats := (memory.Stats{Tail: packing.DefaultAfter}); stats.Tail >= packing.DefaultAfter; {
 			var err error
 			if stats, err = store.Stats(b.Context(), agent); err != nil {
 				b.Fatal(err)

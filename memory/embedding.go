@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
+	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
@@ -45,7 +46,7 @@ type embeddings struct {
 	timeout  time.Duration
 	idle     func(ctx context.Context) (resume func())
 	logger   *slog.Logger
-	packs    *worklist
+	packs    *packing.List
 	backfill *backfill                         // nil without an embedder
 	queries  *cache.Cache[queryKey, []float32] // the vectors of the latest queries
 	stop     context.CancelFunc
@@ -69,7 +70,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 		timeout:  o.EmbedTimeout,
 		idle:     o.Idle,
 		logger:   o.Logger,
-		packs:    newWorklist(),
+		packs:    packing.NewList(),
 		queries:  cache.New[queryKey, []float32](maxQueryVectors),
 		added:    make(map[kv.Scope]int),
 	}
@@ -84,9 +85,9 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	e.running.Go(func() { e.packs.run(ctx, e.pack) })
+	e.running.Go(func() { e.packs.Run(ctx, e.pack) })
 	if e.embedder != nil {
-		e.backfill = &backfill{embeddings: e, scopes: newWorklist(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
+		e.backfill = &backfill{embeddings: e, scopes: packing.NewList(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
 		e.running.Go(func() { e.backfill.run(ctx) })
 		if leases.Shared() {
 			e.running.Go(func() { e.backfill.takeOver(ctx) })
@@ -104,7 +105,7 @@ func (e *embeddings) close() {
 // pack packs the vectors of a scope.
 func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
 	var failed error
-	err := leased(ctx, e.leases, scope, "pack-vectors", func(ctx context.Context, scope kv.Scope) {
+	err := packing.Leased(ctx, e.leases, scope, "pack-vectors", func(ctx context.Context, scope kv.Scope) {
 		if failed = e.index.Pack(ctx, e.engine, e.writer, scope); ctx.Err() != nil {
 			failed = nil // closed, or the lease is lost: the next save tries again
 		}
@@ -163,10 +164,10 @@ func (s *Store) vectorBlind(scope kv.Scope) []kv.Ref {
 // saved is called after every commit that staged vectors. It never waits.
 func (e *embeddings) saved(scope kv.Scope) {
 	if e.due(scope) {
-		e.packs.add(scope)
+		e.packs.Add(scope)
 	}
 	if e.backfill != nil {
-		e.backfill.scopes.add(scope)
+		e.backfill.scopes.Add(scope)
 	}
 }
 
@@ -174,7 +175,7 @@ func (e *embeddings) saved(scope kv.Scope) {
 func (e *embeddings) count(scope kv.Scope, vectors int) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.added) > maxScopesWaiting {
+	if len(e.added) > packing.MaxWaiting {
 		clear(e.added)
 	}
 	e.added[scope] += vectors

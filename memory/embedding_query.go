@@ -152,7 +152,7 @@ func (s *Store) vectorHits(ctx context.Context, view kv.Reader, scope kv.Scope, 
 			return nil, vectorCounts{}, err
 		}
 		if found.Tail > packTail {
-			s.embeddings.packs.add(scope)
+			s.embeddings.packs.Add(scope)
 		}
 		if found.Scanned > 0 {
 			counts.Spaces = append(counts.Spaces, from.space)

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -53,7 +54,7 @@ func MustConversation(tb testing.TB, n int) *memory.Store {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if stats.Tail < memory.DefaultPackAfter {
+		if stats.Tail < packing.DefaultAfter {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

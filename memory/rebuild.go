@@ -35,7 +35,7 @@ func (s *Store) current(ctx context.Context, scope kv.Scope, do func() error) er
 
 // rebuild rebuilds the index of a scope, or waits for the caller that does.
 func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
-	done, mine := s.packer.claim(scope)
+	done, mine := s.packer.Claim(scope)
 	if !mine {
 		select {
 		case <-done:
@@ -44,7 +44,7 @@ func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
 			return ctx.Err()
 		}
 	}
-	defer s.packer.release(scope, done)
+	defer s.packer.Release(scope, done)
 	b := &rebuilding{store: s, scope: scope}
 	source := lexical.Source{
 		Documents: b.documents,
@@ -54,7 +54,7 @@ func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
 	if err := s.index.Rebuild(ctx, s.engine, s.writer, scope, source); err != nil {
 		return fmt.Errorf("rebuild the index of %s: %w", scope, err)
 	}
-	s.packer.merges.add(scope)
+	s.packer.Merge(scope)
 	return nil
 }
 

@@ -185,7 +185,7 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) ([]
 		if err != nil {
 			return nil, err
 		}
-		a.packer.read(scope, reader.Statistics())
+		a.packer.Read(scope, reader.Statistics())
 		receipt.Records += int64(reader.Statistics().Documents)
 		bound, err := a.filter.Bind(ctx, view, scope)
 		if err != nil {

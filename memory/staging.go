@@ -78,7 +78,7 @@ func (s *Staging) Do(ctx context.Context, commit func() error) error {
 // work goes on. It makes the caller wait only when that has fallen far behind.
 func (s *Staging) Done(ctx context.Context) {
 	s.store.embeddings.saved(s.scope)
-	s.store.packer.saved(ctx, s.scope, s.statistics)
+	s.store.packer.Saved(ctx, s.scope, s.statistics)
 }
 
 // commit makes the change for a caller who waits.

@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -28,7 +29,7 @@ type Options struct {
 	Logger *slog.Logger
 	// PackAfter is how many records of a scope wait to be packed before the
 	// background packs them. Fewer make queries read less and saves cost more.
-	// Default DefaultPackAfter.
+	// Default packing.DefaultAfter.
 	PackAfter int
 	// CacheBytes bounds the memory for what is remembered of the index.
 	// Default lexical.DefaultCacheBytes.
@@ -88,7 +89,7 @@ func withDefaults(opts *Options) Options {
 		o.VectorWeight = DefaultVectorWeight
 	}
 	if o.PackAfter <= 0 {
-		o.PackAfter = DefaultPackAfter
+		o.PackAfter = packing.DefaultAfter
 	}
 	if o.SweepEvery == 0 {
 		o.SweepEvery = DefaultSweepEvery
@@ -111,7 +112,7 @@ type Store struct {
 	analyzer    *analysis.Analyzer
 	index       *lexical.Index
 	ids         *ulid.LockedMonotonicReader
-	packer      *packer
+	packer      *packing.Packer
 	embeddings  *embeddings
 	slider      *slider
 	remembered  remembered
@@ -144,7 +145,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		analyzer:     analyzer,
 		index:        index,
 		ids:          &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
-		packer:       newPacker(index, engine, writer, leases, o.Logger, o.PackAfter),
+		packer:       packing.New(index, engine, writer, leases, o.Logger, o.PackAfter),
 		embeddings:   newEmbeddings(engine, writer, leases, &o),
 		slider:       &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})},
 		remembered:   newRemembered(maxRememberedBytes),
@@ -174,7 +175,7 @@ func (s *Store) Close() error {
 	s.stop()
 	s.running.Wait()
 	s.embeddings.close()
-	s.packer.close()
+	s.packer.Close()
 	if err := s.leases.Close(); err != nil {
 		s.logger.Warn("memory: leases not given back, they run out", "error", err)
 	}

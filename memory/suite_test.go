@@ -167,6 +167,7 @@ func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 		"OneWinner":             testOneWinner,
 		"FailedCommit":          testFailedCommit,
 		"Update":                testUpdate,
+		"UpdateOrder":           testUpdateOrder,
 		"UpdateErrors":          testUpdateErrors,
 		"UpdateRequestID":       testUpdateRequestID,
 		"UpdateSuperseded":      testUpdateSuperseded,

@@ -285,7 +285,12 @@ func (up *updating) apply(r *record.Record) error {
 		r.Metadata = metadata
 	}
 	r.Version++
-	r.UpdateTime = up.now
+	// Whoever asked first may come second, and clocks go back: versions never do.
+	if before := changed(*r); up.now.After(before) {
+		r.UpdateTime = up.now
+	} else {
+		r.UpdateTime = before
+	}
 	if fields&ExpiryField == 0 {
 		return nil
 	}

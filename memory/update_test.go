@@ -91,6 +91,29 @@ func testUpdate(t *testing.T, r *rig) {
 	}
 }
 
+// A version is never older than the one before it, whoever asked first and however the clock
+// goes, so that each is found as of when it came.
+func testUpdateOrder(t *testing.T, r *rig) {
+	first := r.MustSave(t, record.Record{ID: "a", Text: "one"})
+	for n, minutes := range []time.Duration{2, -3, 1, 4} {
+		r.clock.Set(start.Add(minutes * time.Minute))
+		before := r.MustGet(t, "a")
+		got := r.MustUpdate(t, text("a", fmt.Sprint("change ", n)))
+		if got.UpdateTime.Before(before.UpdateTime) || got.UpdateTime.Before(first.CreateTime) {
+			t.Errorf("version %d is of %v, that before of %v", got.Version, got.UpdateTime, before.UpdateTime)
+		}
+	}
+	for minutes, want := range map[time.Duration]int64{0: 1, 1: 1, 2: 4, 3: 4, 4: 5} {
+		got, err := r.AsOf(t.Context(), agent, "a", start.Add(minutes*time.Minute))
+		if err != nil || got.Version != want {
+			t.Errorf("after %d minutes: version %d, %v, want %d", minutes, got.Version, err, want)
+		}
+	}
+	if _, err := r.AsOf(t.Context(), agent, "a", start.Add(-time.Minute)); !errors.Is(err, memory.ErrNotFound) {
+		t.Errorf("before it was saved: %v", err)
+	}
+}
+
 func testUpdateErrors(t *testing.T, r *rig) {
 	r.MustSave(t, record.Record{ID: "a", Text: "apple", Key: "k"})
 	gone := r.MustSave(t, record.Record{Text: "gone soon", TTL: time.Second})

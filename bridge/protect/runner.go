@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -31,6 +32,10 @@ const (
 type Options struct {
 	// Always are paths that are protected whatever the policy of a job says. Default none.
 	Always []string
+	// Dir is a folder of the server's own, in which is noted what protected paths were while
+	// programs run: what those of a killed server changed is put back by New. Default: it is
+	// not noted.
+	Dir string
 	// Audit writes a record of what was put back. Default: nothing is written.
 	Audit func(context.Context, audit.Record) error
 	// Now gives the time. Default time.Now.
@@ -43,7 +48,8 @@ type Options struct {
 // concurrent use.
 type Runner struct {
 	sandbox.Runner
-	opts Options
+	opts    Options
+	journal *journal // nil without a folder
 
 	mu         sync.Mutex
 	workspaces map[string]*workspace // those where programs run, by name; guarded by mu
@@ -51,8 +57,9 @@ type Runner struct {
 
 var _ sandbox.Runner = (*Runner)(nil)
 
-// New returns a runner whose jobs another one runs.
-func New(runner sandbox.Runner, opts *Options) *Runner {
+// New returns a runner whose jobs another one runs, and puts back what the programs of a
+// killed server changed. An error is one of the folder.
+func New(runner sandbox.Runner, opts *Options) (*Runner, error) {
 	r := &Runner{Runner: runner, workspaces: map[string]*workspace{}}
 	if opts != nil {
 		r.opts = *opts
@@ -63,7 +70,11 @@ func New(runner sandbox.Runner, opts *Options) *Runner {
 	if r.opts.Logger == nil {
 		r.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return r
+	var err error
+	if r.journal, err = openJournal(r.opts.Dir); err != nil {
+		return nil, err
+	}
+	return r, r.recover()
 }
 
 // Run runs a job. What it did to protected paths is undone when it has ended, and, if it
@@ -91,7 +102,10 @@ func (r *Runner) Run(ctx context.Context, job sandbox.Job, streams sandbox.Strea
 	}
 	w := r.enter(job.Root)
 	defer r.leave(job.Root, w)
-	held := w.hold(job.Root, paths, c.Tier == sandbox.TierNamespaces && !off)
+	held, err := r.hold(job, w, paths, c.Tier == sandbox.TierNamespaces && !off)
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
 	stop, looked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(looked)
@@ -125,6 +139,11 @@ func (r *Runner) undo(job sandbox.Job, w *workspace, held *holding) {
 	if err != nil && held.complained(err) {
 		r.opts.Logger.Error("a program changed what is protected, and it could not be put back", "workspace", job.Root.Name(), "scope", job.Scope.String(), "error", err)
 	}
+	r.tell(job, restored)
+}
+
+// tell tells the log and the audit what was put back.
+func (r *Runner) tell(job sandbox.Job, restored []string) {
 	if len(restored) == 0 {
 		return
 	}
@@ -163,6 +182,7 @@ func (r *Runner) leave(root *os.Root, w *workspace) {
 	defer r.mu.Unlock()
 	if w.programs--; w.programs == 0 {
 		delete(r.workspaces, root.Name())
+		r.journal.forget(root)
 	}
 }
 
@@ -194,12 +214,27 @@ func (h *holding) complained(err error) bool {
 	return news
 }
 
-// hold remembers paths until they are released. Mounted says that the sandbox keeps what is
-// there.
-func (w *workspace) hold(root *os.Root, paths []string, mounted bool) *holding {
+// hold remembers paths until they are released, also for a server that comes after this
+// one. Mounted says that the sandbox keeps what is there.
+func (r *Runner) hold(job sandbox.Job, w *workspace, paths []string, mounted bool) (*holding, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	h := &holding{}
+	held, news := w.hold(job.Root, paths, mounted)
+	var err error
+	if news {
+		err = r.journal.write(job.Root, job.Scope, w.paths)
+	}
+	w.mu.Unlock()
+	if err != nil {
+		held.release(w)
+		return nil, fmt.Errorf("protect: note what is protected: %w", err)
+	}
+	return held, nil
+}
+
+// hold remembers paths until they are released, and tells whether some are remembered only
+// now. The caller holds mu.
+func (w *workspace) hold(root *os.Root, paths []string, mounted bool) (h *holding, news bool) {
+	h = &holding{}
 	_, err := root.Lstat(gitFolder)
 	newGit := errors.Is(err, os.ErrNotExist)
 	for _, path := range paths {
@@ -218,11 +253,12 @@ func (w *workspace) hold(root *os.Root, paths []string, mounted bool) *holding {
 			}
 			k = &kept{before: before}
 			w.paths[path] = k
+			news = true
 		}
 		k.programs++
 		h.paths = append(h.paths, path)
 	}
-	return h
+	return h, news
 }
 
 // restore puts back what a program may not change, and returns what was.

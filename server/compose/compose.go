@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -106,7 +107,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.openAgents(engine, writer, o)
 	d.Audit = audit.New(engine, writer, &o.Audit)
 	d.onClose(d.Audit.Close)
-	d.openJobs(&o)
+	if err := d.openJobs(&o); err != nil {
+		return err
+	}
 	o.Egress.Audit = d.Audit.Write
 	d.Egress = egress.New(&o.Egress)
 	d.onClose(d.Egress.Close)
@@ -140,15 +143,23 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 
 // openJobs opens the jobs in the background, where programs run. No program changes what is
 // protected.
-func (d *Domain) openJobs(o *Options) {
+func (d *Domain) openJobs(o *Options) error {
 	if o.Shell.Runner == nil {
-		return
+		return nil
 	}
-	o.Shell.Runner = protect.New(o.Shell.Runner, &protect.Options{Always: []string{policy.File}, Audit: d.Audit.Write, Now: o.Now, Logger: o.Logger})
+	guarded := &protect.Options{Always: []string{policy.File}, Audit: d.Audit.Write, Now: o.Now, Logger: o.Logger}
+	if o.StoreDir != "" {
+		guarded.Dir = filepath.Join(o.StoreDir, "protect")
+	}
+	var err error
+	if o.Shell.Runner, err = protect.New(o.Shell.Runner, guarded); err != nil {
+		return err
+	}
 	o.Jobs.Closed, o.Jobs.OneTenant, o.Jobs.Now, o.Jobs.Logger, o.Jobs.Audit = d.Log.IsClosed, o.OneTenant, o.Now, o.Logger, d.Audit.Write
 	d.Jobs = jobs.New(o.Shell.Runner, &o.Jobs)
 	d.onClose(d.Jobs.Close)
 	o.Shell.Jobs = d.Jobs
+	return nil
 }
 
 // forget ends the short-term memory that does not outlive a server.

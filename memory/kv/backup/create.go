@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 )
 
 // Source is a store that backups are made of. Engine and Staging are required.
@@ -45,7 +46,7 @@ func (f *Folder) Create(ctx context.Context, s Source, p Plan) (_ Backup, err er
 	if err != nil {
 		return Backup{}, err
 	}
-	defer lock.Close()
+	defer func() { err = errors.Join(err, folder.Unlock(lock)) }()
 	if err := errors.Join(f.clean(), os.RemoveAll(s.Staging)); err != nil {
 		return Backup{}, err
 	}
@@ -101,7 +102,7 @@ func (f *Folder) publish(partial string, m manifest) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(syncDir(partial), os.Rename(partial, f.Path(m.Name))); err != nil {
+	if err := errors.Join(folder.Sync(partial), os.Rename(partial, f.Path(m.Name))); err != nil {
 		return err
 	}
 	draft := f.manifestOf(m.Name) + partialSuffix
@@ -109,10 +110,10 @@ func (f *Folder) publish(partial string, m manifest) error {
 		return err
 	}
 	// The directory first: a manifest promises that it is there.
-	if err := syncDir(f.dir); err != nil {
+	if err := folder.Sync(f.dir); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(draft, f.manifestOf(m.Name)), syncDir(f.dir))
+	return errors.Join(os.Rename(draft, f.manifestOf(m.Name)), folder.Sync(f.dir))
 }
 
 func writeSynced(path string, content []byte) error {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 )
 
 // Folder is a folder of backups.
@@ -46,13 +48,13 @@ func (f *Folder) Path(name string) string { return filepath.Join(f.dir, name) }
 
 func (f *Folder) manifestOf(name string) string { return f.Path(name) + manifestSuffix }
 
-// lock keeps others from changing the folder, until the file is closed.
+// lock keeps others from changing the folder, until it is given up with folder.Unlock.
 func (f *Folder) lock() (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(f.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(file); err != nil {
+	if err := folder.Lock(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w in %s", ErrBusy, f.dir), file.Close())
 	}
 	return file, nil
@@ -82,12 +84,12 @@ func (f *Folder) clean() error {
 }
 
 // Prune removes all but the newest backups, and returns what it removed.
-func (f *Folder) Prune(keep int) ([]string, error) {
+func (f *Folder) Prune(keep int) (removed []string, err error) {
 	lock, err := f.lock()
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
+	defer func() { err = errors.Join(err, folder.Unlock(lock)) }()
 	if err := f.clean(); err != nil {
 		return nil, err
 	}
@@ -109,13 +111,5 @@ func (f *Folder) prune(keep int) (removed []string, err error) {
 			return removed, err
 		}
 	}
-	return removed, syncDir(f.dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return removed, folder.Sync(f.dir)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 )
 
 // files is a store whose checkpoint has these files.
@@ -127,7 +129,7 @@ func TestNamesAndKeep(t *testing.T) {
 	if !errors.Is(err, ErrBusy) || !errors.Is(pruneErr, ErrBusy) {
 		t.Errorf("beside another one: %v, %v", err, pruneErr)
 	}
-	must(t, lock.Close())
+	must(t, folder.Unlock(lock))
 }
 
 // Nothing is restored over what is somebody's: files, full directories, links.

@@ -9,11 +9,6 @@ import (
 	"syscall"
 )
 
-// lockFile locks a file until it is closed, and fails if somebody else has.
-func lockFile(file *os.File) error {
-	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-}
-
 // sourceOf tells a file of the store that never changes apart from every other; empty for
 // one that may change.
 func sourceOf(info os.FileInfo) string {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 )
 
 // Verify reads every file of a backup back and returns it. The first file that is not as
@@ -84,10 +86,10 @@ func (f *Folder) Restore(ctx context.Context, name, to string, progress func(don
 			return Backup{}, err
 		}
 	}
-	if err := syncDir(partial); err != nil {
+	if err := folder.Sync(partial); err != nil {
 		return Backup{}, err
 	}
-	return b, errors.Join(os.Rename(partial, to), syncDir(filepath.Dir(to)))
+	return b, errors.Join(os.Rename(partial, to), folder.Sync(filepath.Dir(to)))
 }
 
 // makeRoom removes an empty directory; anything else there is somebody's.

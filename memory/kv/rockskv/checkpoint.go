@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/mark"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/rocksfile"
 )
@@ -58,7 +59,7 @@ func (db *DB) checkpoint(dir string) error {
 	if err := os.Rename(partial, dir); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return folder.Sync(filepath.Dir(dir))
 }
 
 // copyTo writes a marked copy to dir.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 )
 
 // checkRoom returns kv.ErrFull for a directory that has less than some bytes of room
@@ -32,25 +33,15 @@ func freeBytes(dir string) (int64, bool) {
 
 // lockDir locks a directory for this open of it. It writes nothing, so it can
 // come before anything is known about the directory; RocksDB's own lock comes
-// too late, after it has renamed its information log. The lock ends with
-// Close, or with the process.
+// too late, after it has renamed its information log, and stands behind this one where
+// the file system has no such locks.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := folder.Lock(f); err != nil {
 		return nil, errors.Join(kv.ErrLocked, f.Close())
 	}
-	// Other errors mean that the file system has no such locks. RocksDB's
-	// stands behind this one.
 	return f, nil
-}
-
-// unlockDir ends a lock. It does not leave that to the close: a process that is starting
-// another one, here or in the tests, shares its open files with it for a moment.
-func unlockDir(f *os.File) error {
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // where there are no locks there was none
-	return f.Close()
 }

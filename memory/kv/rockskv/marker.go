@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/mark"
 )
 
@@ -123,7 +124,7 @@ func writeMarker(dir string, s state) error {
 	if err := os.Rename(temp, filepath.Join(dir, markerName)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return folder.Sync(dir)
 }
 
 func writeSynced(path, text string) error {
@@ -133,15 +134,6 @@ func writeSynced(path, text string) error {
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncDir makes the names in dir durable.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // makeDir makes dir and its parents, for the owner alone and durably.
@@ -155,5 +147,5 @@ func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(parent)
+	return folder.Sync(parent)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/linxGnu/grocksdb"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
 )
 
@@ -73,7 +74,7 @@ func open(dir string, o Options) (*DB, error) {
 	}
 	db, err := openLocked(dir, o)
 	if err != nil {
-		return nil, errors.Join(err, unlockDir(lock))
+		return nil, errors.Join(err, folder.Unlock(lock))
 	}
 	db.lock = lock
 	return db, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
 )
 
@@ -39,7 +40,7 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 		db, err = openRocksReadOnly(s.dir, o)
 	}
 	if err != nil {
-		return nil, errors.Join(err, unlockDir(s.lock))
+		return nil, errors.Join(err, folder.Unlock(s.lock))
 	}
 	db.lock = s.lock
 	return db, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/mark"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/rocksfile"
 )
@@ -34,7 +35,7 @@ func Repair(dir string, now time.Time) (Repaired, error) {
 		return Repaired{}, fmt.Errorf("repair store %s: %w%s", dir, err, adviceToReader(err))
 	}
 	done, err := s.repair(now)
-	if err = errors.Join(err, unlockDir(s.lock)); err != nil {
+	if err = errors.Join(err, folder.Unlock(s.lock)); err != nil {
 		return done, fmt.Errorf("repair store %s: %w", dir, err)
 	}
 	return done, nil
@@ -64,7 +65,7 @@ func (s lockedStore) repair(now time.Time) (Repaired, error) {
 	if err := s.cut(manifest, logs, &done); err != nil {
 		return done, err
 	}
-	if err := errors.Join(syncDir(s.dir), markCopy(s.dir), writeMarker(s.dir, ready)); err != nil {
+	if err := errors.Join(folder.Sync(s.dir), markCopy(s.dir), writeMarker(s.dir, ready)); err != nil {
 		return done, err
 	}
 	return done, verify(context.Background(), s.dir, true)
@@ -112,7 +113,7 @@ func (s lockedStore) keep(now time.Time) (string, error) {
 			return "", err
 		}
 	}
-	return kept, errors.Join(syncDir(kept), syncDir(s.dir))
+	return kept, errors.Join(folder.Sync(kept), folder.Sync(s.dir))
 }
 
 func copySynced(to, from string) error {

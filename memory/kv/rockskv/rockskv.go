@@ -12,6 +12,7 @@ import (
 	"github.com/linxGnu/grocksdb"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
 )
@@ -152,7 +153,7 @@ func (db *DB) Close() error {
 	if db.lock == nil { // an open that failed closes what it had
 		return err
 	}
-	return errors.Join(err, unlockDir(db.lock))
+	return errors.Join(err, folder.Unlock(db.lock))
 }
 
 // write runs a write to RocksDB, which syncs the log if eager and the store's

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/mark"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/rocksfile"
 )
@@ -49,7 +50,7 @@ func Examine(ctx context.Context, dir string, v kv.Verification) error {
 	s, err := lockStore(dir)
 	if err == nil {
 		i := inspection{dir: s.dir, Verification: v, ctx: ctx.Err, marked: s.marked, deep: true}
-		err = errors.Join(i.run(), unlockDir(s.lock))
+		err = errors.Join(i.run(), folder.Unlock(s.lock))
 	}
 	if err != nil {
 		return fmt.Errorf("examine store %s: %w%s", dir, err, adviceToReader(err))
@@ -87,7 +88,7 @@ func lockStore(dir string) (lockedStore, error) {
 		err = fmt.Errorf("%w: there is no store in it", kv.ErrForeign)
 	}
 	if err != nil {
-		return lockedStore{}, errors.Join(err, unlockDir(lock))
+		return lockedStore{}, errors.Join(err, folder.Unlock(lock))
 	}
 	return lockedStore{dir, format >= markedFormat, lock}, nil
 }

@@ -34,6 +34,8 @@ import (
 	"os/signal"
 
 	"github.com/spf13/cobra"
+
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replays"
 )
 
 func main() {
@@ -51,7 +53,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return runTables(ctx, args)
 	}
 	root := &cobra.Command{Use: "loom-bridge-bench", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(replayCommand(stdout, stderr))
+	root.AddCommand(replays.Command(stdout, stderr))
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.SetArgs(args)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/packing"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 )
@@ -204,7 +205,7 @@ func (s *memoryServer) load(ctx context.Context, agent string, records []*loombr
 	}
 	l := loaded{acknowledged: time.Since(begin)}
 	err := s.until(ctx, agent, func(stats *loombridgev1.GetMemoryStatsResponse) bool {
-		return stats.GetUnpacked() < memory.DefaultPackAfter
+		return stats.GetUnpacked() < packing.DefaultAfter
 	})
 	l.packed = time.Since(begin)
 	return l, err

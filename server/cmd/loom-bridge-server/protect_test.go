@@ -190,3 +190,49 @@ func TestOwnRepository(t *testing.T) {
 		}
 	})
 }
+
+// What a program does to protected paths while the server is killed is put back when it
+// starts again, and the audit tells of it. A folder that took the workspace's place, and one
+// that is gone, are left alone.
+func TestProtectedPathsOfAKilledServer(t *testing.T) {
+	for _, tier := range []string{"namespaces", "landlock"} {
+		t.Run(tier, func(t *testing.T) {
+			dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")
+			args := []string{"--data-dir", store, "--workspace", dir, "--sandbox-tier", tier, "--shell-allow", "python3"}
+			for name, text := range map[string]string{".git/config": "c", ".git/hooks/pre-commit": "h", ".git/HEAD": "x", ".env": "e"} {
+				must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755)) //nolint:gosec // hooks are run
+			}
+			before := treeOf(t, dir, sandbox.Protected())
+			for range 3 {
+				c := MustStartChild(t, dir, args...)
+				w := &shellWorld{t, &process{conn: MustDial(t, c.Address), Workspace: dir}, tier}
+				if s := w.status().GetSandbox(); s.GetTier() != tier {
+					lacks(t, tier, s.GetProblems())
+				}
+				program := "import os\nwhile True:\n  for p in ('.envrc','.git/hooks/pre-commit','.git/hooks/late'):\n    try: open(p,'w').write('evil')\n    except OSError: pass\n"
+				(caller{w, "a", "s1"}).job("system:shell", object{"background": true, "command": "python3", "args": []string{"-c", program}})
+				eventually(t, waitTime, func() error {
+					_, err := os.Stat(filepath.Join(dir, ".envrc"))
+					return err
+				})
+				must(t, c.Process.Kill())
+				_ = c.Wait()
+			}
+			p := MustRunIn(t, noEnvironment, append([]string{"--addr", "127.0.0.1:0"}, args...)...)
+			if now := treeOf(t, dir, sandbox.Protected()); !maps.Equal(now, before) {
+				t.Errorf("behind the killed server there is %v\nbefore %v", now, before)
+			}
+			list, err := loombridgev1.NewToolServiceClient(p.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{AgentId: "x", CallerId: "a", Tool: "workspace:restore", PageSize: 100})
+			must(t, err)
+			if text := fmt.Sprint(list.GetRecords()); !strings.Contains(text, ".envrc") {
+				t.Errorf("the audit has %s", text)
+			}
+			left, err := os.ReadDir(filepath.Join(store, "protect"))
+			must(t, err)
+			if len(left) > 0 {
+				t.Errorf("the journal still has %v", left)
+			}
+		})
+	}
+}

@@ -35,7 +35,7 @@ from loombridge._children import (
     Outcome,
     Spawning,
 )
-from loombridge._client import Client, Status
+from loombridge._client import Client
 from loombridge._compress import CompressedResult, CompressHint, ResultKind
 from loombridge._connect import Connecting, Tls, connect
 from loombridge._context import Context
@@ -200,6 +200,7 @@ from loombridge._settings import (
     VariationSettings,
     WorkingPosition,
 )
+from loombridge._status import Status
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tasks import FoundTask, Task
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb

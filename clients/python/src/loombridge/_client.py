@@ -1,7 +1,6 @@
 """The client: one agent's hold on a Loom Bridge server."""
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast, overload
@@ -13,6 +12,7 @@ from loombridge import (
     _context,
     _dashboard,
     _events,
+    _family,
     _memory,
     _messages,
     _provided,
@@ -20,43 +20,18 @@ from loombridge import (
     _records,
     _rpc,
     _spelling,
+    _status,
     _tools,
     _values,
     _workspace,
 )
-from loombridge.v1 import admin_pb2, events_pb2, memory_pb2
+from loombridge.v1 import events_pb2, memory_pb2
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The running server."""
-
-    version: str
-    """Its version."""
-    start_time: datetime
-    """When it began to serve, in UTC."""
-    durability: str
-    """`sync`, `wal` or `none`: what an acknowledged write has survived."""
-    store_format: int
-    """Version of its on-disk format."""
-    authentication: bool
-    """Callers need a credential."""
-    tools: int
-    """How many tools are registered."""
-    writable: bool = True
-    """Whether writes can succeed."""
-    problem: str = ""
-    """Why they can't; empty while they can."""
-    damage: tuple[str, ...] = ()
-    """What of its store was found damaged, a part each."""
-    scrub_time: datetime | None = None
-    """When all of its store had last been read back; None since it was started."""
-
-
 @_spelling.helpful
-class Client(_agent.Agent, _spelling.Helpful):
+class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
     """One agent, connected; made by `loombridge.connect`.
 
     Any number of tasks of one event loop may use it at once. Every call takes
@@ -516,117 +491,9 @@ class Client(_agent.Agent, _spelling.Helpful):
             timeout=timeout,
         )
 
-    def spawn(
-        self,
-        child_id: str,
-        *,
-        goal: str,
-        session_id: str | None = None,
-        tools: Iterable[str] | None = None,
-        profile: str | None = None,
-        limits: _children.ChildLimits | None = None,
-        grants: Iterable[str] = (),
-        request_id: str | None = None,
-        timeout: _values.Seconds | None = None,
-    ) -> _children.Spawning:
-        """Spawn a child: an agent with a goal, a session and a workspace of its own.
-
-        `async with ctx.spawn("researcher-1", goal="…") as child:` stops a child that has
-        not returned when the block is left; `child = await ctx.spawn(...)` leaves it to
-        its limits. The child gets nothing of this agent's but its goal and the grants.
-
-        Args:
-            child_id: its id: that of no other agent, and of no entry of the workspace.
-            goal: what it shall do.
-            session_id: its session; default: a new one.
-            tools: those that it may call; default: those of this agent.
-            profile: name of a profile of the server's that bounds its calls besides.
-            limits: what bounds it; default: 20 steps, 60 seconds and so on.
-            grants: names of blobs of this agent's that it may read, by their refs.
-            request_id: makes the call safe to repeat; default: made here.
-            timeout: seconds; default: the client's.
-
-        Raises:
-            AgentExistsError: the id is in use.
-            MaxDepthExceededError: this agent is too deep to have children.
-            AgentLimitExceededError: it has too many at once, or no step left.
-        """
-        return self._family.spawning(
-            child_id,
-            goal=goal,
-            session_id=session_id,
-            tools=tools,
-            profile=profile,
-            limits=limits,
-            grants=grants,
-            request_id=request_id,
-            timeout=timeout,
-        )
-
-    async def gather(
-        self,
-        *children: _children.Child | str,
-        wait: _values.Seconds | None = None,
-        timeout: _values.Seconds | None = None,
-    ) -> _children.Outcome:
-        """Wait until children have returned, or failed; return what came of them.
-
-        Args:
-            children: children or their ids; default: all of this client's session.
-            wait: how many seconds to wait at most; default: until all have.
-            timeout: seconds that a call may take beyond that; default: the client's.
-
-        Raises:
-            AgentNotFoundError: one of them is no child of this agent.
-        """
-        return await self._family.gather(children, wait=wait, timeout=timeout)
-
-    async def complete(
-        self,
-        result: str,
-        *,
-        grants: Iterable[str] = (),
-        timeout: _values.Seconds | None = None,
-    ) -> _children.ChildAgent:
-        """Return the result of this agent, which another one has spawned.
-
-        The same result again changes nothing. Nothing else can be done afterwards.
-
-        Args:
-            result: what came of its goal, at most 256 KiB.
-            grants: names of blobs of this agent's that its parent may read, by their refs.
-            timeout: seconds; default: the client's.
-
-        Raises:
-            AgentEndedError: it has another result, such as `timeout`.
-        """
-        return await self._family.complete(self._agent_name, result, grants=grants, timeout=timeout)
-
-    async def fail(
-        self, error: str, *, timeout: _values.Seconds | None = None
-    ) -> _children.ChildAgent:
-        """End this agent, which another one has spawned, without a result."""
-        return await self._family.complete(self._agent_name, "", error=error, timeout=timeout)
-
-    async def status(self, *, timeout: _values.Seconds | None = None) -> Status:
+    async def status(self, *, timeout: _values.Seconds | None = None) -> _status.Status:
         """Return what the server is and how it stores."""
-        m = await self._transport.call(
-            _rpc.GET_STATUS, admin_pb2.GetStatusRequest(), timeout=timeout
-        )
-        return Status(
-            version=m.version,
-            start_time=_values.moment(m.start_time),
-            durability=m.durability,
-            store_format=m.store_format,
-            authentication=m.authentication,
-            tools=m.tools,
-            writable=m.store.writable or not m.HasField("store"),
-            problem=m.store.problem,
-            damage=tuple(m.store.damage),
-            scrub_time=_values.moment(m.store.scrub_time)
-            if m.store.HasField("scrub_time")
-            else None,
-        )
+        return await _status.read(self._transport, timeout)
 
     async def close(self) -> None:
         """End every call, handler and tool, and the connection; twice is fine."""

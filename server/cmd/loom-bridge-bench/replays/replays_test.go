@@ -1,4 +1,4 @@
-package main
+package replays
 
 import (
 	"bytes"
@@ -58,7 +58,12 @@ func module(run, i int) string {
 func replayed(tb testing.TB, args ...string) (stdout, stderr string, err error) {
 	tb.Helper()
 	var out, log bytes.Buffer
-	err = command(tb.Context(), append([]string{"context"}, args...), &out, &log)
+	command := Command(&out, &log)
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetOut(&out)
+	command.SetErr(&log)
+	command.SetArgs(args)
+	err = command.ExecuteContext(tb.Context())
 	return out.String(), log.String(), err
 }
 

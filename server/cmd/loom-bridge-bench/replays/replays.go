@@ -1,4 +1,5 @@
-package main
+// Package replays is the command that replays recorded runs of agents under history policies.
+package replays
 
 import (
 	"context"
@@ -98,8 +99,8 @@ type replaySettings struct {
 	json     bool
 }
 
-// replayCommand replays recorded runs under history policies.
-func replayCommand(stdout, stderr io.Writer) *cobra.Command {
+// Command replays recorded runs under history policies.
+func Command(stdout, stderr io.Writer) *cobra.Command {
 	var s replaySettings
 	command := &cobra.Command{
 		Use:     "context FILE...",

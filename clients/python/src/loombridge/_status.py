@@ -1,0 +1,50 @@
+"""What the running server is."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from loombridge import _rpc, _values
+from loombridge.v1 import admin_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The running server."""
+
+    version: str
+    """Its version."""
+    start_time: datetime
+    """When it began to serve, in UTC."""
+    durability: str
+    """`sync`, `wal` or `none`: what an acknowledged write has survived."""
+    store_format: int
+    """Version of its on-disk format."""
+    authentication: bool
+    """Callers need a credential."""
+    tools: int
+    """How many tools are registered."""
+    writable: bool = True
+    """Whether writes can succeed."""
+    problem: str = ""
+    """Why they can't; empty while they can."""
+    damage: tuple[str, ...] = ()
+    """What of its store was found damaged, a part each."""
+    scrub_time: datetime | None = None
+    """When all of its store had last been read back; None since it was started."""
+
+
+async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> Status:
+    """Ask the server what it is and how it stores."""
+    m = await transport.call(_rpc.GET_STATUS, admin_pb2.GetStatusRequest(), timeout=timeout)
+    return Status(
+        version=m.version,
+        start_time=_values.moment(m.start_time),
+        durability=m.durability,
+        store_format=m.store_format,
+        authentication=m.authentication,
+        tools=m.tools,
+        writable=m.store.writable or not m.HasField("store"),
+        problem=m.store.problem,
+        damage=tuple(m.store.damage),
+        scrub_time=_values.moment(m.store.scrub_time) if m.store.HasField("scrub_time") else None,
+    )
