@@ -18,7 +18,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -94,8 +93,9 @@ type Options struct {
 	Compress compress.Options
 	// Score weighs what summaries of old messages leave out.
 	Score decay.Scoring
-	// Window are the numbers of the levels of pressure.
-	Window window.Rules
+	// Embed makes vectors of texts, for sessions that compare messages with the goal by
+	// them. Default: words are compared.
+	Embed func(ctx context.Context, texts []string) ([][]float32, error)
 	// Summarizer asks callers to summarize old messages. Default: their sentences are
 	// taken.
 	Summarizer Summarizer
@@ -144,8 +144,8 @@ type Assembler struct {
 	// compress, scoring and summarizer are for presets of messages.
 	compress   compress.Options
 	scoring    decay.Scoring
-	window     window.Rules
 	summarizer Summarizer
+	embed      func(ctx context.Context, texts []string) ([][]float32, error)
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	served     func(tenant string, f Format) []Served
 	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
@@ -176,7 +176,8 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
-		a.compress, a.scoring, a.window, a.summarizer = opts.Compress, opts.Score, opts.Window, opts.Summarizer
+		a.compress, a.scoring, a.summarizer = opts.Compress, opts.Score, opts.Summarizer
+		a.embed = opts.Embed
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
@@ -293,7 +294,7 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 	request := t.r
 	request.Settings, request.History.Prompt = &t.prompt, nil
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
-	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
+	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.rules, t.scoring, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
 		t.gathered, t.taken(), t.through, times, folds.Version, folds.Batch, t.tools.JSON, anchor, t.probe(anchor), last.places, last.settled, last.marks)
 }
 

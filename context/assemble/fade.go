@@ -40,7 +40,7 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 	f, p := s.faded, t.preset.WithDefaults()
 	conv := decay.Conversation{
 		Units: f.units, Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget, Since: s.state.Since,
-		Lost: f.lostCalls, ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.a.scoring, Goal: f.goal(t.r.Goal),
+		Lost: f.lostCalls, ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.scoring, Goal: f.goal(t.r.Goal),
 	}
 	if p.Style == history.StyleZones {
 		conv.Zones = &p.Zones

@@ -85,7 +85,7 @@ func (t *task) presetHistory(ctx context.Context, s *source, d *draft, budget in
 				return nil, err
 			}
 		}
-		return t.pressedHistory(s, d, budget)
+		return t.pressedHistory(ctx, s, d, budget)
 	}
 	if t.preset.Style.Messages() {
 		return t.fadedHistory(ctx, s, d, budget)

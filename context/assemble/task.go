@@ -13,9 +13,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -59,8 +61,11 @@ type task struct {
 	memory          int
 	trimmed, evicts bool
 	text            []tokens.Tool
-	prices          history.Prices
-	ledger          *history.Ledger
+	// rules are those of the levels of pressure, scoring weighs messages.
+	rules   window.Rules
+	scoring decay.Scoring
+	prices  history.Prices
+	ledger  *history.Ledger
 	// compressor shortens the results of presets that show them so.
 	compressor *compress.Compressor
 	tools      toolset
@@ -124,6 +129,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 		a: a, moment: now, live: live, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
 		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
 	}
+	t.rules, t.scoring = c.Pressure.Rules(), c.Pressure.Scoring(a.scoring)
 	t.count = t.countUntil(ctx)
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {

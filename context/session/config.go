@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -56,6 +57,8 @@ type Config struct {
 	MaxTokens int
 	// Keys beat the rules of the preset, whichever that is.
 	Keys history.Keys
+	// Pressure are the rules of the levels of pressure, whichever preset they are of.
+	Pressure window.Keys
 	// Prompt says what prompts are made of; nil means the default. It is never changed.
 	Prompt *settings.Prompt
 }
@@ -80,6 +83,7 @@ func (c Config) Over(base Config) Config {
 		Model:         cmp.Or(c.Model, base.Model),
 		MaxTokens:     cmp.Or(c.MaxTokens, base.MaxTokens),
 		Keys:          c.Keys.Over(base.Keys),
+		Pressure:      c.Pressure.Over(base.Pressure),
 		Prompt:        promptOver(c.Prompt, base.Prompt),
 	}
 }
@@ -126,6 +130,9 @@ func (c Config) check() (field, problem string) {
 		return "model", fmt.Sprintf("is longer than %d bytes or not UTF-8", MaxModelBytes)
 	case !isCount(c.MaxTokens):
 		return "max_tokens", "is negative or too large"
+	}
+	if field, problem := c.Pressure.Check(); problem != "" {
+		return "history.pressure." + field, problem
 	}
 	return checkKeys(c.Keys)
 }
@@ -234,6 +241,7 @@ const (
 	fieldMaxTokens
 	fieldPrompt
 	fieldKeys
+	fieldPressure
 )
 
 func encodeConfig(c Config) []byte {
@@ -252,6 +260,9 @@ func encodeConfig(c Config) []byte {
 	dst = wire.AppendText(dst, fieldPrompt, settings.Encode(c.Prompt))
 	if c.Keys != (history.Keys{}) {
 		dst = wire.AppendItem(dst, fieldKeys, encodeKeys(c.Keys))
+	}
+	if c.Pressure != (window.Keys{}) {
+		dst = wire.AppendItem(dst, fieldPressure, encodePressure(c.Pressure))
 	}
 	return dst
 }
@@ -274,6 +285,8 @@ func decodeConfig(value []byte) (Config, error) {
 			c.Prompt, err = settings.Decode(f.Bytes)
 		case fieldKeys:
 			c.Keys, err = decodeKeys(f.Bytes)
+		case fieldPressure:
+			c.Pressure, err = decodePressure(f.Bytes)
 		default:
 			c.set(f)
 		}

@@ -2,10 +2,12 @@ package session
 
 import (
 	"fmt"
+	"math"
 	"time"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -120,6 +122,82 @@ func decodeKeys(value []byte) (k history.Keys, err error) {
 		case fieldStyle:
 			k.Style = history.Style(f.Value)
 		}
+	}
+	return k, nil
+}
+
+// Fields of stored rules of pressure.
+const (
+	fieldThreshold = iota + 1
+	fieldRenew
+	fieldInclusive
+	fieldSameContent
+	fieldPreviewChars
+	fieldSnipChars
+	fieldReactiveChars
+	fieldScoreLambda
+	fieldResultFactor
+	fieldNearness
+)
+
+func encodePressure(k window.Keys) []byte {
+	var dst []byte
+	if k.Thresholds != ([4]float64{}) {
+		for _, threshold := range k.Thresholds {
+			dst = wire.AppendFixed64(dst, fieldThreshold, math.Float64bits(threshold))
+		}
+	}
+	dst = appendPrice(dst, fieldRenew, k.Renew)
+	if k.Inclusive != nil {
+		dst = wire.AppendNumber(dst, fieldInclusive, flag(*k.Inclusive))
+	}
+	if k.SameContent != nil {
+		dst = wire.AppendNumber(dst, fieldSameContent, flag(*k.SameContent))
+	}
+	if k.PreviewChars != nil {
+		dst = wire.AppendNumber(dst, fieldPreviewChars, uint64(*k.PreviewChars))
+	}
+	dst = wire.AppendUint(dst, fieldSnipChars, uint64(k.SnipChars))
+	dst = wire.AppendUint(dst, fieldReactiveChars, uint64(k.ReactiveChars))
+	dst = appendPrice(dst, fieldScoreLambda, k.ScoreLambda)
+	dst = appendPrice(dst, fieldResultFactor, k.ResultFactor)
+	return wire.AppendUint(dst, fieldNearness, uint64(k.Nearness))
+}
+
+func decodePressure(value []byte) (k window.Keys, err error) {
+	n := 0
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return window.Keys{}, err
+		}
+		switch f.Number {
+		case fieldThreshold:
+			if n < len(k.Thresholds) {
+				k.Thresholds[n] = math.Float64frombits(f.Value)
+				n++
+			}
+		case fieldRenew:
+			k.Renew = math.Float64frombits(f.Value)
+		case fieldInclusive:
+			k.Inclusive = new(f.Value != 0)
+		case fieldSameContent:
+			k.SameContent = new(f.Value != 0)
+		case fieldPreviewChars:
+			k.PreviewChars = new(count(f))
+		case fieldSnipChars:
+			k.SnipChars = count(f)
+		case fieldReactiveChars:
+			k.ReactiveChars = count(f)
+		case fieldScoreLambda:
+			k.ScoreLambda = math.Float64frombits(f.Value)
+		case fieldResultFactor:
+			k.ResultFactor = math.Float64frombits(f.Value)
+		case fieldNearness:
+			k.Nearness = window.Nearness(f.Value)
+		}
+	}
+	if field, _ := k.Check(); field != "" {
+		return window.Keys{}, fmt.Errorf("%w: %s", ErrDamaged, field)
 	}
 	return k, nil
 }

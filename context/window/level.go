@@ -39,6 +39,11 @@ type Rules struct {
 	SnipChars, ReactiveChars int
 	// OtherIDs lets Micro find equal results of calls with other ids, too.
 	OtherIDs bool
+	// PreviewChars lets Micro show a result that can be read by a name as so many
+	// characters of it, where it has more; 0 leaves it as it is.
+	PreviewChars int
+	// Nearness is how texts are compared with the goal. Default Lexical.
+	Nearness Nearness
 }
 
 // Defaults of Rules.

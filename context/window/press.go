@@ -3,6 +3,7 @@ package window
 import (
 	"cmp"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
 )
@@ -27,6 +28,8 @@ type Result struct {
 	ID, Name, Content string
 	// Position is the place of its entry.
 	Position uint64
+	// Stored says that it can be read by a name.
+	Stored bool
 }
 
 // What Collapse leaves.
@@ -113,6 +116,7 @@ type place struct {
 // is marked stays so.
 func (p *presser) micro(s *State) []Marker {
 	marked := slices.Clone(s.Marked)
+	var previews []Marker
 	newest := make(map[string]place) // by the id of the call
 	same := make(map[string]string)  // by name and content: the id of the first
 	for i := range p.units {
@@ -143,6 +147,14 @@ func (p *presser) micro(s *State) []Marker {
 				same[key] = callID(r.ID, len(same))
 			}
 			newest[r.ID] = place{u, k}
+			if limit := p.rules.PreviewChars; limit > 0 && r.Stored && !u.Kept && utf8.RuneCountInString(r.Content) > limit {
+				previews = append(previews, Marker{Unit: u.Position, At: r.Position, ID: r.ID, Preview: limit})
+			}
+		}
+	}
+	for _, m := range previews {
+		if !slices.ContainsFunc(marked, func(old Marker) bool { return old.At == m.At && old.ID == m.ID }) {
+			marked = append(marked, m)
 		}
 	}
 	slices.SortFunc(marked, func(a, b Marker) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
@@ -150,7 +162,7 @@ func (p *presser) micro(s *State) []Marker {
 }
 
 func (r *Result) marker(u *Unit, from string) Marker {
-	return Marker{u.Position, r.Position, r.ID, from}
+	return Marker{Unit: u.Position, At: r.Position, ID: r.ID, From: from}
 }
 
 func (p place) content() string { return p.unit.Results[p.result].Content }

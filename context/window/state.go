@@ -51,6 +51,8 @@ type Marker struct {
 	// From is the id of the call that has the same result; empty says that a newer one
 	// took its place.
 	From string `json:"f,omitempty"`
+	// Preview is how many of its characters stand there in its place; 0 is none.
+	Preview int `json:"p,omitempty"`
 }
 
 // Spans are positions of units, as ranges that ascend.

@@ -153,7 +153,7 @@ func TestMicro(t *testing.T) {
 		var out []string
 		for i := range units {
 			if m, ok := s.Marks(units[i].Position, units[i].Results[0].ID); ok {
-				out = append(out, fmt.Sprint(i+1, m.Line("look", "ref")))
+				out = append(out, fmt.Sprint(i+1, m.Line("look", "ref", "")))
 			}
 		}
 		return strings.Join(out, " ")

@@ -241,6 +241,9 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 	}
 	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
 	d.onClose(o.Assemble.Gatherer.Close)
+	if o.Memory.Embedder != nil {
+		o.Assemble.Embed = o.Memory.Embedder.Embed
+	}
 	o.Assemble.Compress, o.Assemble.Past = o.Compress, d.past
 	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)

@@ -22,7 +22,7 @@ func Config(h *loombridgev1.HistorySettings) session.Config {
 		ExpectedTurns: int(h.GetExpectedSteps()), ResultTokens: int(h.GetMaxResultTokens()),
 	}
 	if h != nil {
-		c.Literal, c.Keys = h.Literal, keysToSet(h)
+		c.Literal, c.Keys, c.Pressure = h.Literal, keysToSet(h), pressureToSet(h.GetPressure())
 	}
 	if p := h.GetPrices(); p != nil {
 		c.Prices = history.Prices{Input: p.GetInput(), CachedInput: p.GetCachedInput(), CacheWrite: p.GetCacheWrite()}
@@ -65,6 +65,40 @@ func addKeys(h *loombridgev1.HistorySettings, k history.Keys) {
 	}
 }
 
+// pressureToSet are the rules of pressure of settings.
+func pressureToSet(p *loombridgev1.PressureSettings) window.Keys {
+	if p == nil {
+		return window.Keys{}
+	}
+	k := window.Keys{
+		Renew: p.GetRenew(), Inclusive: p.InclusiveThresholds, SameContent: p.SameContent, SnipChars: int(p.GetSnipChars()), ReactiveChars: int(p.GetReactiveChars()),
+		ScoreLambda: p.GetScoreLambda(), ResultFactor: p.GetScoreToolResultFactor(), Nearness: window.Nearness(p.GetScoreRel()),
+	}
+	copy(k.Thresholds[:], p.GetThresholds())
+	if p.PreviewChars != nil {
+		k.PreviewChars = new(int(p.GetPreviewChars()))
+	}
+	return k
+}
+
+// pressureOf writes the rules of pressure that are set.
+func pressureOf(k window.Keys) *loombridgev1.PressureSettings {
+	if k == (window.Keys{}) {
+		return nil
+	}
+	p := &loombridgev1.PressureSettings{
+		Renew: k.Renew, InclusiveThresholds: k.Inclusive, SameContent: k.SameContent, SnipChars: Int32(k.SnipChars), ReactiveChars: Int32(k.ReactiveChars),
+		ScoreLambda: k.ScoreLambda, ScoreToolResultFactor: k.ResultFactor, ScoreRel: loombridgev1.ScoreRel(k.Nearness),
+	}
+	if k.Thresholds != ([4]float64{}) {
+		p.Thresholds = k.Thresholds[:]
+	}
+	if k.PreviewChars != nil {
+		p.PreviewChars = new(Int32(*k.PreviewChars))
+	}
+	return p
+}
+
 func policyToSet(p loombridgev1.HistoryPolicy) string {
 	switch p {
 	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER:
@@ -97,6 +131,7 @@ func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResp
 		h.Prices = &loombridgev1.TokenPrices{Input: c.Prices.Input, CachedInput: c.Prices.CachedInput, CacheWrite: c.Prices.CacheWrite}
 	}
 	addKeys(h, c.Keys)
+	h.Pressure = pressureOf(c.Pressure)
 	return &loombridgev1.ConfigureSessionResponse{
 		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended, Prompt: promptSettingsOf(c.Prompt),
 	}

@@ -45,7 +45,25 @@ func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
 	c.between(field+".expected_steps", int64(h.GetExpectedSteps()), 0, maxExpectedSteps)
 	c.between(field+".max_result_tokens", int64(h.GetMaxResultTokens()), 0, maxShownTokens)
 	c.keys(field, h)
+	c.pressure(field+".pressure", h.GetPressure())
 }
+
+// pressure checks the form of rules of levels; what they may be is their own rule.
+func (c *checker) pressure(field string, p *loombridgev1.PressureSettings) {
+	c.enum(field+".score_rel", p.GetScoreRel())
+	for i, threshold := range p.GetThresholds() {
+		if !(threshold >= 0 && threshold <= 1) {
+			c.add(Item(field+".thresholds", i), "is %v, it must be from 0 to 1", threshold)
+			return
+		}
+	}
+	if n := len(p.GetThresholds()); n != 0 && n != thresholds {
+		c.add(field+".thresholds", "are %d, they must be %d, or none", n, thresholds)
+	}
+}
+
+// thresholds are as many as there are levels under pressure.
+const thresholds = 4
 
 // keys checks the single rules of settings. That a mode has a tool is checked where
 // all settings are known.

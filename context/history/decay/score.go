@@ -54,7 +54,11 @@ func (s *scorer) of(i int, said *Said) float64 {
 		k = s.rules.ResultFactor
 	}
 	age := float64(s.n-i) / float64(s.n)
-	return k * s.near(said.Words) * math.Exp(-s.rules.Lambda*age)
+	near := said.Near
+	if !said.Compared {
+		near = s.near(said.Words)
+	}
+	return k * near * math.Exp(-s.rules.Lambda*age)
 }
 
 // near is the share of the goal's words that a text has.

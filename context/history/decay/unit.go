@@ -42,6 +42,10 @@ type Said struct {
 	Role, Sentence string
 	// Words are the whole text, to weigh it against the goal. They may be cut.
 	Words string
+	// Compared says that Near is how near it is to the goal, from 0 to 1; else that is by
+	// its words.
+	Compared bool
+	Near     float64
 	// Result says that a tool speaks.
 	Result bool
 	// Failed and Goal are never left out of a summary.

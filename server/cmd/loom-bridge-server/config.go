@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -194,12 +195,22 @@ func (c Config) checkTLS() error {
 
 // checkHistory checks that policy and preset go together.
 func (c Config) checkHistory() error {
+	if n := len(c.PressureThresholds); n != 0 && n != len(window.Keys{}.Thresholds) {
+		return &ConfigError{"pressure-thresholds", strings.Trim(fmt.Sprint(c.PressureThresholds), "[]"), "must be four numbers, or none"}
+	}
+	if c.ScoreRel == "embedding" && c.Embedder.BaseURL == "" {
+		return &ConfigError{"score-rel", c.ScoreRel, "needs an embedder: give --embedder-url"}
+	}
 	bad, ok := errors.AsType[*invalid.Error](c.history().Check())
 	switch {
 	case !ok:
 		return nil
 	case strings.HasSuffix(bad.Field, "summary.tool"):
 		return &ConfigError{"summary-tool", c.SummaryTool, bad.Problem}
+	case strings.HasSuffix(bad.Field, "pressure.renew"):
+		return &ConfigError{"pressure-renew", fmt.Sprint(c.PressureRenew), bad.Problem}
+	case strings.Contains(bad.Field, "pressure."):
+		return &ConfigError{"pressure-thresholds", strings.Trim(fmt.Sprint(c.PressureThresholds), "[]"), bad.Problem}
 	case strings.HasSuffix(bad.Field, "preset"):
 		return &ConfigError{"history-preset", c.HistoryPreset, bad.Problem}
 	}
@@ -208,7 +219,7 @@ func (c Config) checkHistory() error {
 
 // history is what holds for sessions that say nothing, as configured.
 func (c Config) history() session.Config {
-	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset, Keys: c.keys()}
+	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset, Keys: c.keys(), Pressure: c.pressure()}
 	if c.HistoryLiteral {
 		own.Literal = &c.HistoryLiteral
 	}

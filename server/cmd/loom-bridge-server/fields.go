@@ -233,6 +233,27 @@ func decimal(to *float64, name string, most float64) scalar[float64] {
 	}
 }
 
+// decimals are numbers from 0 up, with commas between them.
+func decimals(to *[]float64, unit string) scalar[[]float64] {
+	return scalar[[]float64]{
+		to: to, name: unit,
+		parse: func(text string) ([]float64, error) {
+			var all []float64
+			for _, part := range items(text) {
+				x, err := strconv.ParseFloat(part, 64)
+				if err != nil {
+					return nil, fmt.Errorf("%q is not a number", part)
+				}
+				all = append(all, x)
+			}
+			return all, nil
+		},
+		print: func(values []float64) string {
+			return strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", ","), "[]")
+		},
+	}
+}
+
 // zeroIsNone is a number whose 0 means none, where the packages below take 0 for
 // their default and less for none.
 func zeroIsNone[T int | int64 | time.Duration](s scalar[T]) scalar[T] {

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/window"
 )
 
 // Reduction is how the results of calls are kept and shown. An empty style is
@@ -104,6 +105,50 @@ type Compaction struct {
 	SummaryTimeout                                          time.Duration
 	// Score is what the messages are worth that a summary may leave out.
 	Score decay.Scoring
+
+	// What the levels of pressure do. No thresholds are their own.
+	PressureThresholds                              []float64
+	PressureInclusive, MicroSameContent             bool
+	PressureRenew                                   float64
+	MicroPreviewChars, SnipChars, SnipReactiveChars int
+	ScoreRel                                        string
+}
+
+// pressureSettings are the settings of the levels of pressure.
+func (c *Config) pressureSettings() []setting {
+	chars := func(to *int) field { return number(to, "characters", 0, window.MaxChars) }
+	return []setting{
+		{"pressure-thresholds", decimals(&c.PressureThresholds, "fractions"), nil, "four pressures over which the levels begin; none: 0.7,0.8,0.9,0.95"},
+		{"pressure-inclusive-thresholds", yes(&c.PressureInclusive), nil, "let levels begin at their thresholds, not over them"},
+		{"pressure-renew", fraction(&c.PressureRenew), window.DefaultRenew, "pressure from which a window begins anew"},
+		{"micro-same-content", yes(&c.MicroSameContent), true, "show equal results of other calls once, too"},
+		{"micro-preview-chars", chars(&c.MicroPreviewChars), 0, "characters shown of longer stored results, such as 240; 0: all"},
+		{"snip-chars", chars(&c.SnipChars), 0, "characters that are left of a text; 0: 2000"},
+		{"snip-reactive-chars", chars(&c.SnipReactiveChars), 0, "the same after a provider refused a prompt; 0: 500"},
+		{"score-rel", nearnesses().choice(&c.ScoreRel), nil, "how near messages are to the goal under pressure; none: lexical"},
+	}
+}
+
+func nearnesses() choices[window.Nearness] {
+	return choices[window.Nearness]{{"lexical", window.Lexical}, {"embedding", window.Embedding}}
+}
+
+// pressure are the rules of levels that the settings name.
+func (c Compaction) pressure() window.Keys {
+	k := window.Keys{
+		Renew: c.PressureRenew, SnipChars: c.SnipChars, ReactiveChars: c.SnipReactiveChars, Nearness: nearnesses().named(c.ScoreRel),
+	}
+	copy(k.Thresholds[:], c.PressureThresholds)
+	if c.PressureInclusive {
+		k.Inclusive = &c.PressureInclusive
+	}
+	if !c.MicroSameContent {
+		k.SameContent = &c.MicroSameContent
+	}
+	if c.MicroPreviewChars > 0 {
+		k.PreviewChars = &c.MicroPreviewChars
+	}
+	return k
 }
 
 // keys are the rules of presets that the settings name one by one.

@@ -170,7 +170,7 @@ const maxScore = 100
 
 func (c *Config) historySettings() []setting {
 	steps := func(to *int) field { return number(to, "steps", 0, maxReduction) }
-	return []setting{
+	return append([]setting{
 		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
 		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
 		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that, such as three_phase; a wrong one is refused with all names"},
@@ -197,7 +197,7 @@ func (c *Config) historySettings() []setting {
 		{"score-lambda", decimal(&c.Score.Lambda, "number", maxScore), decay.DefaultLambda, "how fast messages lose worth with age where a summary leaves some out"},
 		{"score-tool-result-factor", decimal(&c.Score.ResultFactor, "factor", maxScore), decay.DefaultResultFactor, "what results of tools are worth there beside other messages"},
 		{"errors-protect-last", steps(&c.ErrorsProtectLast), 0, "newest failures that presets never leave out; 0: the preset's own (10)"},
-	}
+	}, c.pressureSettings()...)
 }
 
 func (c *Config) resultSettings() []setting {

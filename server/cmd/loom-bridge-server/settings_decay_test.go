@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,6 +122,106 @@ func judged(s *stand) func() string {
 	s.say(append(texts, "a", "b", "c", "d", "one two three four five six seven eight")...)
 	text := shownText(s.prompt("s", "three_phase"))
 	return once(fmt.Sprint(strings.Contains(text, "RESULT"), strings.Contains(text, "SAID")))
+}
+
+// pressedTo is a prompt of the preset partitioned that takes a share of its window, and
+// what counts in it. refused is told before.
+func pressedTo(share float64, refused bool, count func(p *loombridgev1.AssembleResponse) string) func(s *stand) func() string {
+	return func(s *stand) func() string {
+		long := func(word string, n int) string { return strings.TrimSpace(strings.Repeat(word+" ", n)) }
+		call := func(id string) *loombridgev1.Message {
+			return &loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT, ToolCalls: []*loombridgev1.ModelToolCall{{Id: id, Name: "look", ArgumentsJson: "{}"}}}
+		}
+		gave := func(id string) *loombridgev1.Message {
+			return &loombridgev1.Message{Role: loombridgev1.Role_ROLE_TOOL, ToolCallId: id, Content: long("beta", 300)}
+		}
+		s.say("Find the parser.", "OLD the parser "+long("alpha", 60), "And?", "GOAL vectors "+long("gamma", 60))
+		_, err := s.contexts().AppendMessages(s.ctx, &loombridgev1.AppendMessagesRequest{AgentId: s.agent, SessionId: "s", Messages: []*loombridgev1.Message{call("c1"), gave("c1"), call("c2"), gave("c2")}})
+		must(s.tb, err)
+		s.say("x", "Not yet.", "y", "Soon.", "z", "Now.", "Mend the parser.")
+		window := int32(100_000)
+		assemble := func(h *loombridgev1.HistorySettings) *loombridgev1.AssembleResponse {
+			got, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{
+				AgentId: s.agent, SessionId: "s", WithoutTools: true, MaxTokens: window, History: h,
+				Settings: &loombridgev1.PromptSettings{Layout: loombridgev1.PromptLayout_PROMPT_LAYOUT_PARTITIONED},
+			})
+			must(s.tb, err)
+			return got
+		}
+		for range 4 { // the prompt has figures of itself
+			window = int32(float64(assemble(&loombridgev1.HistorySettings{Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY}).GetTokens().GetTokens()) / share)
+		}
+		levels := &loombridgev1.HistorySettings{Preset: "partitioned", Literal: new(true)}
+		if refused {
+			_, err := s.contexts().ConfigureSession(s.ctx, &loombridgev1.ConfigureSessionRequest{AgentId: s.agent, SessionId: "s", History: levels})
+			must(s.tb, err)
+			_, err = s.contexts().ReportOverflow(s.ctx, &loombridgev1.ReportOverflowRequest{AgentId: s.agent, SessionId: "s"})
+			must(s.tb, err)
+		}
+		return once(count(assemble(levels)))
+	}
+}
+
+// atThreshold tells whether a level of half the window begins at that or over it: what is
+// one token under the largest window in which it begins is twice a number of tokens, or not.
+func atThreshold(s *stand) func() string {
+	pressedTo(0.4, false, level)(s)
+	prompt := func(window int32, h *loombridgev1.HistorySettings) *loombridgev1.AssembleResponse {
+		got, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{
+			AgentId: s.agent, SessionId: "s", WithoutTools: true, MaxTokens: window, History: h, DryRun: true,
+			Settings: &loombridgev1.PromptSettings{Layout: loombridgev1.PromptLayout_PROMPT_LAYOUT_PARTITIONED},
+		})
+		must(s.tb, err)
+		return got
+	}
+	whole := prompt(100_000, &loombridgev1.HistorySettings{Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY}).GetTokens().GetTokens()
+	window := 2*whole + 60
+	for level(prompt(window, &loombridgev1.HistorySettings{Preset: "partitioned", Literal: new(true)})) != "SNIP" {
+		if window--; window < whole {
+			return once("never")
+		}
+	}
+	if window%2 == 0 {
+		return once("at it")
+	}
+	return once("over it")
+}
+
+// level is that of a prompt's batch.
+func level(p *loombridgev1.AssembleResponse) string {
+	return strings.TrimPrefix(p.GetReceipt().GetBatch().GetLevel().String(), "PRESSURE_LEVEL_")
+}
+
+// inPrompt counts how often a prompt has a part.
+func inPrompt(part string) func(p *loombridgev1.AssembleResponse) string {
+	return func(p *loombridgev1.AssembleResponse) string { return fmt.Sprint(strings.Count(shownText(p), part)) }
+}
+
+// K27, K28, K29, K30
+func pressureEffects() []effect {
+	half := []string{"--pressure-thresholds", "0.5,0.8,0.9,0.95"}
+	return []effect{
+		{setting: "pressure-thresholds", args: half, both: []string{"--snip-chars", "100"}, see: pressedTo(0.55, false, level), with: "SNIP", without: "UNSPECIFIED"},
+		{
+			setting: "pressure-inclusive-thresholds", args: []string{"--pressure-inclusive-thresholds"}, both: append([]string{"--snip-chars", "100"}, half...),
+			see: atThreshold, with: "at it", without: "over it",
+		},
+		{setting: "pressure-renew", args: []string{"--pressure-renew", "0.96"}, see: pressedTo(0.98, false, level), with: "RENEWAL", without: "AUTO"},
+		{setting: "micro-same-content", args: []string{"--micro-same-content=false"}, see: pressedTo(0.85, false, inPrompt("[cached look result from c1]")), with: "0", without: "1"},
+		{setting: "micro-preview-chars", args: []string{"--micro-preview-chars", "40"}, see: pressedTo(0.85, false, inPrompt("[tool result cached: 1499 chars] beta beta")), with: "1", without: "0"},
+		{setting: "snip-chars", args: []string{"--snip-chars", "100"}, see: pressedTo(0.75, false, inPrompt("\n[...snipped ")), with: "4", without: "0"},
+		{setting: "snip-reactive-chars", args: []string{"--snip-reactive-chars", "100"}, see: pressedTo(0.1, true, inPrompt("\n[...snipped ")), with: "1", without: "0"},
+		{
+			setting: "score-rel", args: []string{"--score-rel", "embedding"}, both: embedded(), after: 50 * time.Millisecond,
+			see: func(s *stand) func() string {
+				pressedTo(0.98, false, level)(s)
+				return func() string {
+					return fmt.Sprint(slices.ContainsFunc(s.model.questions(), func(q question) bool { return slices.Contains(q.Input, "Mend the parser.") && len(q.Input) > 5 }))
+				}
+			},
+			with: "true", without: "false",
+		},
+	}
 }
 
 func decayEffects() []effect {

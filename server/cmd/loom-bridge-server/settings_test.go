@@ -58,7 +58,7 @@ type stand struct {
 
 // effects are those of all settings.
 func effects() []effect {
-	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(),
+	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(), pressureEffects(),
 		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), childEffects(), sandboxEffects(), webEffects(), scrubEffects(), backupEffects(), limitEffects())
 }
 

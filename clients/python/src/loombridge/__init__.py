@@ -116,6 +116,7 @@ from loombridge._errors import (
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
 from loombridge._messages import DirectMessage, Messages, SentMessage
+from loombridge._pressure import PressureSettings, ScoreRel
 from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
@@ -362,6 +363,7 @@ __all__ = [
     "PositionUnknownError",
     "Preset",
     "PressureLevel",
+    "PressureSettings",
     "ProgramLimits",
     "Prompt",
     "PromptDifference",
@@ -397,6 +399,7 @@ __all__ = [
     "Role",
     "RuntimePosition",
     "Saved",
+    "ScoreRel",
     "ScriptResult",
     "Seconds",
     "SectionDifference",

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, cast
 
 from google.protobuf.descriptor import EnumDescriptor
 
-from loombridge import _brief, _sections, _settings, _values
+from loombridge import _brief, _pressure, _sections, _settings, _values
 from loombridge.v1 import context_pb2 as pb
 
 HistoryPolicy: TypeAlias = Literal["ledger", "append_only", "preset"]
@@ -161,6 +161,8 @@ class HistorySettings:
     """How that preset summarizes its oldest messages."""
     style: HistoryStyle | None = None
     """How a preset of lines lays out its steps; at first as the preset does."""
+    pressure: _pressure.PressureSettings | None = None
+    """The rules of the levels of pressure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +395,8 @@ def settings_to_wire(name: str, value: object) -> pb.HistorySettings:
     if value.style is not None:
         number = _values.enum_number(f"{name}.style", _STYLE_ENUM, "HISTORY_STYLE_", value.style)
         result.style = cast("pb.HistoryStyle", number)
+    if value.pressure is not None:
+        result.pressure.CopyFrom(_pressure.to_wire(f"{name}.pressure", value.pressure))
     if value.summary is not None:
         result.summary.CopyFrom(_summary_to_wire(f"{name}.summary", value.summary))
     return result
@@ -471,6 +475,7 @@ def _history_settings(m: pb.HistorySettings) -> HistorySettings:
         decay=_decay(m.decay) if m.HasField("decay") else None,
         summary=_summary(m.summary) if m.HasField("summary") else None,
         style=cast("HistoryStyle | None", _named(_STYLE_ENUM, "HISTORY_STYLE_", m.style)),
+        pressure=_pressure.of_wire(m.pressure) if m.HasField("pressure") else None,
     )
 
 

@@ -336,6 +336,60 @@ func (HistoryPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
 }
 
+// ScoreRel is how texts are compared with the goal.
+type ScoreRel int32
+
+const (
+	// SCORE_REL_UNSPECIFIED leaves it as it was; at first that is lexical.
+	ScoreRel_SCORE_REL_UNSPECIFIED ScoreRel = 0
+	// SCORE_REL_LEXICAL compares by shared words.
+	ScoreRel_SCORE_REL_LEXICAL ScoreRel = 1
+	// SCORE_REL_EMBEDDING compares by the vectors of the server's embedder; by words while
+	// it does not answer, and where the server has none.
+	ScoreRel_SCORE_REL_EMBEDDING ScoreRel = 2
+)
+
+// Enum value maps for ScoreRel.
+var (
+	ScoreRel_name = map[int32]string{
+		0: "SCORE_REL_UNSPECIFIED",
+		1: "SCORE_REL_LEXICAL",
+		2: "SCORE_REL_EMBEDDING",
+	}
+	ScoreRel_value = map[string]int32{
+		"SCORE_REL_UNSPECIFIED": 0,
+		"SCORE_REL_LEXICAL":     1,
+		"SCORE_REL_EMBEDDING":   2,
+	}
+)
+
+func (x ScoreRel) Enum() *ScoreRel {
+	p := new(ScoreRel)
+	*p = x
+	return p
+}
+
+func (x ScoreRel) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ScoreRel) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
+}
+
+func (ScoreRel) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[5]
+}
+
+func (x ScoreRel) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ScoreRel.Descriptor instead.
+func (ScoreRel) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+}
+
 // ToolResults is what a preset shows of the results of calls in full.
 type ToolResults int32
 
@@ -385,11 +439,11 @@ func (x ToolResults) String() string {
 }
 
 func (ToolResults) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
 }
 
 func (ToolResults) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[5]
+	return &file_loombridge_v1_context_proto_enumTypes[6]
 }
 
 func (x ToolResults) Number() protoreflect.EnumNumber {
@@ -398,7 +452,7 @@ func (x ToolResults) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ToolResults.Descriptor instead.
 func (ToolResults) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
 }
 
 // DecayUnit is what zones count.
@@ -439,11 +493,11 @@ func (x DecayUnit) String() string {
 }
 
 func (DecayUnit) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
 }
 
 func (DecayUnit) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[6]
+	return &file_loombridge_v1_context_proto_enumTypes[7]
 }
 
 func (x DecayUnit) Number() protoreflect.EnumNumber {
@@ -452,7 +506,7 @@ func (x DecayUnit) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use DecayUnit.Descriptor instead.
 func (DecayUnit) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
 }
 
 // SummaryMode is how the oldest messages are summarized.
@@ -494,11 +548,11 @@ func (x SummaryMode) String() string {
 }
 
 func (SummaryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
 }
 
 func (SummaryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[7]
+	return &file_loombridge_v1_context_proto_enumTypes[8]
 }
 
 func (x SummaryMode) Number() protoreflect.EnumNumber {
@@ -507,7 +561,7 @@ func (x SummaryMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SummaryMode.Descriptor instead.
 func (SummaryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
 // FoldReason is why a batch was folded.
@@ -551,11 +605,11 @@ func (x FoldReason) String() string {
 }
 
 func (FoldReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
 }
 
 func (FoldReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[8]
+	return &file_loombridge_v1_context_proto_enumTypes[9]
 }
 
 func (x FoldReason) Number() protoreflect.EnumNumber {
@@ -564,7 +618,7 @@ func (x FoldReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoldReason.Descriptor instead.
 func (FoldReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
 }
 
 // PressureLevel is what the preset `partitioned` does to a history under pressure: the
@@ -625,11 +679,11 @@ func (x PressureLevel) String() string {
 }
 
 func (PressureLevel) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
 }
 
 func (PressureLevel) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[9]
+	return &file_loombridge_v1_context_proto_enumTypes[10]
 }
 
 func (x PressureLevel) Number() protoreflect.EnumNumber {
@@ -638,7 +692,7 @@ func (x PressureLevel) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PressureLevel.Descriptor instead.
 func (PressureLevel) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 // HistoryStyle is how CompactHistory, or a preset of lines, lays out a history as text.
@@ -682,11 +736,11 @@ func (x HistoryStyle) String() string {
 }
 
 func (HistoryStyle) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
 }
 
 func (HistoryStyle) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[10]
+	return &file_loombridge_v1_context_proto_enumTypes[11]
 }
 
 func (x HistoryStyle) Number() protoreflect.EnumNumber {
@@ -695,7 +749,7 @@ func (x HistoryStyle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HistoryStyle.Descriptor instead.
 func (HistoryStyle) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 // CompressHint is what to do with a result.
@@ -743,11 +797,11 @@ func (x CompressHint) String() string {
 }
 
 func (CompressHint) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
 }
 
 func (CompressHint) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[11]
+	return &file_loombridge_v1_context_proto_enumTypes[12]
 }
 
 func (x CompressHint) Number() protoreflect.EnumNumber {
@@ -756,7 +810,7 @@ func (x CompressHint) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CompressHint.Descriptor instead.
 func (CompressHint) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
 }
 
 // TokenCertainty is how sure a count is.
@@ -802,11 +856,11 @@ func (x TokenCertainty) String() string {
 }
 
 func (TokenCertainty) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[13].Descriptor()
 }
 
 func (TokenCertainty) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[12]
+	return &file_loombridge_v1_context_proto_enumTypes[13]
 }
 
 func (x TokenCertainty) Number() protoreflect.EnumNumber {
@@ -815,7 +869,7 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
 }
 
 // BlobTier is how much a blob is worth keeping.
@@ -859,11 +913,11 @@ func (x BlobTier) String() string {
 }
 
 func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[13].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[14].Descriptor()
 }
 
 func (BlobTier) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[13]
+	return &file_loombridge_v1_context_proto_enumTypes[14]
 }
 
 func (x BlobTier) Number() protoreflect.EnumNumber {
@@ -872,7 +926,7 @@ func (x BlobTier) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobTier.Descriptor instead.
 func (BlobTier) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
 }
 
 // BlobForm is a form of a step's result. All but the first are of the step that the
@@ -930,11 +984,11 @@ func (x BlobForm) String() string {
 }
 
 func (BlobForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[14].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[15].Descriptor()
 }
 
 func (BlobForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[14]
+	return &file_loombridge_v1_context_proto_enumTypes[15]
 }
 
 func (x BlobForm) Number() protoreflect.EnumNumber {
@@ -943,7 +997,7 @@ func (x BlobForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobForm.Descriptor instead.
 func (BlobForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
 }
 
 // ConversationOrder is the order of a listing.
@@ -983,11 +1037,11 @@ func (x ConversationOrder) String() string {
 }
 
 func (ConversationOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[15].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[16].Descriptor()
 }
 
 func (ConversationOrder) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[15]
+	return &file_loombridge_v1_context_proto_enumTypes[16]
 }
 
 func (x ConversationOrder) Number() protoreflect.EnumNumber {
@@ -996,7 +1050,7 @@ func (x ConversationOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConversationOrder.Descriptor instead.
 func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -2645,7 +2699,10 @@ type HistorySettings struct {
 	Summary *SummarySettings `protobuf:"bytes,12,opt,name=summary,proto3" json:"summary,omitempty"`
 	// style is how a preset of lines lays out its steps. Default: the preset's own. The
 	// presets `task_context` and `three_phase` have none.
-	Style         HistoryStyle `protobuf:"varint,13,opt,name=style,proto3,enum=loombridge.v1.HistoryStyle" json:"style,omitempty"`
+	Style HistoryStyle `protobuf:"varint,13,opt,name=style,proto3,enum=loombridge.v1.HistoryStyle" json:"style,omitempty"`
+	// pressure are the rules of the levels of pressure, of the preset `partitioned` and of
+	// the ledger behind its folds.
+	Pressure      *PressureSettings `protobuf:"bytes,14,opt,name=pressure,proto3" json:"pressure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2771,6 +2828,146 @@ func (x *HistorySettings) GetStyle() HistoryStyle {
 	return HistoryStyle_HISTORY_STYLE_UNSPECIFIED
 }
 
+func (x *HistorySettings) GetPressure() *PressureSettings {
+	if x != nil {
+		return x.Pressure
+	}
+	return nil
+}
+
+// PressureSettings are the rules of the levels of pressure. What is unset stays as it was.
+type PressureSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// thresholds are the pressures over which texts are cut, results shown once, the middle
+	// made one text, and the better half kept: 4 of them, from 0 to 1, none less than the
+	// one before. Default 0.7, 0.8, 0.9, 0.95.
+	Thresholds []float64 `protobuf:"fixed64,1,rep,packed,name=thresholds,proto3" json:"thresholds,omitempty"`
+	// inclusive_thresholds lets a level begin at its threshold. Default false: over it.
+	InclusiveThresholds *bool `protobuf:"varint,2,opt,name=inclusive_thresholds,json=inclusiveThresholds,proto3,oneof" json:"inclusive_thresholds,omitempty"`
+	// renew is the pressure from which the window begins anew, from the last threshold to 1.
+	// Default 1.
+	Renew float64 `protobuf:"fixed64,3,opt,name=renew,proto3" json:"renew,omitempty"`
+	// same_content lets equal results of calls with other ids be shown once, too. Default
+	// true.
+	SameContent *bool `protobuf:"varint,4,opt,name=same_content,json=sameContent,proto3,oneof" json:"same_content,omitempty"`
+	// preview_chars shows so many characters of a longer result that can be read by a name,
+	// where results are shown once. Default 0: such a result stays as it is.
+	PreviewChars *int32 `protobuf:"varint,5,opt,name=preview_chars,json=previewChars,proto3,oneof" json:"preview_chars,omitempty"`
+	// snip_chars is how many characters of a text are left. Default 2000.
+	SnipChars int32 `protobuf:"varint,6,opt,name=snip_chars,json=snipChars,proto3" json:"snip_chars,omitempty"`
+	// reactive_chars is the same after a provider refused a prompt. Default 500.
+	ReactiveChars int32 `protobuf:"varint,7,opt,name=reactive_chars,json=reactiveChars,proto3" json:"reactive_chars,omitempty"`
+	// score_lambda is how fast messages lose worth with age, at most 100. Default 0.5.
+	ScoreLambda float64 `protobuf:"fixed64,8,opt,name=score_lambda,json=scoreLambda,proto3" json:"score_lambda,omitempty"`
+	// score_tool_result_factor is what results of tools are worth beside what was said, at
+	// most 100. Default 1.
+	ScoreToolResultFactor float64 `protobuf:"fixed64,9,opt,name=score_tool_result_factor,json=scoreToolResultFactor,proto3" json:"score_tool_result_factor,omitempty"`
+	// score_rel is how texts are compared with the goal. Default lexical.
+	ScoreRel      ScoreRel `protobuf:"varint,10,opt,name=score_rel,json=scoreRel,proto3,enum=loombridge.v1.ScoreRel" json:"score_rel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PressureSettings) Reset() {
+	*x = PressureSettings{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PressureSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PressureSettings) ProtoMessage() {}
+
+func (x *PressureSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PressureSettings.ProtoReflect.Descriptor instead.
+func (*PressureSettings) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *PressureSettings) GetThresholds() []float64 {
+	if x != nil {
+		return x.Thresholds
+	}
+	return nil
+}
+
+func (x *PressureSettings) GetInclusiveThresholds() bool {
+	if x != nil && x.InclusiveThresholds != nil {
+		return *x.InclusiveThresholds
+	}
+	return false
+}
+
+func (x *PressureSettings) GetRenew() float64 {
+	if x != nil {
+		return x.Renew
+	}
+	return 0
+}
+
+func (x *PressureSettings) GetSameContent() bool {
+	if x != nil && x.SameContent != nil {
+		return *x.SameContent
+	}
+	return false
+}
+
+func (x *PressureSettings) GetPreviewChars() int32 {
+	if x != nil && x.PreviewChars != nil {
+		return *x.PreviewChars
+	}
+	return 0
+}
+
+func (x *PressureSettings) GetSnipChars() int32 {
+	if x != nil {
+		return x.SnipChars
+	}
+	return 0
+}
+
+func (x *PressureSettings) GetReactiveChars() int32 {
+	if x != nil {
+		return x.ReactiveChars
+	}
+	return 0
+}
+
+func (x *PressureSettings) GetScoreLambda() float64 {
+	if x != nil {
+		return x.ScoreLambda
+	}
+	return 0
+}
+
+func (x *PressureSettings) GetScoreToolResultFactor() float64 {
+	if x != nil {
+		return x.ScoreToolResultFactor
+	}
+	return 0
+}
+
+func (x *PressureSettings) GetScoreRel() ScoreRel {
+	if x != nil {
+		return x.ScoreRel
+	}
+	return ScoreRel_SCORE_REL_UNSPECIFIED
+}
+
 // DecaySettings are the zones of messages in the preset `three_phase`: the newest in
 // full, those before shortened, and a summary of all older ones.
 type DecaySettings struct {
@@ -2791,7 +2988,7 @@ type DecaySettings struct {
 
 func (x *DecaySettings) Reset() {
 	*x = DecaySettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +3000,7 @@ func (x *DecaySettings) String() string {
 func (*DecaySettings) ProtoMessage() {}
 
 func (x *DecaySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +3013,7 @@ func (x *DecaySettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecaySettings.ProtoReflect.Descriptor instead.
 func (*DecaySettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DecaySettings) GetUnit() DecayUnit {
@@ -2866,7 +3063,7 @@ type SummarySettings struct {
 
 func (x *SummarySettings) Reset() {
 	*x = SummarySettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3075,7 @@ func (x *SummarySettings) String() string {
 func (*SummarySettings) ProtoMessage() {}
 
 func (x *SummarySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3088,7 @@ func (x *SummarySettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarySettings.ProtoReflect.Descriptor instead.
 func (*SummarySettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SummarySettings) GetMode() SummaryMode {
@@ -2940,7 +3137,7 @@ type TokenPrices struct {
 
 func (x *TokenPrices) Reset() {
 	*x = TokenPrices{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3149,7 @@ func (x *TokenPrices) String() string {
 func (*TokenPrices) ProtoMessage() {}
 
 func (x *TokenPrices) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3162,7 @@ func (x *TokenPrices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenPrices.ProtoReflect.Descriptor instead.
 func (*TokenPrices) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TokenPrices) GetInput() float64 {
@@ -3054,7 +3251,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3263,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3276,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Receipt) GetPromptId() string {
@@ -3272,7 +3469,7 @@ type FoldInfo struct {
 
 func (x *FoldInfo) Reset() {
 	*x = FoldInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3481,7 @@ func (x *FoldInfo) String() string {
 func (*FoldInfo) ProtoMessage() {}
 
 func (x *FoldInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3494,7 @@ func (x *FoldInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldInfo.ProtoReflect.Descriptor instead.
 func (*FoldInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FoldInfo) GetRefs() []string {
@@ -3392,7 +3589,7 @@ type FoldBatch struct {
 
 func (x *FoldBatch) Reset() {
 	*x = FoldBatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3404,7 +3601,7 @@ func (x *FoldBatch) String() string {
 func (*FoldBatch) ProtoMessage() {}
 
 func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3417,7 +3614,7 @@ func (x *FoldBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
 func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FoldBatch) GetNumber() int64 {
@@ -3495,7 +3692,7 @@ type PartitionTokens struct {
 
 func (x *PartitionTokens) Reset() {
 	*x = PartitionTokens{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3507,7 +3704,7 @@ func (x *PartitionTokens) String() string {
 func (*PartitionTokens) ProtoMessage() {}
 
 func (x *PartitionTokens) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3520,7 +3717,7 @@ func (x *PartitionTokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTokens.ProtoReflect.Descriptor instead.
 func (*PartitionTokens) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PartitionTokens) GetSystem() int32 {
@@ -3573,7 +3770,7 @@ type ReportOverflowRequest struct {
 
 func (x *ReportOverflowRequest) Reset() {
 	*x = ReportOverflowRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3585,7 +3782,7 @@ func (x *ReportOverflowRequest) String() string {
 func (*ReportOverflowRequest) ProtoMessage() {}
 
 func (x *ReportOverflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3598,7 +3795,7 @@ func (x *ReportOverflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportOverflowRequest.ProtoReflect.Descriptor instead.
 func (*ReportOverflowRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReportOverflowRequest) GetAgentId() string {
@@ -3634,7 +3831,7 @@ type ReportOverflowResponse struct {
 
 func (x *ReportOverflowResponse) Reset() {
 	*x = ReportOverflowResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3646,7 +3843,7 @@ func (x *ReportOverflowResponse) String() string {
 func (*ReportOverflowResponse) ProtoMessage() {}
 
 func (x *ReportOverflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3659,7 +3856,7 @@ func (x *ReportOverflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportOverflowResponse.ProtoReflect.Descriptor instead.
 func (*ReportOverflowResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReportOverflowResponse) GetLevel() PressureLevel {
@@ -3695,7 +3892,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3707,7 +3904,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3720,7 +3917,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -3798,7 +3995,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4007,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4020,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -3882,7 +4079,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3894,7 +4091,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3907,7 +4104,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -3951,7 +4148,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3963,7 +4160,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3976,7 +4173,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -4029,7 +4226,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4041,7 +4238,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4054,7 +4251,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -4140,7 +4337,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4152,7 +4349,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4165,7 +4362,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -4221,7 +4418,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4430,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4443,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -4292,7 +4489,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4304,7 +4501,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4317,7 +4514,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -4360,7 +4557,7 @@ type ReportUsageRequest struct {
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4372,7 +4569,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4385,7 +4582,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -4453,7 +4650,7 @@ type ReportUsageResponse struct {
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4465,7 +4662,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4478,7 +4675,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -4537,7 +4734,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4549,7 +4746,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4562,7 +4759,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -4668,7 +4865,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4680,7 +4877,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4693,7 +4890,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -4744,7 +4941,7 @@ type PromptPart struct {
 
 func (x *PromptPart) Reset() {
 	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4756,7 +4953,7 @@ func (x *PromptPart) String() string {
 func (*PromptPart) ProtoMessage() {}
 
 func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4769,7 +4966,7 @@ func (x *PromptPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
 func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PromptPart) GetName() string {
@@ -4802,7 +4999,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4814,7 +5011,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4827,7 +5024,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -4871,7 +5068,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4883,7 +5080,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4896,7 +5093,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -4938,7 +5135,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4950,7 +5147,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4963,7 +5160,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -5025,7 +5222,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5037,7 +5234,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5050,7 +5247,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -5201,7 +5398,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5213,7 +5410,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5226,7 +5423,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -5279,7 +5476,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5291,7 +5488,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5304,7 +5501,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -5369,7 +5566,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5381,7 +5578,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5394,7 +5591,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -5471,7 +5668,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5483,7 +5680,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5496,7 +5693,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -5776,7 +5973,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5788,7 +5985,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5801,7 +5998,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Task) GetTaskId() string {
@@ -5934,7 +6131,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5946,7 +6143,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5959,7 +6156,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -6020,7 +6217,7 @@ type UploadStepRequest struct {
 
 func (x *UploadStepRequest) Reset() {
 	*x = UploadStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6032,7 +6229,7 @@ func (x *UploadStepRequest) String() string {
 func (*UploadStepRequest) ProtoMessage() {}
 
 func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6045,7 +6242,7 @@ func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
 func (*UploadStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
@@ -6103,7 +6300,7 @@ type UploadStepResponse struct {
 
 func (x *UploadStepResponse) Reset() {
 	*x = UploadStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6115,7 +6312,7 @@ func (x *UploadStepResponse) String() string {
 func (*UploadStepResponse) ProtoMessage() {}
 
 func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6128,7 +6325,7 @@ func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
 func (*UploadStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
@@ -6154,7 +6351,7 @@ type GetTaskRequest struct {
 
 func (x *GetTaskRequest) Reset() {
 	*x = GetTaskRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6166,7 +6363,7 @@ func (x *GetTaskRequest) String() string {
 func (*GetTaskRequest) ProtoMessage() {}
 
 func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6179,7 +6376,7 @@ func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetTaskRequest) GetAgentId() string {
@@ -6223,7 +6420,7 @@ type GetTaskResponse struct {
 
 func (x *GetTaskResponse) Reset() {
 	*x = GetTaskResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6235,7 +6432,7 @@ func (x *GetTaskResponse) String() string {
 func (*GetTaskResponse) ProtoMessage() {}
 
 func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6248,7 +6445,7 @@ func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetTaskResponse) GetTask() *Task {
@@ -6318,7 +6515,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6330,7 +6527,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6343,7 +6540,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -6431,7 +6628,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6443,7 +6640,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6456,7 +6653,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -6496,7 +6693,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6508,7 +6705,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6521,7 +6718,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -6572,7 +6769,7 @@ type PromoteBlobRequest struct {
 
 func (x *PromoteBlobRequest) Reset() {
 	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6584,7 +6781,7 @@ func (x *PromoteBlobRequest) String() string {
 func (*PromoteBlobRequest) ProtoMessage() {}
 
 func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6597,7 +6794,7 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
 func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PromoteBlobRequest) GetAgentId() string {
@@ -6660,7 +6857,7 @@ type PromoteBlobResponse struct {
 
 func (x *PromoteBlobResponse) Reset() {
 	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6672,7 +6869,7 @@ func (x *PromoteBlobResponse) String() string {
 func (*PromoteBlobResponse) ProtoMessage() {}
 
 func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6685,7 +6882,7 @@ func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
 func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
@@ -6719,7 +6916,7 @@ type ArchiveBlobRequest struct {
 
 func (x *ArchiveBlobRequest) Reset() {
 	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6731,7 +6928,7 @@ func (x *ArchiveBlobRequest) String() string {
 func (*ArchiveBlobRequest) ProtoMessage() {}
 
 func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6744,7 +6941,7 @@ func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ArchiveBlobRequest) GetAgentId() string {
@@ -6800,7 +6997,7 @@ type ArchiveBlobResponse struct {
 
 func (x *ArchiveBlobResponse) Reset() {
 	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6812,7 +7009,7 @@ func (x *ArchiveBlobResponse) String() string {
 func (*ArchiveBlobResponse) ProtoMessage() {}
 
 func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6825,7 +7022,7 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
@@ -6876,7 +7073,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6888,7 +7085,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6901,7 +7098,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -7057,7 +7254,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7069,7 +7266,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7082,7 +7279,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -7147,7 +7344,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7159,7 +7356,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7172,7 +7369,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -7226,7 +7423,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7238,7 +7435,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7251,7 +7448,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -7302,7 +7499,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7314,7 +7511,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7327,7 +7524,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -7400,7 +7597,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7412,7 +7609,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7425,7 +7622,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -7487,7 +7684,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7499,7 +7696,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7512,7 +7709,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -7556,7 +7753,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7568,7 +7765,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7581,7 +7778,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -7622,7 +7819,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7634,7 +7831,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7647,7 +7844,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -7714,7 +7911,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7726,7 +7923,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7739,7 +7936,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -7797,7 +7994,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7809,7 +8006,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7822,7 +8019,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -7865,7 +8062,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7877,7 +8074,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7890,7 +8087,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -7990,7 +8187,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8002,7 +8199,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8015,7 +8212,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -8068,7 +8265,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8080,7 +8277,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8093,7 +8290,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -8155,7 +8352,7 @@ type SectionDifference struct {
 
 func (x *SectionDifference) Reset() {
 	*x = SectionDifference{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8167,7 +8364,7 @@ func (x *SectionDifference) String() string {
 func (*SectionDifference) ProtoMessage() {}
 
 func (x *SectionDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8180,7 +8377,7 @@ func (x *SectionDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionDifference.ProtoReflect.Descriptor instead.
 func (*SectionDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *SectionDifference) GetName() string {
@@ -8352,7 +8549,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\tR\n" +
 	"geminiJson\x129\n" +
 	"\vcache_marks\x18\v \x03(\v2\x18.loombridge.v1.CacheMarkR\n" +
-	"cacheMarks\"\xde\x04\n" +
+	"cacheMarks\"\x9b\x05\n" +
 	"\x0fHistorySettings\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.loombridge.v1.HistoryPolicyR\x06policy\x12\x16\n" +
 	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1d\n" +
@@ -8368,9 +8565,28 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\x05R\rtriggerTokens\x122\n" +
 	"\x05decay\x18\v \x01(\v2\x1c.loombridge.v1.DecaySettingsR\x05decay\x128\n" +
 	"\asummary\x18\f \x01(\v2\x1e.loombridge.v1.SummarySettingsR\asummary\x121\n" +
-	"\x05style\x18\r \x01(\x0e2\x1b.loombridge.v1.HistoryStyleR\x05styleB\n" +
+	"\x05style\x18\r \x01(\x0e2\x1b.loombridge.v1.HistoryStyleR\x05style\x12;\n" +
+	"\bpressure\x18\x0e \x01(\v2\x1f.loombridge.v1.PressureSettingsR\bpressureB\n" +
 	"\n" +
-	"\b_literal\"\x86\x01\n" +
+	"\b_literal\"\xe6\x03\n" +
+	"\x10PressureSettings\x12\x1e\n" +
+	"\n" +
+	"thresholds\x18\x01 \x03(\x01R\n" +
+	"thresholds\x126\n" +
+	"\x14inclusive_thresholds\x18\x02 \x01(\bH\x00R\x13inclusiveThresholds\x88\x01\x01\x12\x14\n" +
+	"\x05renew\x18\x03 \x01(\x01R\x05renew\x12&\n" +
+	"\fsame_content\x18\x04 \x01(\bH\x01R\vsameContent\x88\x01\x01\x12(\n" +
+	"\rpreview_chars\x18\x05 \x01(\x05H\x02R\fpreviewChars\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"snip_chars\x18\x06 \x01(\x05R\tsnipChars\x12%\n" +
+	"\x0ereactive_chars\x18\a \x01(\x05R\rreactiveChars\x12!\n" +
+	"\fscore_lambda\x18\b \x01(\x01R\vscoreLambda\x127\n" +
+	"\x18score_tool_result_factor\x18\t \x01(\x01R\x15scoreToolResultFactor\x124\n" +
+	"\tscore_rel\x18\n" +
+	" \x01(\x0e2\x17.loombridge.v1.ScoreRelR\bscoreRelB\x17\n" +
+	"\x15_inclusive_thresholdsB\x0f\n" +
+	"\r_same_contentB\x10\n" +
+	"\x0e_preview_chars\"\x86\x01\n" +
 	"\rDecaySettings\x12,\n" +
 	"\x04unit\x18\x01 \x01(\x0e2\x18.loombridge.v1.DecayUnitR\x04unit\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\x05R\x04full\x12\x12\n" +
@@ -8876,7 +9092,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x1aHISTORY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HISTORY_POLICY_LEDGER\x10\x01\x12\x1e\n" +
 	"\x1aHISTORY_POLICY_APPEND_ONLY\x10\x02\x12\x19\n" +
-	"\x15HISTORY_POLICY_PRESET\x10\x03*\x94\x01\n" +
+	"\x15HISTORY_POLICY_PRESET\x10\x03*U\n" +
+	"\bScoreRel\x12\x19\n" +
+	"\x15SCORE_REL_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11SCORE_REL_LEXICAL\x10\x01\x12\x17\n" +
+	"\x13SCORE_REL_EMBEDDING\x10\x02*\x94\x01\n" +
 	"\vToolResults\x12\x1c\n" +
 	"\x18TOOL_RESULTS_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18TOOL_RESULTS_OBSERVATION\x10\x01\x12\x15\n" +
@@ -8987,299 +9207,303 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 16)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 17)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
 	(ResultForm)(0),                  // 2: loombridge.v1.ResultForm
 	(PromptFormat)(0),                // 3: loombridge.v1.PromptFormat
 	(HistoryPolicy)(0),               // 4: loombridge.v1.HistoryPolicy
-	(ToolResults)(0),                 // 5: loombridge.v1.ToolResults
-	(DecayUnit)(0),                   // 6: loombridge.v1.DecayUnit
-	(SummaryMode)(0),                 // 7: loombridge.v1.SummaryMode
-	(FoldReason)(0),                  // 8: loombridge.v1.FoldReason
-	(PressureLevel)(0),               // 9: loombridge.v1.PressureLevel
-	(HistoryStyle)(0),                // 10: loombridge.v1.HistoryStyle
-	(CompressHint)(0),                // 11: loombridge.v1.CompressHint
-	(TokenCertainty)(0),              // 12: loombridge.v1.TokenCertainty
-	(BlobTier)(0),                    // 13: loombridge.v1.BlobTier
-	(BlobForm)(0),                    // 14: loombridge.v1.BlobForm
-	(ConversationOrder)(0),           // 15: loombridge.v1.ConversationOrder
-	(*ModelToolCall)(nil),            // 16: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 17: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 18: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 19: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 20: loombridge.v1.Step
-	(*ResultBytes)(nil),              // 21: loombridge.v1.ResultBytes
-	(*ResultContent)(nil),            // 22: loombridge.v1.ResultContent
-	(*ContentBlock)(nil),             // 23: loombridge.v1.ContentBlock
-	(*ResourceBlock)(nil),            // 24: loombridge.v1.ResourceBlock
-	(*ResultUpload)(nil),             // 25: loombridge.v1.ResultUpload
-	(*ListStepsRequest)(nil),         // 26: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 27: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 28: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 29: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 30: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 31: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 32: loombridge.v1.HistorySettings
-	(*DecaySettings)(nil),            // 33: loombridge.v1.DecaySettings
-	(*SummarySettings)(nil),          // 34: loombridge.v1.SummarySettings
-	(*TokenPrices)(nil),              // 35: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 36: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 37: loombridge.v1.FoldInfo
-	(*FoldBatch)(nil),                // 38: loombridge.v1.FoldBatch
-	(*PartitionTokens)(nil),          // 39: loombridge.v1.PartitionTokens
-	(*ReportOverflowRequest)(nil),    // 40: loombridge.v1.ReportOverflowRequest
-	(*ReportOverflowResponse)(nil),   // 41: loombridge.v1.ReportOverflowResponse
-	(*ConfigureSessionRequest)(nil),  // 42: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 43: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 44: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 45: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 46: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 47: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 48: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 49: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 50: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 51: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 52: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 53: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 54: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 55: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 56: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 57: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 58: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 59: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 60: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 61: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 62: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 63: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 64: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 65: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 66: loombridge.v1.UploadStepResponse
-	(*GetTaskRequest)(nil),           // 67: loombridge.v1.GetTaskRequest
-	(*GetTaskResponse)(nil),          // 68: loombridge.v1.GetTaskResponse
-	(*ListBlobsRequest)(nil),         // 69: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 70: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 71: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 72: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 73: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 74: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 75: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 76: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 77: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 78: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 79: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 80: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 81: loombridge.v1.KeptBlobs
-	(*ListSessionsRequest)(nil),      // 82: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 83: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 84: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 85: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 86: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 87: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 88: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 89: loombridge.v1.DiffPromptsResponse
-	(*SectionDifference)(nil),        // 90: loombridge.v1.SectionDifference
-	(*structpb.Struct)(nil),          // 91: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 93: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 94: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 95: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 96: loombridge.v1.CacheMark
-	(*durationpb.Duration)(nil),      // 97: google.protobuf.Duration
-	(PromptLayout)(0),                // 98: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 99: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),                 // 100: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),         // 101: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 102: loombridge.v1.PromptDifference
-	(*structpb.Value)(nil),           // 103: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 104: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 105: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 106: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 107: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 108: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 109: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 110: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 111: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 112: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 113: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 114: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 115: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 116: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 117: loombridge.v1.WaitAgentsResponse
+	(ScoreRel)(0),                    // 5: loombridge.v1.ScoreRel
+	(ToolResults)(0),                 // 6: loombridge.v1.ToolResults
+	(DecayUnit)(0),                   // 7: loombridge.v1.DecayUnit
+	(SummaryMode)(0),                 // 8: loombridge.v1.SummaryMode
+	(FoldReason)(0),                  // 9: loombridge.v1.FoldReason
+	(PressureLevel)(0),               // 10: loombridge.v1.PressureLevel
+	(HistoryStyle)(0),                // 11: loombridge.v1.HistoryStyle
+	(CompressHint)(0),                // 12: loombridge.v1.CompressHint
+	(TokenCertainty)(0),              // 13: loombridge.v1.TokenCertainty
+	(BlobTier)(0),                    // 14: loombridge.v1.BlobTier
+	(BlobForm)(0),                    // 15: loombridge.v1.BlobForm
+	(ConversationOrder)(0),           // 16: loombridge.v1.ConversationOrder
+	(*ModelToolCall)(nil),            // 17: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 18: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 19: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 20: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 21: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 22: loombridge.v1.ResultBytes
+	(*ResultContent)(nil),            // 23: loombridge.v1.ResultContent
+	(*ContentBlock)(nil),             // 24: loombridge.v1.ContentBlock
+	(*ResourceBlock)(nil),            // 25: loombridge.v1.ResourceBlock
+	(*ResultUpload)(nil),             // 26: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 27: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 28: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 29: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 30: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 31: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 32: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 33: loombridge.v1.HistorySettings
+	(*PressureSettings)(nil),         // 34: loombridge.v1.PressureSettings
+	(*DecaySettings)(nil),            // 35: loombridge.v1.DecaySettings
+	(*SummarySettings)(nil),          // 36: loombridge.v1.SummarySettings
+	(*TokenPrices)(nil),              // 37: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 38: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 39: loombridge.v1.FoldInfo
+	(*FoldBatch)(nil),                // 40: loombridge.v1.FoldBatch
+	(*PartitionTokens)(nil),          // 41: loombridge.v1.PartitionTokens
+	(*ReportOverflowRequest)(nil),    // 42: loombridge.v1.ReportOverflowRequest
+	(*ReportOverflowResponse)(nil),   // 43: loombridge.v1.ReportOverflowResponse
+	(*ConfigureSessionRequest)(nil),  // 44: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 45: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 46: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 47: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 48: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 49: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 50: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 51: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 52: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 53: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 54: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 55: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 56: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 57: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 58: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 59: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 60: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 61: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 62: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 63: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 64: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 65: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 66: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 67: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 68: loombridge.v1.UploadStepResponse
+	(*GetTaskRequest)(nil),           // 69: loombridge.v1.GetTaskRequest
+	(*GetTaskResponse)(nil),          // 70: loombridge.v1.GetTaskResponse
+	(*ListBlobsRequest)(nil),         // 71: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 72: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 73: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 74: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 75: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 76: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 77: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 78: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 79: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 80: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 81: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 82: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 83: loombridge.v1.KeptBlobs
+	(*ListSessionsRequest)(nil),      // 84: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 85: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 86: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 87: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 88: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 89: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 90: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 91: loombridge.v1.DiffPromptsResponse
+	(*SectionDifference)(nil),        // 92: loombridge.v1.SectionDifference
+	(*structpb.Struct)(nil),          // 93: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 94: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 95: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 96: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 97: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 98: loombridge.v1.CacheMark
+	(*durationpb.Duration)(nil),      // 99: google.protobuf.Duration
+	(PromptLayout)(0),                // 100: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 101: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),                 // 102: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),         // 103: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 104: loombridge.v1.PromptDifference
+	(*structpb.Value)(nil),           // 105: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 106: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 107: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 108: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 109: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 110: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 111: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 112: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 113: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 114: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 115: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 116: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 117: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 118: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 119: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	16,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	17,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	91,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	92,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	17,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	18,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	93,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	94,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	91,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	93,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
-	23,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
-	21,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
-	21,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
-	24,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
+	24,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
+	22,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
+	22,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
+	25,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	93,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	20,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	93,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	20,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	95,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	21,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	95,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	21,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	32,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	94,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	95,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
-	17,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	55,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	54,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	36,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	96,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	33,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	96,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	97,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	18,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	57,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	56,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	38,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	98,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	35,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	5,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
-	33,  // 29: loombridge.v1.HistorySettings.decay:type_name -> loombridge.v1.DecaySettings
-	34,  // 30: loombridge.v1.HistorySettings.summary:type_name -> loombridge.v1.SummarySettings
-	10,  // 31: loombridge.v1.HistorySettings.style:type_name -> loombridge.v1.HistoryStyle
-	6,   // 32: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
-	7,   // 33: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
-	97,  // 34: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
-	37,  // 35: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	38,  // 36: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	98,  // 37: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	99,  // 38: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	100, // 39: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	101, // 40: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	102, // 41: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	39,  // 42: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
-	8,   // 43: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	9,   // 44: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	9,   // 45: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
-	32,  // 46: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	94,  // 47: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	32,  // 48: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	94,  // 49: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	10,  // 50: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	38,  // 51: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	37,  // 52: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	55,  // 53: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	11,  // 54: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	58,  // 55: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	12,  // 56: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	17,  // 57: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	55,  // 58: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	92,  // 59: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	97,  // 60: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	92,  // 61: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	13,  // 62: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	92,  // 63: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	59,  // 64: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	92,  // 65: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	14,  // 66: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	58,  // 67: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	91,  // 68: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	103, // 69: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	21,  // 70: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	22,  // 71: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	25,  // 72: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	63,  // 73: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	91,  // 74: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	92,  // 75: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	20,  // 76: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	58,  // 77: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	62,  // 78: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	64,  // 79: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	93,  // 80: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	63,  // 81: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	13,  // 82: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	58,  // 83: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	71,  // 84: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	13,  // 85: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	58,  // 86: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	58,  // 87: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	58,  // 88: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	78,  // 89: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	81,  // 90: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	84,  // 91: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	92,  // 92: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	92,  // 93: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	15,  // 94: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	93,  // 95: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	87,  // 96: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	92,  // 97: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	17,  // 98: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	20,  // 99: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	63,  // 100: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	102, // 101: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	90,  // 102: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	18,  // 103: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	62,  // 104: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	65,  // 105: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	26,  // 106: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	28,  // 107: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	67,  // 108: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	30,  // 109: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	42,  // 110: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	104, // 111: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	44,  // 112: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	46,  // 113: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	48,  // 114: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	50,  // 115: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	40,  // 116: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	105, // 117: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
-	106, // 118: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	107, // 119: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	88,  // 120: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	108, // 121: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	109, // 122: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	110, // 123: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	82,  // 124: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	85,  // 125: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	52,  // 126: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	56,  // 127: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	60,  // 128: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	69,  // 129: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	72,  // 130: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	74,  // 131: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	76,  // 132: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	79,  // 133: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	19,  // 134: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	64,  // 135: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	66,  // 136: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	27,  // 137: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	29,  // 138: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	68,  // 139: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	31,  // 140: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	43,  // 141: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	111, // 142: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	45,  // 143: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	47,  // 144: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	49,  // 145: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	51,  // 146: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	41,  // 147: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	112, // 148: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
-	113, // 149: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	114, // 150: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	89,  // 151: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	115, // 152: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	116, // 153: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	117, // 154: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	83,  // 155: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	86,  // 156: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	53,  // 157: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	57,  // 158: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	61,  // 159: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	70,  // 160: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	73,  // 161: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	75,  // 162: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	77,  // 163: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	80,  // 164: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	134, // [134:165] is the sub-list for method output_type
-	103, // [103:134] is the sub-list for method input_type
-	103, // [103:103] is the sub-list for extension type_name
-	103, // [103:103] is the sub-list for extension extendee
-	0,   // [0:103] is the sub-list for field type_name
+	37,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	6,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
+	35,  // 29: loombridge.v1.HistorySettings.decay:type_name -> loombridge.v1.DecaySettings
+	36,  // 30: loombridge.v1.HistorySettings.summary:type_name -> loombridge.v1.SummarySettings
+	11,  // 31: loombridge.v1.HistorySettings.style:type_name -> loombridge.v1.HistoryStyle
+	34,  // 32: loombridge.v1.HistorySettings.pressure:type_name -> loombridge.v1.PressureSettings
+	5,   // 33: loombridge.v1.PressureSettings.score_rel:type_name -> loombridge.v1.ScoreRel
+	7,   // 34: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
+	8,   // 35: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
+	99,  // 36: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
+	39,  // 37: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	40,  // 38: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	100, // 39: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	101, // 40: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	102, // 41: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	103, // 42: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	104, // 43: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	41,  // 44: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
+	9,   // 45: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	10,  // 46: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	10,  // 47: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
+	33,  // 48: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	96,  // 49: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	33,  // 50: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	96,  // 51: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	11,  // 52: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	40,  // 53: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	39,  // 54: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	57,  // 55: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	12,  // 56: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	60,  // 57: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	13,  // 58: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	18,  // 59: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	57,  // 60: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	94,  // 61: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	99,  // 62: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	94,  // 63: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	14,  // 64: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	94,  // 65: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	61,  // 66: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	94,  // 67: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	15,  // 68: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	60,  // 69: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	93,  // 70: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	105, // 71: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	22,  // 72: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	23,  // 73: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	26,  // 74: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	65,  // 75: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	93,  // 76: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	94,  // 77: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	21,  // 78: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	60,  // 79: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	64,  // 80: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	66,  // 81: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	95,  // 82: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	65,  // 83: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	14,  // 84: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	60,  // 85: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	73,  // 86: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	14,  // 87: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	60,  // 88: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	60,  // 89: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	60,  // 90: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	80,  // 91: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	83,  // 92: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	86,  // 93: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	94,  // 94: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	94,  // 95: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	16,  // 96: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	95,  // 97: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	89,  // 98: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	94,  // 99: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	18,  // 100: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	21,  // 101: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	65,  // 102: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	104, // 103: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	92,  // 104: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	19,  // 105: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	64,  // 106: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	67,  // 107: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	27,  // 108: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	29,  // 109: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	69,  // 110: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	31,  // 111: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	44,  // 112: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	106, // 113: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	46,  // 114: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	48,  // 115: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	50,  // 116: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	52,  // 117: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	42,  // 118: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
+	107, // 119: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
+	108, // 120: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	109, // 121: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	90,  // 122: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	110, // 123: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	111, // 124: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	112, // 125: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	84,  // 126: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	87,  // 127: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	54,  // 128: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	58,  // 129: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	62,  // 130: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	71,  // 131: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	74,  // 132: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	76,  // 133: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	78,  // 134: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	81,  // 135: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	20,  // 136: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	66,  // 137: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	68,  // 138: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	28,  // 139: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	30,  // 140: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	70,  // 141: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	32,  // 142: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	45,  // 143: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	113, // 144: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	47,  // 145: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	49,  // 146: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	51,  // 147: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	53,  // 148: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	43,  // 149: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	114, // 150: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
+	115, // 151: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	116, // 152: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	91,  // 153: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	117, // 154: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	118, // 155: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	119, // 156: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	85,  // 157: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	88,  // 158: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	55,  // 159: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	59,  // 160: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	63,  // 161: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	72,  // 162: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	75,  // 163: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	77,  // 164: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	79,  // 165: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	82,  // 166: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	136, // [136:167] is the sub-list for method output_type
+	105, // [105:136] is the sub-list for method input_type
+	105, // [105:105] is the sub-list for extension type_name
+	105, // [105:105] is the sub-list for extension extendee
+	0,   // [0:105] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -9310,8 +9534,9 @@ func file_loombridge_v1_context_proto_init() {
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
 	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[28].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[17].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[29].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[47].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
@@ -9321,20 +9546,20 @@ func file_loombridge_v1_context_proto_init() {
 		(*RecordStepRequest_OutputContent)(nil),
 		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[47].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[48].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[49].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[50].OneofWrappers = []any{
 		(*UploadStepRequest_Step)(nil),
 		(*UploadStepRequest_Data)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[60].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[61].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[71].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[72].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -9344,8 +9569,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      16,
-			NumMessages:   75,
+			NumEnums:      17,
+			NumMessages:   76,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -56,6 +56,12 @@ class HistoryPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HISTORY_POLICY_APPEND_ONLY: _ClassVar[HistoryPolicy]
     HISTORY_POLICY_PRESET: _ClassVar[HistoryPolicy]
 
+class ScoreRel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCORE_REL_UNSPECIFIED: _ClassVar[ScoreRel]
+    SCORE_REL_LEXICAL: _ClassVar[ScoreRel]
+    SCORE_REL_EMBEDDING: _ClassVar[ScoreRel]
+
 class ToolResults(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TOOL_RESULTS_UNSPECIFIED: _ClassVar[ToolResults]
@@ -161,6 +167,9 @@ HISTORY_POLICY_UNSPECIFIED: HistoryPolicy
 HISTORY_POLICY_LEDGER: HistoryPolicy
 HISTORY_POLICY_APPEND_ONLY: HistoryPolicy
 HISTORY_POLICY_PRESET: HistoryPolicy
+SCORE_REL_UNSPECIFIED: ScoreRel
+SCORE_REL_LEXICAL: ScoreRel
+SCORE_REL_EMBEDDING: ScoreRel
 TOOL_RESULTS_UNSPECIFIED: ToolResults
 TOOL_RESULTS_OBSERVATION: ToolResults
 TOOL_RESULTS_OMIT: ToolResults
@@ -457,7 +466,7 @@ class AssembleResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., openai_responses_json: _Optional[str] = ..., anthropic_json: _Optional[str] = ..., gemini_json: _Optional[str] = ..., cache_marks: _Optional[_Iterable[_Union[_prompt_pb2.CacheMark, _Mapping]]] = ...) -> None: ...
 
 class HistorySettings(_message.Message):
-    __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens", "tool_results", "keep_recent", "trigger_steps", "trigger_tokens", "decay", "summary", "style")
+    __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens", "tool_results", "keep_recent", "trigger_steps", "trigger_tokens", "decay", "summary", "style", "pressure")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PRESET_FIELD_NUMBER: _ClassVar[int]
     LITERAL_FIELD_NUMBER: _ClassVar[int]
@@ -471,6 +480,7 @@ class HistorySettings(_message.Message):
     DECAY_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     STYLE_FIELD_NUMBER: _ClassVar[int]
+    PRESSURE_FIELD_NUMBER: _ClassVar[int]
     policy: HistoryPolicy
     preset: str
     literal: bool
@@ -484,7 +494,32 @@ class HistorySettings(_message.Message):
     decay: DecaySettings
     summary: SummarySettings
     style: HistoryStyle
-    def __init__(self, policy: _Optional[_Union[HistoryPolicy, str]] = ..., preset: _Optional[str] = ..., literal: bool = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., expected_steps: _Optional[int] = ..., max_result_tokens: _Optional[int] = ..., tool_results: _Optional[_Union[ToolResults, str]] = ..., keep_recent: _Optional[int] = ..., trigger_steps: _Optional[int] = ..., trigger_tokens: _Optional[int] = ..., decay: _Optional[_Union[DecaySettings, _Mapping]] = ..., summary: _Optional[_Union[SummarySettings, _Mapping]] = ..., style: _Optional[_Union[HistoryStyle, str]] = ...) -> None: ...
+    pressure: PressureSettings
+    def __init__(self, policy: _Optional[_Union[HistoryPolicy, str]] = ..., preset: _Optional[str] = ..., literal: bool = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., expected_steps: _Optional[int] = ..., max_result_tokens: _Optional[int] = ..., tool_results: _Optional[_Union[ToolResults, str]] = ..., keep_recent: _Optional[int] = ..., trigger_steps: _Optional[int] = ..., trigger_tokens: _Optional[int] = ..., decay: _Optional[_Union[DecaySettings, _Mapping]] = ..., summary: _Optional[_Union[SummarySettings, _Mapping]] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., pressure: _Optional[_Union[PressureSettings, _Mapping]] = ...) -> None: ...
+
+class PressureSettings(_message.Message):
+    __slots__ = ("thresholds", "inclusive_thresholds", "renew", "same_content", "preview_chars", "snip_chars", "reactive_chars", "score_lambda", "score_tool_result_factor", "score_rel")
+    THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
+    INCLUSIVE_THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
+    RENEW_FIELD_NUMBER: _ClassVar[int]
+    SAME_CONTENT_FIELD_NUMBER: _ClassVar[int]
+    PREVIEW_CHARS_FIELD_NUMBER: _ClassVar[int]
+    SNIP_CHARS_FIELD_NUMBER: _ClassVar[int]
+    REACTIVE_CHARS_FIELD_NUMBER: _ClassVar[int]
+    SCORE_LAMBDA_FIELD_NUMBER: _ClassVar[int]
+    SCORE_TOOL_RESULT_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    SCORE_REL_FIELD_NUMBER: _ClassVar[int]
+    thresholds: _containers.RepeatedScalarFieldContainer[float]
+    inclusive_thresholds: bool
+    renew: float
+    same_content: bool
+    preview_chars: int
+    snip_chars: int
+    reactive_chars: int
+    score_lambda: float
+    score_tool_result_factor: float
+    score_rel: ScoreRel
+    def __init__(self, thresholds: _Optional[_Iterable[float]] = ..., inclusive_thresholds: bool = ..., renew: _Optional[float] = ..., same_content: bool = ..., preview_chars: _Optional[int] = ..., snip_chars: _Optional[int] = ..., reactive_chars: _Optional[int] = ..., score_lambda: _Optional[float] = ..., score_tool_result_factor: _Optional[float] = ..., score_rel: _Optional[_Union[ScoreRel, str]] = ...) -> None: ...
 
 class DecaySettings(_message.Message):
     __slots__ = ("unit", "full", "fold", "image_turns")
