@@ -22,6 +22,8 @@ type Children interface {
 	Wait(ctx context.Context, parent kv.Scope, sessionID string, ids []string, timeout time.Duration) (children.Outcome, error)
 	// Spawned tells whether an agent was spawned.
 	Spawned(scope kv.Scope) bool
+	// Given are the tools that an agent may call.
+	Given(ctx context.Context, scope kv.Scope) (children.Given, error)
 	// Ends finds the child that an agent ends by its id, itself or one of its own.
 	Ends(ctx context.Context, agent kv.Scope, id string, failed bool) (kv.Scope, error)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -404,4 +405,36 @@ func TestOneResult(t *testing.T) {
 		t.Errorf("the parent has %d steps", n)
 	}
 	MustFail(t, write(t, s, "d", "f", "x"), codes.FailedPrecondition, "AGENT_ENDED")
+}
+
+// A child is shown the tools that it was given, in the list and in its prompts, and none
+// where it was given none.
+func TestChildrenAreShownTheirTools(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for child, given := range map[string][]string{"reads": {"fs:read_file", "fs:list_dir"}, "none": nil} {
+		MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: child, Tools: given, WithoutTools: given == nil})
+		list, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: child})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range list.GetTools() {
+			names = append(names, tool.GetName())
+		}
+		slices.Sort(given)
+		if !slices.Equal(names, given) {
+			t.Errorf("%s is listed %q, want %q", child, names, given)
+		}
+		prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: child, Goal: "g", DryRun: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := prompt.String()
+		for _, tool := range []string{"fs:read_file", "fs:list_dir", "fs:write_file", "system:shell"} {
+			name := strings.ReplaceAll(tool, ":", "_")
+			if shown := strings.Contains(text, tool) || strings.Contains(text, name); shown != slices.Contains(given, tool) {
+				t.Errorf("the prompt of %s shows %s: %v", child, tool, shown)
+			}
+		}
+	}
 }

@@ -267,7 +267,7 @@ func (s *Server) registerNative() {
 		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, limits: s.limits})
+	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, children: d.Children, limits: s.limits})
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{
 		events: d.Events, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, now: s.now, log: s.observer.Log,
 	})

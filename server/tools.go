@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -45,10 +46,12 @@ type toolService struct {
 	approvals Approvals
 	profiles  Profiles
 	hosted    ToolServers
+	children  Children
 	limits    Limits
 }
 
-// ListTools returns the tools of some levels or of all, those of agents included.
+// ListTools returns the tools of some levels or of all, those of agents included, that the
+// caller may call.
 func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRequest) (*loombridgev1.ListToolsResponse, error) {
 	scope, err := agentScope(ctx, r, validate.ListToolsRequest)
 	if err != nil {
@@ -58,8 +61,13 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 	for i, level := range r.GetLevels() {
 		levels[i] = int(level)
 	}
+	given, err := s.children.Given(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
 	after, _ := page.ParseToolToken(r.GetPageToken())
-	return toolPage(s.tools.List(scope.Tenant, after, levels...), r, s.limits.MaxSendBytes), nil
+	list := slices.DeleteFunc(s.tools.List(scope.Tenant, after, levels...), func(o tools.Offer) bool { return !given.Has(o.Name) })
+	return toolPage(list, r, s.limits.MaxSendBytes), nil
 }
 
 // toolPage is the first of the tools, as many as were asked for and fit.

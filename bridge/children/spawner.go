@@ -247,6 +247,11 @@ func (s *Spawner) Close() error {
 // Spawned tells whether an agent was spawned.
 func (s *Spawner) Spawned(scope kv.Scope) bool { return s.Store.Is(scope) }
 
+// Given are the tools that an agent may call.
+func (s *Spawner) Given(ctx context.Context, scope kv.Scope) (Given, error) {
+	return s.Store.Tools(ctx, scope)
+}
+
 // Stats counts children.
 type Stats struct {
 	// Live are those without a result.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -72,6 +73,21 @@ func (s *Store) Bounds(ctx context.Context, scope kv.Scope) (hand.Bounds, error)
 		b.Ended = fmt.Errorf("%w: %q", ErrEnded, c.ID)
 	}
 	return b, nil
+}
+
+// Given are the tools that an agent may call; nil for all.
+type Given []string
+
+// Has tells whether a tool is among them.
+func (g Given) Has(tool string) bool { return g == nil || slices.Contains(g, tool) }
+
+// Tools are those that an agent was given by who spawned it.
+func (s *Store) Tools(ctx context.Context, scope kv.Scope) (Given, error) {
+	if !s.Is(scope) {
+		return nil, nil
+	}
+	c, _, err := get(ctx, s.engine, scope)
+	return c.Tools, err
 }
 
 // maxListed bounds the children that List returns.

@@ -110,9 +110,9 @@ type Options struct {
 	Gatherer *gather.Gatherer
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Served returns the tools that callers of a tenant can call, as far as the format
+	// Served returns the tools that an agent can call, as far as the format
 	// can name them. Default: none.
-	Served func(tenant string, f Format) []Served
+	Served func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
 	// Past keeps what prompts were made of. Default: nothing does, and no prompt can be
 	// made again.
 	Past *past.Store
@@ -147,7 +147,7 @@ type Assembler struct {
 	summarizer Summarizer
 	embed      func(ctx context.Context, texts []string) ([][]float32, error)
 	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
-	served     func(tenant string, f Format) []Served
+	served     func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
 	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	depth      func(ctx context.Context, scope kv.Scope) int
 	engine     Snapshots

@@ -35,6 +35,9 @@ func (t *task) prepare(ctx context.Context) error {
 		return err
 	}
 	t.skillTools = t.skillsTools()
+	if err := t.findServed(ctx); err != nil {
+		return err
+	}
 	t.ownTools = t.r.Tools
 	t.r.Tools = t.offered()
 	t.textTools()

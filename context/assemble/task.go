@@ -48,6 +48,8 @@ type task struct {
 	skillTools []string
 	// ownTools are the caller's own tools.
 	ownTools []Tool
+	// served are those that the agent can call.
+	served []Served
 	// before is the working state as it was read, swapped the active skills that a renewal
 	// shows by name only, sprint the number of the last renewal. forced asks for one, with
 	// requestID.

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -155,13 +156,24 @@ func (t *task) offered() []Tool {
 		taken[name] = true
 	}
 	out := slices.Clone(own)
-	for _, s := range t.a.served(t.r.Scope.Tenant, t.r.Format) {
+	for _, s := range t.served {
 		if name, _ := t.r.Format.ToolName(s.Name); !taken[name] && (t.named(s.Name, choice) || !choice.None && s.AgentID == "" && slices.Contains(choice.Levels, s.Level)) {
 			taken[name] = true
 			out = append(out, s.Tool)
 		}
 	}
 	return out
+}
+
+// findServed finds the tools that the agent can call.
+func (t *task) findServed(ctx context.Context) (err error) {
+	if t.a.served == nil || t.r.WithoutTools {
+		return nil
+	}
+	if t.served, err = t.a.served(ctx, t.r.Scope, t.r.Format); err != nil {
+		return fmt.Errorf("assemble: tools of %s: %w", t.r.Scope, err)
+	}
+	return nil
 }
 
 // named tells whether the settings, or an active skill, choose a tool by its name.

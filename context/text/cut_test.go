@@ -76,7 +76,13 @@ func sameLine(t *testing.T, s string, n int) {
 	if !utf8.ValidString(s) {
 		return
 	}
-	want := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	shown := strings.Map(func(r rune) rune {
+		if r == 0x61c || r >= 0x200e && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
+	want := strings.Join(strings.FieldsFunc(shown, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	if got := text.OneLine(s); got != want {
 		t.Fatalf("OneLine(%q) = %q, want %q", s, got, want)
 	}

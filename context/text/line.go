@@ -6,7 +6,8 @@ import (
 )
 
 // OneLine returns s on one line: each run of white space and control characters is
-// one space, and there is none at the ends.
+// one space, and there is none at the ends. Characters that turn the direction of what
+// stands around them are left out: "a\u202egpj.exe" looks like a picture.
 func OneLine(s string) string {
 	line, _ := OneLineHead(s, len(s))
 	return line
@@ -18,6 +19,9 @@ func OneLineHead(s string, n int) (head string, cut bool) {
 	var line strings.Builder
 	gap := false
 	for _, c := range s {
+		if unicode.Is(unicode.Bidi_Control, c) {
+			continue
+		}
 		if unicode.IsSpace(c) || unicode.IsControl(c) {
 			gap = line.Len() > 0
 			continue

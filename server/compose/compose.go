@@ -291,17 +291,22 @@ func (d *Domain) parent(tenant, agent string) string {
 	return found.Parent
 }
 
-// served are the tools that prompts may offer.
-func (d *Domain) served(tenant string, f assemble.Format) []assemble.Served {
-	offers := d.Tools.Offered(tenant, f.ToolName)
-	out := make([]assemble.Served, len(offers))
-	for i, o := range offers {
-		out[i] = assemble.Served{
-			Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
-			Level: o.Level, AgentID: o.AgentID,
+// served are the tools that the prompts of an agent may offer.
+func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) ([]assemble.Served, error) {
+	given, err := d.Family.Tools(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	var out []assemble.Served
+	for _, o := range d.Tools.Offered(scope.Tenant, f.ToolName) {
+		if given.Has(o.Name) {
+			out = append(out, assemble.Served{
+				Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
+				Level: o.Level, AgentID: o.AgentID,
+			})
 		}
 	}
-	return out
+	return out, nil
 }
 
 // openAgents opens the bus and the directory of agents.

@@ -81,9 +81,7 @@ func TestAgentCannotWriteSettings(t *testing.T) {
 		save(t, p, "served")
 		must(t, p.Stop())
 		for _, want := range []string{"is serving", "LOOM_BRIDGE_ADDR, LOOM_BRIDGE_LOG_LEVEL, RUST_LOG", "agents can write the file", "there is no dashboard"} {
-			if !strings.Contains(p.Log.String(), want) {
-				t.Errorf("%v: no %q in the log\n%s", test, want, p.Log)
-			}
+			p.told(t, want)
 		}
 	}
 }
@@ -95,6 +93,7 @@ func TestMisspeltVariable(t *testing.T) {
 	}}
 	p := MustRunIn(t, env, "--addr", "127.0.0.1:0", "--workspace", t.TempDir(), "--data-dir", t.TempDir())
 	must(t, p.Stop())
+	p.toldTimes(t, "no setting has its name", 2)
 	log := p.Log.String()
 	for _, want := range []string{"variable=LOOM_BRIDGE_ADDRESS nearest=LOOM_BRIDGE_ADDR", "variable=LOOM_BRIDGE_DATADIR nearest=LOOM_BRIDGE_DATA_DIR"} {
 		if !strings.Contains(log, want) {

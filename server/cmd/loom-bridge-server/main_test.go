@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -151,6 +152,24 @@ func MustDial(tb testing.TB, address string) *grpc.ClientConn {
 	must(tb, err)
 	tb.Cleanup(func() { _ = conn.Close() })
 	return conn
+}
+
+// told waits for a line of the log: a goroutine of its own writes them.
+func (p *process) told(tb testing.TB, pattern string) {
+	tb.Helper()
+	p.toldTimes(tb, pattern, 1)
+}
+
+// toldTimes waits until the log has as many matches of a regular expression.
+func (p *process) toldTimes(tb testing.TB, pattern string, times int) {
+	tb.Helper()
+	search := regexp.MustCompile(pattern)
+	eventually(tb, waitTime, func() error {
+		if log := p.Log.String(); len(search.FindAllString(log, -1)) < times {
+			return fmt.Errorf("the log does not say %q %d times\n%s", pattern, times, log)
+		}
+		return nil
+	})
 }
 
 // Stop ends the server as SIGTERM does and returns what run returned.

@@ -176,9 +176,7 @@ func TestMCPServers(t *testing.T) {
 	}
 	p.waitFor(t, "one:echo")
 	for _, line := range []string{"Loading MCP servers from LOOM_MCP_SERVERS", "one"} {
-		if !strings.Contains(p.Log.String(), line) {
-			t.Errorf("the log lacks %q", line)
-		}
+		p.told(t, line)
 	}
 	if got := p.forward(t, "one:echo", `{"a":1}`); got.GetStatus() != loomv1pb.ToolStatus_TOOL_OK || got.GetOutput() != `"{\"a\":1}"` {
 		t.Errorf("echo: %v", got)

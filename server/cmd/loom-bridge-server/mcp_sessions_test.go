@@ -146,6 +146,7 @@ func TestHostTrace(t *testing.T) {
 	_, err := MustHost(t, p.mcpURL(t), "", "", nil).CallTool(t.Context(), bad)
 	must(t, err)
 	must(t, p.Stop())
+	p.toldTimes(t, "trace_id=", 3)
 	log := p.Log.String()
 	if strings.Count(log, "trace_id="+trace) != 2 || strings.Count(log, "trace_id="+other) != 1 || strings.Count(log, "trace_id=") != 3 {
 		t.Errorf("the log: %s", log)

@@ -351,9 +351,7 @@ func TestSandboxIsTold(t *testing.T) {
 		if s.GetSetting() != "auto" || len(s.GetLayers()) < 6 || len(s.GetGaps()) == 0 || !slices.Contains(s.GetLayers(), "seccomp") {
 			t.Errorf("status: %v", s)
 		}
-		if log := w.Log.String(); !strings.Contains(log, "tier "+w.tier+": ") {
-			t.Errorf("log: %s", log)
-		}
+		w.told(t, "tier "+w.tier+": ")
 		var out bytes.Buffer
 		jobs := w.tier == "namespaces" // in the other tier, TestEverydayJobs does them
 		must(t, run(t.Context(), []string{"doctor", "--sandbox-tier", w.tier, fmt.Sprint("--jobs=", jobs)}, noEnvironment, &out, io.Discard))

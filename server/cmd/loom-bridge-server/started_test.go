@@ -30,9 +30,7 @@ func TestStartIsLogged(t *testing.T) {
 		`  credentials +none: authentication is off`,
 		`  encryption +none`,
 	} {
-		if !regexp.MustCompile(want).MatchString(p.Log.String()) {
-			t.Errorf("no %q in the log\n%s", want, p.Log)
-		}
+		p.told(t, want)
 	}
 }
 
@@ -44,6 +42,7 @@ func TestStartIsLoggedAsJSON(t *testing.T) {
 		"--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key"),
 		"--loom-addr", "127.0.0.1:0", "--loom-tenant", "acme",
 		"--embedder-url", "http://127.0.0.1:1/v1", "--embedder-model", "m", "--embedder-key", "sk-secret")
+	p.told(t, `"msg":"serving"`)
 	must(t, p.Stop())
 	var said map[string]string
 	for line := range strings.Lines(p.Log.String()) {
@@ -87,9 +86,7 @@ func TestEphemeralStore(t *testing.T) {
 	if made, err := filepath.Glob(filepath.Join(temp, "loom-bridge-ephemeral-*", "store", "LOOM-FORMAT")); err != nil || len(made) != 1 {
 		t.Errorf("stores: %v, %v", made, err)
 	}
-	if !strings.Contains(second.Log.String(), "(ephemeral: removed when the server ends)") {
-		t.Errorf("the log does not say that the store goes\n%s", second.Log)
-	}
+	second.told(t, `\(ephemeral: removed when the server ends\)`)
 	must(t, second.Stop())
 	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)

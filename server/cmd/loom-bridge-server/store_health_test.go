@@ -93,9 +93,7 @@ func TestHealthOfAFullDisk(t *testing.T) {
 	}
 	must(t, p.Stop())
 	for _, line := range []string{"the store is not well", "the store is well again"} {
-		if !strings.Contains(p.Log.String(), line) {
-			t.Errorf("the log does not say %q", line)
-		}
+		p.told(t, line)
 	}
 }
 
@@ -233,9 +231,8 @@ func TestScrub(t *testing.T) {
 		t.Error("no pass is counted")
 	}
 	must(t, p.Stop())
-	if log := p.Log.String(); !strings.Contains(log, "damage was found in the store") || !strings.Contains(log, ".sst at byte ") {
-		t.Errorf("the log says:\n%s", log)
-	}
+	p.told(t, "damage was found in the store")
+	p.told(t, `\.sst at byte `)
 }
 
 // Settings of a scrub that make no sense are refused.
