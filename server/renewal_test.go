@@ -224,3 +224,61 @@ func TestEvictionOrder(t *testing.T) {
 		}
 	}
 }
+
+// Behind the default ledger the levels come where nothing more can be folded and the prompt
+// still does not fit: once Reactive, then a renewal, and only then it is refused. What the
+// user said stays whole.
+//
+// H26, H28, X02
+func TestLevelsBehindTheLedger(t *testing.T) {
+	s := servertest.Start(t, nil)
+	wish := "The user wants this: " + strings.TrimSpace(strings.Repeat("wish ", 100))
+	say := func(role loombridgev1.Role, content string) {
+		t.Helper()
+		_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "s", Messages: []*loombridgev1.Message{{Role: role, Content: content}}})
+		must(t, err)
+	}
+	MustUpdateWorking(t, s, &loombridgev1.UpdateWorkingRequest{SessionId: "s", GoalProgress: new("well on")})
+	say(loombridgev1.Role_ROLE_USER, wish)
+	for n := range 120 {
+		MustRecord(t, s, "s", "my:tool", fmt.Sprintf(`{"file":"src/part_%d.go"}`, n), fmt.Sprintf("src/part_%d.go has %s", n, strings.Repeat(fmt.Sprintf("name_%d_a name_%d_b ", n, n), 40)))
+	}
+	seen := map[string]bool{}
+	whole := MustAssemble(t, s, &loombridgev1.AssembleRequest{SessionId: "s", MaxTokens: 100_000, DryRun: true, WithoutTools: true})
+	sprint := int32(0)
+	for at := whole.GetTokens().GetTokens(); ; at = at * 19 / 20 {
+		say(loombridgev1.Role_ROLE_ASSISTANT, "I go on.")
+		p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", MaxTokens: at, WithoutTools: true})
+		if err != nil {
+			MustFail(t, err, codes.FailedPrecondition, "CONTEXT_OVERFLOW")
+			break
+		}
+		now := atLevel(p)
+		seen[now] = true
+		if text := promptText(p); !strings.Contains(text, wish) || p.GetReceipt().GetPressure() > 1 {
+			t.Fatalf("a window of %d: pressure %v\n%s", at, p.GetReceipt().GetPressure(), text)
+		}
+		if now == "RENEWAL" {
+			sprint++
+			if p.GetReceipt().GetPressure() >= 1 || p.GetReceipt().GetSprint() != sprint || !strings.Contains(promptText(p), fmt.Sprintf("(Sprint %d)", sprint)) {
+				t.Fatalf("a window of %d: sprint %d, pressure %v", at, p.GetReceipt().GetSprint(), p.GetReceipt().GetPressure())
+			}
+		}
+		again, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", MaxTokens: at, WithoutTools: true})
+		must(t, err)
+		if promptText(again) != promptText(p) {
+			t.Fatalf("a window of %d: the same turn differs:\n%s\n%s", at, promptText(p), promptText(again))
+		}
+	}
+	if !seen["UNSPECIFIED"] || !seen["REACTIVE"] {
+		t.Errorf("levels %v", seen)
+	}
+	got := mustRenew(t, s, &loombridgev1.RenewRequest{SessionId: "s"})
+	if !got.GetRenewed() || got.GetSnapshot().GetSprint() != sprint+1 || got.GetSnapshot().GetWorking().GetDashboard().GetGoalProgress() != "well on" {
+		t.Errorf("Renew: %v", got)
+	}
+	p := MustAssemble(t, s, &loombridgev1.AssembleRequest{SessionId: "s", MaxTokens: 100_000, WithoutTools: true})
+	if text := promptText(p); !strings.Contains(text, "# Handoff Document") || !strings.Contains(text, wish) {
+		t.Errorf("the prompt is\n%s", text)
+	}
+}

@@ -90,8 +90,10 @@ func decodeObject(args json.RawMessage) (map[string]any, error) {
 
 // squeeze is a name, or a text, in lower case and without _ and -.
 func squeeze(s string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
+	return joints.Replace(strings.ToLower(s))
 }
+
+var joints = strings.NewReplacer("_", "", "-", "")
 
 func safeObject(values map[string]any) map[string]any {
 	out := make(map[string]any, len(values))

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 
+	"github.com/loom-bridge/loom-bridge/bridge/native/glob"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -38,7 +39,7 @@ func (f *files) search(ctx context.Context, c tools.Input) (tools.Output, error)
 type search struct {
 	files   *files
 	match   func(line []byte) bool
-	include glob
+	include glob.Pattern
 	limit   int
 	block   *bufio.Reader
 
@@ -66,7 +67,7 @@ func newSearch(f *files, c tools.Input) (*search, error) {
 		return nil, refuse("query", err.Error())
 	}
 	if include := c.String("include", ""); include != "" {
-		if s.include, err = parseGlob(include); err != nil {
+		if s.include, err = glob.Parse(include); err != nil {
 			return nil, refuse("include", err.Error())
 		}
 	}
@@ -156,7 +157,7 @@ func (s *search) dir(ctx context.Context, dir *os.Root, rel, below string, depth
 		case err != nil: // gone since the names were read
 		case info.IsDir() && name != ".git":
 			err = s.subdir(ctx, dir, info, path.Join(rel, name), path.Join(below, name), depth-1)
-		case info.Mode().IsRegular() && s.include.match(path.Join(below, name)):
+		case info.Mode().IsRegular() && s.include.Match(path.Join(below, name)):
 			err = s.file(ctx, &target{dir: dir, name: name, rel: path.Join(rel, name), info: info})
 		}
 		if err != nil && fatal(err) {

@@ -359,7 +359,7 @@ func (t *task) store(ctx context.Context, s *source, d *draft) error {
 	var err error
 	switch {
 	case t.r.DryRun:
-	case d.renewal != nil:
+	case d.renewal != nil: // with what was folded
 		_, err = t.a.log.Renew(ctx, t.r.Scope, t.r.SessionID, s.state.Version, d.renewal, t.requestID)
 	case len(d.made) > 0:
 		err = t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, d.made)

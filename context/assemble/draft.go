@@ -162,6 +162,9 @@ func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]
 	if t.policy == session.PolicyPreset {
 		return t.presetHistory(ctx, s, d, budget)
 	}
+	if t.policy == session.PolicyLedger {
+		return t.ledgerHistory(ctx, s, d, budget)
+	}
 	v, err := t.compacted(s, t.given(ctx, s, budget))
 	if err != nil {
 		return nil, fmt.Errorf("assemble: %w", err)

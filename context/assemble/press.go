@@ -92,7 +92,7 @@ func (p *pressed) due(state *window.State, size int) window.Level {
 		return window.Reactive // the renewal did not know what else stands in this prompt
 	case state.Turn == turn:
 		return window.None
-	case p.t.forced || p.t.rules.Renews(p.pressure(size)):
+	case p.t.forced || p.t.evicting || p.t.rules.Renews(p.pressure(size)):
 		return window.Renewal
 	}
 	return p.t.rules.At(p.pressure(size))

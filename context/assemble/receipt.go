@@ -123,7 +123,7 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
 	r.Sprint = t.sprint
-	if d.renewal != nil {
+	if d.renewal != nil && d.renewal.Snapshot.Sprint > 0 {
 		r.Sprint = d.renewal.Snapshot.Sprint
 	}
 	r.Partitions = partitionsOf(r.Sections)

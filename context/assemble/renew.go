@@ -107,7 +107,7 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 
 // renews tells whether the policy renews windows.
 func (t *task) renews() bool {
-	return t.policy == session.PolicyPreset && t.preset.Style == history.StyleLevels
+	return t.policy == session.PolicyLedger || t.policy == session.PolicyPreset && t.preset.Style == history.StyleLevels
 }
 
 // renewed is the conversation in a fresh window: the handoff, and what is worth most of the
@@ -152,30 +152,44 @@ func (p *pressed) snapshot(state *window.State, size int) working.Snapshot {
 	}
 }
 
-// maxNeeded bounds the names in a handoff that are no results.
-const maxNeeded = 64
+// maxNeeded bounds the names in a handoff that are no results. Those that the calls of the
+// sprint used count lateNeed times as much as those of calls before.
+const (
+	maxNeeded = 192
+	lateNeed  = 3
+)
 
 // artifacts name what the sprint brought forth: the results that can be read by a name, and
-// the files that its calls were about, the ones that are named most.
+// the names that its calls used most.
 func (p *pressed) artifacts(since uint64) []string {
 	var refs []string
-	named := excerpt.NewRanking()
+	needed := excerpt.NewRanking()
 	for _, g := range p.groups {
-		if g.First() < since {
+		lately := g.First() >= since
+		weight := 1
+		if lately {
+			weight = lateNeed
+		}
+		for _, t := range g.Turns {
+			for i := range t.Calls {
+				excerpt.EachIdentifier(t.Calls[i].Wish.Arguments, func(id string) {
+					needed.AddOne(excerpt.Identifier{Class: excerpt.Symbol, Text: id, Score: weight})
+				})
+			}
+		}
+		if !lately {
 			continue
 		}
 		for _, d := range p.done(g, p.outputs(g)) {
 			if path := d.act.OutcomePath; path != "" && len(path) <= working.MaxArtifactBytes && !slices.Contains(refs, path) {
 				refs = append(refs, path)
 			}
-			named.Add(string(d.act.MinimalArgs))
-			named.Add(d.act.Observation)
 		}
 	}
 	refs = refs[max(len(refs)-(working.MaxArtifacts-maxNeeded), 0):]
 	n := 0
-	for _, id := range named.Best() {
-		if id.Class != excerpt.Path || len(id.Text) > working.MaxArtifactBytes || slices.Contains(refs, id.Text) {
+	for _, id := range needed.Best() {
+		if len(id.Text) > working.MaxArtifactBytes || slices.Contains(refs, id.Text) {
 			continue
 		}
 		if n++; n > maxNeeded {
@@ -222,7 +236,7 @@ func (t *task) evict(over int) (bool, error) {
 	if !t.evicts {
 		return false, nil
 	}
-	t.evicts = false
+	t.evicts, t.evicting = false, true
 	if active := t.active(); len(active) > 0 {
 		t.swapped = append(t.swapped, active...)
 		t.working = t.working.With(working.Change{Deactivate: active}, t.a.clock())

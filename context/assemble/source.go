@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -33,6 +34,8 @@ type source struct {
 	folds   []history.Fold
 	groups  []*pairing.Group
 	entries []history.Entry
+	// window is what levels of pressure did behind the ledger.
+	window window.State
 	// presented is what a preset sees of them, once it was asked for.
 	presented *presented
 	// faded is what a preset of messages sees of them, once it was asked for.
@@ -74,18 +77,34 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 	if t.policy == session.PolicyPreset {
 		return s, t.err
 	}
+	if t.policy == session.PolicyLedger {
+		if s.window, err = window.Decode(state.Marks[t.name].Window); err != nil {
+			return nil, fmt.Errorf("assemble: %w", err)
+		}
+	}
+	if err := t.enterAll(s); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("assemble: read history: %w", err)
+	}
+	return s, t.err
+}
+
+// enterAll makes entries of the groups of a source.
+func (t *task) enterAll(s *source) error {
 	for _, g := range s.groups {
 		entries := pairing.EntriesOf(g)
 		pairing.Show(g, entries, t.a.reference)
 		if err := t.weigh(g, entries); err != nil {
-			return nil, err
+			return err
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("assemble: read history: %w", err)
+		if t.err != nil {
+			return t.err
 		}
 		s.entries = append(s.entries, entries...)
 	}
-	return s, t.err
+	return nil
 }
 
 // recounted returns folds with their sizes for the model of this prompt.

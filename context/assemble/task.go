@@ -59,9 +59,11 @@ type task struct {
 	forced    bool
 	requestID string
 	// memory is how many tokens of what is known a prompt shows where that is trimmed.
-	// evicts says that a renewed window does not fit yet.
+	// evicts says that a renewed window does not fit yet, evicting that more than history
+	// gave way to it.
 	memory          int
 	trimmed, evicts bool
+	evicting        bool
 	text            []tokens.Tool
 	// rules are those of the levels of pressure, scoring weighs messages.
 	rules   window.Rules

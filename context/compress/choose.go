@@ -24,10 +24,12 @@ func StrategyOf(r Result) Strategy {
 	return Text
 }
 
+var colons = strings.NewReplacer(".", ":", "_", ":", "-", ":", "/", ":")
+
 // byName knows the tools by their names, however models and clients write the
 // colon.
 func byName(tool string) (Strategy, bool) {
-	switch strings.NewReplacer(".", ":", "_", ":", "-", ":", "/", ":").Replace(tool) {
+	switch colons.Replace(tool) {
 	case "web:search", "fs:search", "search":
 		return Search, true
 	case "fs:read:file", "read:file", "cat":

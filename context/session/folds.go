@@ -108,27 +108,32 @@ func (l *Log) AppendFolds(ctx context.Context, scope kv.Scope, session string, v
 		return fmt.Errorf("session: append folds: %w", err)
 	}
 	err := l.changeFolds(ctx, scope, session, version, func(ctx context.Context, j journal, tx *kv.Tx, state *foldState) error {
-		end, err := j.end(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if err := checkBatch(made, state.given+1, end); err != nil {
-			return err
-		}
-		c := state.begin(len(made))
-		if c.superseded, err = j.superseded(ctx, tx, state.live, made); err != nil {
-			return err
-		}
-		for i := range made {
-			j.add(tx, state, journalEntry{time: l.now(), kind: kindFold, body: history.AppendFold(nil, made[i]), change: c.first(i)})
-			state.through = max(state.through, made[i].Through)
-		}
-		state.fold(c, made)
-		return nil
+		return l.appendFolds(ctx, j, tx, state, made)
 	})
 	if err != nil {
 		return fmt.Errorf("session: append folds: %w", err)
 	}
+	return nil
+}
+
+// appendFolds adds a batch to a journal.
+func (l *Log) appendFolds(ctx context.Context, j journal, tx *kv.Tx, state *foldState, made []history.Fold) error {
+	end, err := j.end(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := checkBatch(made, state.given+1, end); err != nil {
+		return err
+	}
+	c := state.begin(len(made))
+	if c.superseded, err = j.superseded(ctx, tx, state.live, made); err != nil {
+		return err
+	}
+	for i := range made {
+		j.add(tx, state, journalEntry{time: l.now(), kind: kindFold, body: history.AppendFold(nil, made[i]), change: c.first(i)})
+		state.through = max(state.through, made[i].Through)
+	}
+	state.fold(c, made)
 	return nil
 }
 

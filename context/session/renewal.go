@@ -12,8 +12,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Renewal is a window that begins anew.
+// Renewal is a window that begins anew; without a snapshot only a boundary that moves.
 type Renewal struct {
+	// Made are folds that come with it, as those of AppendFolds.
+	Made []history.Fold
 	// Snapshot is what the agent was at. Its Sprint is the one behind that of Sprint, and
 	// its Working what Taken keeps of the session's.
 	Snapshot working.Snapshot
@@ -40,8 +42,8 @@ func (l *Log) Sprint(ctx context.Context, scope kv.Scope, session string) (int, 
 	return int(last), err
 }
 
-// Renew stores a renewal: its snapshot, the boundary of its preset and the working state
-// that goes on, in one batch. ErrFoldsChanged says that the session is no longer as the
+// Renew stores a renewal: its folds, its snapshot, the boundary of its preset and the working
+// state that goes on, in one batch. ErrFoldsChanged says that the session is no longer as the
 // renewal was made from: its folds, at version, its working state, or its sprint. A request
 // id makes the call safe to repeat: the same id again changes nothing and gives the sprint
 // of the first answer.
@@ -51,6 +53,9 @@ func (l *Log) Renew(ctx context.Context, scope kv.Scope, session string, version
 	}
 	if len(r.Mark.Window) > MaxWindowBytes {
 		return 0, fmt.Errorf("session: renew: %w", &kv.LimitError{What: "state of levels", Size: len(r.Mark.Window), Limit: MaxWindowBytes})
+	}
+	if err := checkSizes(r.Made); err != nil {
+		return 0, fmt.Errorf("session: renew: %w", err)
 	}
 	j := journal{scope, session}
 	stage := func(ctx context.Context, tx *kv.Tx) ([]byte, error) {
@@ -66,11 +71,20 @@ func (l *Log) Renew(ctx context.Context, scope kv.Scope, session string, version
 		if err != nil {
 			return nil, err
 		}
-		if state.version != version || int(last)+1 != r.Snapshot.Sprint || !bytes.Equal(values[0], working.Encode(r.Before)) {
+		renews := r.Snapshot.Sprint > 0
+		if state.version != version || renews && (int(last)+1 != r.Snapshot.Sprint || !bytes.Equal(values[0], working.Encode(r.Before))) {
 			return nil, fmt.Errorf("%w: they, the working state or the sprint", ErrFoldsChanged)
+		}
+		if len(r.Made) > 0 {
+			if err := l.appendFolds(ctx, j, tx, &state, r.Made); err != nil {
+				return nil, err
+			}
 		}
 		if err := j.moveMark(tx, &state, l.now(), r.Preset, r.Mark); err != nil {
 			return nil, err
+		}
+		if !renews {
+			return encodeCounter(last), j.put(tx, state)
 		}
 		answer := encodeCounter(last + 1)
 		tx.Put(kv.Log, sprintKey(scope, session), answer)

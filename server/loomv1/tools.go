@@ -17,6 +17,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -144,6 +145,8 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 	switch {
 	case err == nil:
 		return relayed(answer)
+	case errors.Is(err, throttle.ErrLimited):
+		return c.refused(ctx, call, err)
 	case !errors.Is(err, agents.ErrNotFound):
 		return c.relayFailed(ctx, call, err)
 	}
@@ -191,9 +194,42 @@ func callerScope(tenant string, call *loomv1pb.ToolCall) kv.Scope {
 	return scope
 }
 
-// relay passes the call to the agent that registered the tool, with the timeout as the
-// caller wrote it.
-func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (agents.ToolResult, error) {
+// relay passes the call to the agent that registered the tool, within the limits of the
+// tool and with an audit record.
+func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (result agents.ToolResult, err error) {
+	if _, ok := c.Agents.Lookup(tenant, call.GetName()); !ok {
+		return c.pass(ctx, tenant, call) // which finds nothing, unless it was registered just now
+	}
+	req := hand.Request{Scope: callerScope(tenant, call), Name: call.GetName(), Args: json.RawMessage(call.GetArguments())}
+	if refused := c.Hand.Relay(ctx, req, func() hand.Relayed {
+		result, err = c.pass(ctx, tenant, call)
+		return hand.Relayed{Code: relayCode(result, err), Bytes: int64(len(result.Output))}
+	}); refused != nil {
+		return agents.ToolResult{}, refused
+	}
+	return result, err
+}
+
+// relayCode is why an agent's tool failed; empty after success.
+func relayCode(result agents.ToolResult, err error) tools.Code {
+	gone, _ := errors.AsType[*agents.NotConnectedError](err)
+	switch {
+	case err == nil:
+		return result.Code()
+	case gone != nil && gone.Sent:
+		return tools.OutcomeUnknown
+	case gone != nil:
+		return tools.ProviderAway
+	case errors.Is(err, context.DeadlineExceeded):
+		return tools.Timeout
+	case errors.Is(err, agents.ErrNotFound):
+		return tools.NotFound
+	}
+	return tools.Failed
+}
+
+// pass passes the call to the agent, with the timeout as the caller wrote it.
+func (c toolCaller) pass(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (agents.ToolResult, error) {
 	return c.Agents.Call(ctx, tenant, agents.ToolCall{
 		Name:          call.GetName(),
 		Arguments:     call.GetArguments(),

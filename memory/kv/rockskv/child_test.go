@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -25,9 +26,19 @@ const (
 	childDir  = "ROCKSKV_TEST_DIR"
 )
 
+// sideBySide is how many parallel tests run at once unless -parallel says otherwise: they wait
+// for the disk.
+const sideBySide = "8"
+
 func TestMain(m *testing.M) {
 	role := os.Getenv(childRole)
 	if role == "" {
+		flag.Parse()
+		given := false
+		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+		if !given {
+			_ = flag.Set("test.parallel", sideBySide) // it is a number
+		}
 		os.Exit(m.Run())
 	}
 	if err := childMain(role, os.Getenv(childDir)); err != nil {

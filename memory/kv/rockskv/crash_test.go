@@ -38,8 +38,12 @@ func soakRounds(tb testing.TB) int {
 // one directory. Whatever was acknowledged is found, every commit is whole, and
 // the sequences are those of the commits.
 func TestSoakKill(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{"write", "lazy"} {
-		t.Run(role, func(t *testing.T) { testKill(t, role, soakRounds(t)) })
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			testKill(t, role, soakRounds(t))
+		})
 	}
 }
 
@@ -127,6 +131,7 @@ func wantWhole(t *testing.T, db *rockskv.DB, w int) uint64 {
 // TestSoakKillWhileCreating kills a child that makes a store, at random moments:
 // the directory opens afterwards.
 func TestSoakKillWhileCreating(t *testing.T) {
+	t.Parallel()
 	for range soakRounds(t) {
 		dir := filepath.Join(t.TempDir(), "store")
 		c := mustStart(t, "hold", dir, nil)

@@ -145,6 +145,7 @@ type outcome struct{ refused, reported, checked, harmless, silent int }
 // blob file, the manifest. Whatever becomes of it, nothing that was acknowledged is
 // missing without a word.
 func TestSoakDamage(t *testing.T) {
+	t.Parallel()
 	rounds := 2
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		rounds = soakRounds(t)
@@ -280,6 +281,7 @@ func mustUnmark(tb testing.TB, dir string) {
 
 // TestOpenFormer opens a store without a mark, and raises its format.
 func TestOpenFormer(t *testing.T) {
+	t.Parallel()
 	v := mustVictim(t, rand.New(rand.NewPCG(9, 9)))
 	dir := v.lay(t)
 	mustUnmark(t, dir)
@@ -308,6 +310,7 @@ func TestOpenFormer(t *testing.T) {
 // TestMarkGone wants a store whose mark is missing or spoiled refused, and repaired
 // without a loss.
 func TestMarkGone(t *testing.T) {
+	t.Parallel()
 	v := mustVictim(t, rand.New(rand.NewPCG(10, 10)))
 	for _, harm := range []string{"", strings.Repeat("\x00", 3*4096)} {
 		dir := v.lay(t)
@@ -331,6 +334,7 @@ func TestMarkGone(t *testing.T) {
 // TestFormatMarkerGone wants a store without its marker taken for what it is, not for
 // somebody else's directory.
 func TestFormatMarkerGone(t *testing.T) {
+	t.Parallel()
 	dir := mustVictim(t, rand.New(rand.NewPCG(12, 12))).lay(t)
 	if err := os.Remove(filepath.Join(dir, "LOOM-FORMAT")); err != nil {
 		t.Fatal(err)
@@ -352,6 +356,7 @@ func TestCurrentNamesNoManifest(t *testing.T) {
 // TestRepair wants what was committed before the damage of a log, and the damaged
 // files kept.
 func TestRepair(t *testing.T) {
+	t.Parallel()
 	const commits = 100
 	dir := t.TempDir()
 	db := mustOpen(t, dir, nil)

@@ -162,6 +162,7 @@ func bigPut(n int, behind uint64) kv.Commit {
 // memtables have no room. Every refused commit says so, and after some room
 // is made a new open finds just what was acknowledged.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	mount := mustMount(t, 110)
 	ballast := filepath.Join(mount, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 60<<20), 0o600); err != nil {

@@ -235,6 +235,7 @@ func mustGlob(tb testing.TB, dir, pattern string) string {
 }
 
 func TestOpenDamaged(t *testing.T) {
+	t.Parallel()
 	truncate := func(pattern string, keep int64) func(testing.TB, string) {
 		return func(tb testing.TB, dir string) {
 			path := mustGlob(tb, dir, pattern)

@@ -77,6 +77,7 @@ func logSizes(dir string) string {
 // logs comes back in part, in any order, or not at all. The store opens, and
 // everything that was synced is there.
 func TestSoakPowerLoss(t *testing.T) {
+	t.Parallel()
 	rounds := 5
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		rounds = soakRounds(t)

@@ -36,10 +36,14 @@ func factory(opts *rockskv.Options) kvtest.Factory {
 	}
 }
 
-func TestContract(t *testing.T) { kvtest.Run(t, factory(nil)) }
+func TestContract(t *testing.T) {
+	t.Parallel()
+	kvtest.Run(t, factory(nil))
+}
 
 // A directory is open in one process, so both sides have the same engine.
 func TestContractOfTwo(t *testing.T) {
+	t.Parallel()
 	kvtest.RunPair(t, func(tb testing.TB) (a, b kv.Engine) {
 		db := mustOpen(tb, tb.TempDir(), nil)
 		return db, db
@@ -49,10 +53,12 @@ func TestContractOfTwo(t *testing.T) {
 // TestContractWithoutLog runs the random operations under the other write
 // options; what else the suite checks does not depend on them.
 func TestContractWithoutLog(t *testing.T) {
+	t.Parallel()
 	kvtest.RunSeed(t, factory(&rockskv.Options{Durability: rockskv.None}), uint64(time.Now().UnixNano()))
 }
 
 func TestReopen(t *testing.T) {
+	t.Parallel()
 	for _, d := range []rockskv.Durability{rockskv.Sync, rockskv.WAL, rockskv.None} {
 		t.Run(d.String(), func(t *testing.T) { kvtest.RunReopen(t, opener(&rockskv.Options{Durability: d})) })
 	}

@@ -91,6 +91,71 @@ func TestToolRate(t *testing.T) {
 	}
 }
 
+// Calls that loom.v1 passes on to an agent as they are count, too, and have records.
+//
+// E07
+func TestRelayedToolRate(t *testing.T) {
+	p, _ := MustLimited(t, []string{"greeter:* 2/h"})
+	loom := loomv1pb.NewBridgeClient(p.conn)
+	_, err := loom.RegisterAgent(t.Context(), &loomv1pb.AgentRegisterRequest{
+		AgentId: "greeter", Tools: []*loomv1pb.ToolDescriptor{{Name: "greeter:greet", ParametersSchema: "{}"}},
+	})
+	must(t, err)
+	stream, err := loom.EventStream(t.Context())
+	must(t, err)
+	must(t, stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Ack{Ack: &loomv1pb.Ack{MessageId: "greeter"}}}))
+	_, err = stream.Header()
+	must(t, err)
+	var ran atomic.Int64
+	go func() { // ends with the stream
+		for {
+			event, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			if call := event.GetToolCall(); call != nil {
+				ran.Add(1)
+				_ = stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_ToolResult{ToolResult: &loomv1pb.ToolResult{
+					Id: call.GetId(), Status: loomv1pb.ToolStatus_TOOL_OK, Output: `"hello"`,
+				}}})
+			}
+		}
+	}()
+	call := func(agent string) *loomv1pb.ToolResult {
+		got, err := loom.ForwardToolCall(t.Context(), &loomv1pb.ToolCall{
+			Name: "greeter:greet", Arguments: `{"whom":"you"}`, Headers: map[string]string{"x-agent-id": agent},
+		})
+		must(t, err)
+		return got
+	}
+	for range 2 {
+		if got := call("a"); got.GetStatus() != loomv1pb.ToolStatus_TOOL_OK || got.GetOutput() != `"hello"` {
+			t.Fatalf("within the limit: %v", got)
+		}
+	}
+	if got := call("a"); got.GetStatus() != loomv1pb.ToolStatus_TOOL_ERROR || !strings.HasPrefix(got.GetError().GetMessage(), "Execution failed: too many calls of greeter:greet; try again in ") {
+		t.Errorf("beyond the limit: %v", got)
+	}
+	if got := call("b"); got.GetStatus() != loomv1pb.ToolStatus_TOOL_OK {
+		t.Errorf("another agent: %v", got)
+	}
+	if got := ran.Load(); got != 3 {
+		t.Errorf("%d ran, want 3", got)
+	}
+	page, err := loombridgev1.NewToolServiceClient(p.conn).ListAudit(t.Context(), &loombridgev1.ListAuditRequest{AgentId: "a", CallerId: "a"})
+	must(t, err)
+	var outcomes []loombridgev1.AuditOutcome
+	for _, one := range page.GetRecords() {
+		if outcomes = append(outcomes, one.GetOutcome()); one.GetTool() != "greeter:greet" {
+			t.Errorf("a record of %q", one.GetTool())
+		}
+	}
+	ok := loombridgev1.AuditOutcome_AUDIT_OUTCOME_OK
+	if want := []loombridgev1.AuditOutcome{loombridgev1.AuditOutcome_AUDIT_OUTCOME_REFUSED, ok, ok}; !slices.Equal(outcomes, want) {
+		t.Errorf("the records tell of %v, want %v", outcomes, want)
+	}
+}
+
 // Of calls at once one agent gets all but the last, which is kept for another one, and all
 // are given back.
 func TestToolsAtOnce(t *testing.T) {

@@ -1,4 +1,5 @@
-package native
+// Package glob has the patterns by which searches choose files.
+package glob
 
 import (
 	"errors"
@@ -6,50 +7,50 @@ import (
 	"strings"
 )
 
-// glob tells which files a search looks at.
-type glob struct {
+// Pattern tells which files a search looks at. The zero Pattern matches all.
+type Pattern struct {
 	pattern *regexp.Regexp
 	// base says that only the file's name is compared, not its path.
 	base bool
 }
 
-// parseGlob reads a pattern: * and ? stand for anything within a name, ** for
+// Parse reads a pattern: * and ? stand for anything within a name, ** for
 // any folders, [a-z] for one of a set, {a,b} for one of a list. A pattern
 // without a slash is compared with the file's name alone, any other with its
 // path from the folder that is searched. A regular expression takes time in
 // proportion to the name, whatever the pattern; trying alternatives one after the
 // other would take 2^n steps for n of them, and a model writes the pattern.
-func parseGlob(text string) (glob, error) {
-	p := globParser{in: text}
+func Parse(text string) (Pattern, error) {
+	p := parser{in: text}
 	if err := p.run(); err != nil {
-		return glob{}, err
+		return Pattern{}, err
 	}
 	pattern, err := regexp.Compile("^(?s:" + p.out.String() + ")$")
 	if err != nil {
-		return glob{}, errors.New("is no valid pattern")
+		return Pattern{}, errors.New("is no valid pattern")
 	}
-	return glob{pattern: pattern, base: !strings.Contains(text, "/")}, nil
+	return Pattern{pattern: pattern, base: !strings.Contains(text, "/")}, nil
 }
 
-// match compares a file's path, relative to the folder that is searched.
-func (g glob) match(rel string) bool {
-	if g.pattern == nil {
+// Match compares a file's path, relative to the folder that is searched.
+func (p Pattern) Match(rel string) bool {
+	if p.pattern == nil {
 		return true
 	}
-	if g.base {
+	if p.base {
 		rel = rel[strings.LastIndexByte(rel, '/')+1:]
 	}
-	return g.pattern.MatchString(rel)
+	return p.pattern.MatchString(rel)
 }
 
-// globParser turns a glob into a regular expression.
-type globParser struct {
+// parser turns a pattern into a regular expression.
+type parser struct {
 	in     string
 	out    strings.Builder
 	braces int
 }
 
-func (p *globParser) run() error {
+func (p *parser) run() error {
 	for p.in != "" {
 		if err := p.next(); err != nil {
 			return err
@@ -61,7 +62,7 @@ func (p *globParser) run() error {
 	return nil
 }
 
-func (p *globParser) next() error {
+func (p *parser) next() error {
 	switch {
 	case p.cut("**/"):
 		p.out.WriteString("(?:.*/)?")
@@ -87,7 +88,7 @@ func (p *globParser) next() error {
 	return nil
 }
 
-func (p *globParser) cut(prefix string) bool {
+func (p *parser) cut(prefix string) bool {
 	rest, ok := strings.CutPrefix(p.in, prefix)
 	if ok {
 		p.in = rest
@@ -96,7 +97,7 @@ func (p *globParser) cut(prefix string) bool {
 }
 
 // set copies [abc], [a-z] and [!abc].
-func (p *globParser) set() error {
+func (p *parser) set() error {
 	p.out.WriteByte('[')
 	if p.cut("!") || p.cut("^") {
 		p.out.WriteByte('^')
@@ -111,7 +112,7 @@ func (p *globParser) set() error {
 }
 
 // literal copies one character; a backslash takes the next one as it is.
-func (p *globParser) literal() {
+func (p *parser) literal() {
 	if len(p.in) > 1 && p.in[0] == '\\' {
 		p.in = p.in[1:]
 	}
