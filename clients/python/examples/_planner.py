@@ -16,6 +16,9 @@ from typing import Any
 SKIPPED = {"node_modules", "gen", "bin", "testdata", "__pycache__", "v1"}
 """Folders that tell little: generated, downloaded or made for tests."""
 
+EVERYWHERE = {"README.md", "doc.go", "__init__.py"}
+"""Names that files of many folders have."""
+
 LARGEST_READ = 24_000
 """Bytes of a file worth reading whole."""
 
@@ -94,8 +97,10 @@ class Planner:
                 self._plan_file(child, int(entry["size"]))
         if not files:
             return None
+        # Its subfolders have other ones, but for those that every folder has.
+        own = next((name for name in files[:30] if name not in EVERYWHERE), files[0])
         return Finding(
-            title=f"Files in the folder {path}, such as {files[0]}",  # its subfolders have others
+            title=f"Files in the folder {path}, such as {own}",
             text=f"The folder {path} holds {len(files)} files: {', '.join(files[:30])}.",
             path=path,
             tags=("folder",),
