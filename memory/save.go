@@ -194,16 +194,28 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 	if err := s.takeKey(ctx, e, free, r); err != nil {
 		return err
 	}
+	encoded := d.encoded
 	for _, id := range r.DerivedFrom {
-		if _, _, err := s.source(ctx, e, "derived_from", id); err != nil {
+		source, _, err := s.source(ctx, e, "derived_from", id)
+		if err != nil {
 			return err
 		}
+		if source.Origin > r.Origin { // what derives from the web is no more than that
+			r.Origin, encoded = source.Origin, nil
+		}
+	}
+	if encoded == nil {
+		terms, err := record.MetadataTerms(r.Metadata)
+		if err != nil {
+			return err
+		}
+		encoded = e.store.encodeDocument(*r, terms)
 	}
 	replaced, err := s.supersede(ctx, e, r)
 	if err != nil {
 		return err
 	}
-	e.add(write{record: r, blame: func(err error) error { return s.blame(i, err) }}, d.encoded, replaced)
+	e.add(write{record: r, blame: func(err error) error { return s.blame(i, err) }}, encoded, replaced)
 	return nil
 }
 

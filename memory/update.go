@@ -192,14 +192,17 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 	if err != nil {
 		return err
 	}
-	if up.update.Fields&DerivedFromField != 0 {
-		if err := up.checkSources(ctx, e); err != nil {
-			return err
-		}
+	lowest, err := up.lowestSource(ctx, e, old)
+	if err != nil {
+		return err
 	}
 	next := up.guess
-	if next == nil || !bytes.Equal(next.stored, stored) {
-		if next, err = e.store.redraft(stored, *old, up.apply); err != nil {
+	if next == nil || !bytes.Equal(next.stored, stored) || next.record.Origin < lowest {
+		if next, err = e.store.redraft(stored, *old, func(r *record.Record) error {
+			err := up.apply(r)
+			r.Origin = max(r.Origin, lowest)
+			return err
+		}); err != nil {
 			return err
 		}
 	}
@@ -239,16 +242,27 @@ func (e *edit) named(ctx context.Context, id, key string, expected int64, now ti
 	return r, stored, e.actor.may(r)
 }
 
-func (up *updating) checkSources(ctx context.Context, e *edit) error {
-	for _, id := range up.update.Values.DerivedFrom {
+// lowestSource is the least trusted origin of what the record derives from, as far as the
+// update could make it more than that; zero for none. New sources must be there.
+func (up *updating) lowestSource(ctx context.Context, e *edit, old *record.Record) (lowest record.Origin, err error) {
+	sources, fresh := old.DerivedFrom, up.update.Fields&DerivedFromField != 0
+	switch {
+	case fresh:
+		sources = up.update.Values.DerivedFrom
+	case up.update.Fields&OriginField == 0:
+		return 0, nil
+	}
+	for _, id := range sources {
 		switch source, _, err := e.read(ctx, id); {
 		case err != nil:
-			return err
-		case source == nil || source.ExpiredAt(up.now):
-			return &NotFoundError{"derived_from", id}
+			return 0, err
+		case source != nil && !source.ExpiredAt(up.now):
+			lowest = max(lowest, source.Origin)
+		case fresh:
+			return 0, &NotFoundError{"derived_from", id}
 		}
 	}
-	return nil
+	return lowest, nil
 }
 
 // apply makes the change.

@@ -49,7 +49,7 @@ func text(id, text string) memory.Update {
 }
 
 func testUpdate(t *testing.T, r *rig) {
-	r.MustSave(t, record.Record{ID: "source", Text: "Where it came from"})
+	r.MustSave(t, record.Record{ID: "source", Text: "Where it came from", Origin: record.OriginUser})
 	first := r.MustSave(t, record.Record{
 		ID: "a", Key: "city", Text: "Ann lives in Paris", Tags: []string{"home"}, Author: "Bob",
 		Metadata: json.RawMessage(`{"n":1}`), Importance: 0.5,

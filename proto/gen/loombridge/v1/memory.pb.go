@@ -621,7 +621,8 @@ type MemorySaveRequest struct {
 	Supersedes string `protobuf:"bytes,18,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
 	// derived_from are ids of records this one was made from: at most 64.
 	DerivedFrom []string `protobuf:"bytes,19,rep,name=derived_from,json=derivedFrom,proto3" json:"derived_from,omitempty"`
-	// origin is where the text came from. Default ORIGIN_AGENT.
+	// origin is where the text came from. Default ORIGIN_AGENT. It is never more than the
+	// least trusted origin among `derived_from`: what derives from the web stays ORIGIN_WEB.
 	Origin Origin `protobuf:"varint,20,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
 	// gives the first answer, for 24 hours unless the server is told otherwise. In a
@@ -2426,7 +2427,8 @@ type RecordDraft struct {
 	Supersedes string `protobuf:"bytes,17,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
 	// derived_from are ids of records this one was made from: at most 64.
 	DerivedFrom []string `protobuf:"bytes,18,rep,name=derived_from,json=derivedFrom,proto3" json:"derived_from,omitempty"`
-	// origin is where the text came from. Default ORIGIN_AGENT.
+	// origin is where the text came from. Default ORIGIN_AGENT. It is never more than the
+	// least trusted origin among `derived_from`: what derives from the web stays ORIGIN_WEB.
 	Origin Origin `protobuf:"varint,19,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it.
 	Pinned        bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
