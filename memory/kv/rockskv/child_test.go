@@ -6,7 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
+	"flag" //nolint:depguard // that of the tests themselves
 	"fmt"
 	"io"
 	"io/fs"

@@ -2,13 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
-
-import grpc
-from google.protobuf.message import DecodeError
-from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
-from google.rpc.status_pb2 import Status
-from grpc_status import rpc_status
+from typing import Any
 
 from loombridge import _values
 
@@ -521,40 +515,6 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "AGENT_ENDED": AgentEndedError,
 }
 
-# Statuses that gRPC itself makes, without a reason from the server.
-_BY_CODE: Mapping[grpc.StatusCode, type[LoomBridgeError]] = {
-    grpc.StatusCode.UNAVAILABLE: ServerUnreachableError,
-    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
-    grpc.StatusCode.CANCELLED: CallCancelledError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: TooLargeError,
-    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
-    grpc.StatusCode.INTERNAL: InternalError,
-}
-
-
-_UNKNOWN_API = "unknown service loombridge.v1."
-# What a server in Go says where it serves something else.
-
-
-def from_rpc(err: grpc.aio.AioRpcError, address: str) -> LoomBridgeError:
-    """Return the error that a failed call stands for."""
-    info, violations, retry = _details(err)
-    message = err.details() or err.code().name
-    if not info.reason:
-        kind = _BY_CODE.get(err.code(), LoomBridgeError)
-        if kind is ServerUnreachableError:
-            message = _unreachable(address, message)
-        if err.code() is grpc.StatusCode.UNIMPLEMENTED and _UNKNOWN_API in message:
-            kind, message = WrongAddressError, _wrong_address(address)
-        return kind(message, code=err.code().name)
-    return BY_REASON.get(info.reason, LoomBridgeError)(
-        message,
-        reason=info.reason,
-        code=err.code().name,
-        metadata={**info.metadata, **retry},
-        violations=violations,
-    )
-
 
 def said_by(err: Exception) -> str:
     """Return what an exception of the user's says, or its name, so that it can travel."""
@@ -565,50 +525,3 @@ def said_by(err: Exception) -> str:
         text = type(err).__name__
     # A lone surrogate must not break the stream.
     return text.encode(errors="replace").decode()
-
-
-def cause(error: LoomBridgeError, err: BaseException) -> BaseException | None:
-    """Return what to name as the cause of an error; None for what says nothing more.
-
-    These errors are met by people who set something up: a second traceback in front of
-    the sentence that helps would hide it.
-    """
-    return None if isinstance(error, ServerUnreachableError | WrongAddressError) else err
-
-
-def _details(
-    err: grpc.aio.AioRpcError,
-) -> tuple[ErrorInfo, list[FieldViolation], Mapping[str, str]]:
-    info, bad, again = ErrorInfo(), BadRequest(), RetryInfo()
-    retry: dict[str, str] = {}
-    try:
-        # grpc_status is typed only in newer stubs than the oldest checker has.
-        status = cast(
-            "Status | None",
-            rpc_status.from_call(cast("Any", err)),  # pyright: ignore[reportUnknownMemberType]
-        )
-    except (ValueError, DecodeError):
-        # A proxy changed the code or the text on the way; both still stand.
-        status = None
-    details = cast("Sequence[Any]", status.details if status else ())
-    for detail in details:
-        detail.Unpack(info)
-        detail.Unpack(bad)
-        if detail.Unpack(again):
-            retry["retry_after"] = str(again.retry_delay.ToTimedelta().total_seconds())
-    return info, [FieldViolation(v.field, v.description) for v in bad.field_violations], retry
-
-
-def _unreachable(address: str, why: str) -> str:
-    return (
-        f"no Loom Bridge server answers at {address} ({why}). Is one running there "
-        f"(loom-bridge-server --addr {address}), and do both sides agree on TLS?"
-    )
-
-
-def _wrong_address(address: str) -> str:
-    return (
-        f"{address} does not serve loombridge.v1; a server with credentials serves loom.v1 "
-        "only on its --loom-addr. Give the native address and its token: "
-        "connect(address, token=...), attach(agent, address=..., token=...)"
-    )

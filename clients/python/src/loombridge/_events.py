@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import grpc
 
-from loombridge import _brief, _errors, _progress, _rpc, _spelling, _stream, _values
+from loombridge import _brief, _errors, _progress, _rpc, _spelling, _statuses, _stream, _values
 from loombridge.v1 import events_pb2 as pb
 from loombridge.v1 import memory_pb2
 
@@ -205,8 +205,8 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
         """Raise what broke the stream, unless the stream may be opened again."""
         resumes = self._resume is _stream.Resume.ALWAYS
         if not (resumes and in_time and err.code() is grpc.StatusCode.UNAVAILABLE):
-            error = _errors.from_rpc(err, self._transport.address)
-            raise error from _errors.cause(error, err)
+            error = _statuses.from_rpc(err, self._transport.address)
+            raise error from _statuses.cause(error, err)
 
 
 @_spelling.helpful

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import grpc
 import grpc.aio
 
-from loombridge import _errors, _rpc
+from loombridge import _errors, _rpc, _statuses
 from loombridge.v1 import attach_pb2 as pb
 
 CLOSE_TIMEOUT = 1.0
@@ -71,7 +71,7 @@ class Link:
         try:
             await self._transport.read(self._call)
         except grpc.aio.AioRpcError as err:
-            error = _errors.from_rpc(err, self._transport.address)
+            error = _statuses.from_rpc(err, self._transport.address)
             error.__cause__ = err
             return error
         return _errors.ServerUnreachableError("the server ended the stream")
@@ -96,8 +96,8 @@ class Link:
                 try:
                     message = await self._transport.read(self._call)
                 except grpc.aio.AioRpcError as err:
-                    error = _errors.from_rpc(err, self._transport.address)
-                    raise error from _errors.cause(error, err)
+                    error = _statuses.from_rpc(err, self._transport.address)
+                    raise error from _statuses.cause(error, err)
                 if message is None:
                     raise _errors.ServerUnreachableError("the server ended the stream")
                 asked = None

@@ -12,7 +12,7 @@ import grpc.aio
 from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 
-from loombridge import _errors, _values
+from loombridge import _errors, _statuses, _values
 from loombridge.v1 import (
     admin_pb2,
     attach_pb2,
@@ -259,8 +259,8 @@ class Transport:
             except grpc.aio.AioRpcError as err:
                 wait = next(waits, None) if err.code() is grpc.StatusCode.UNAVAILABLE else None
                 if wait is None or now() + wait >= deadline:
-                    error = _errors.from_rpc(err, self.address)
-                    raise error from _errors.cause(error, err)
+                    error = _statuses.from_rpc(err, self.address)
+                    raise error from _statuses.cause(error, err)
             except asyncio.CancelledError:
                 self.check_cancelled()
                 raise
@@ -337,7 +337,7 @@ class Transport:
         except grpc.aio.AioRpcError as err:
             # Whoever answers at all, though not about its health, is there.
             if err.code() is not grpc.StatusCode.UNIMPLEMENTED:
-                return _errors.from_rpc(err, self.address)
+                return _statuses.from_rpc(err, self.address)
         return None
 
     def check_open(self) -> None:

@@ -17,7 +17,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from loombridge import _errors, _rpc
+from loombridge import _errors, _rpc, _statuses
 
 MESSAGES_AHEAD = 16
 """Messages that are read before they are asked for: so many small ones cost a reader
@@ -244,8 +244,8 @@ class Receiver(Generic[RequestT, ResponseT]):
                 pause = next(self._pauses, None) if unavailable else None
                 self._give_up(for_good=pause is None)
                 if pause is None:
-                    error = _errors.from_rpc(err, self._transport.address)
-                    raise error from _errors.cause(error, err)
+                    error = _statuses.from_rpc(err, self._transport.address)
+                    raise error from _statuses.cause(error, err)
             except TimeoutError as err:
                 self._give_up(for_good=True)
                 raise _errors.DeadlineExceededError(

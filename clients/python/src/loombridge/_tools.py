@@ -24,6 +24,7 @@ from loombridge import (
     _rpc,
     _servers,
     _spelling,
+    _statuses,
     _steps,
     _stream,
     _values,
@@ -246,8 +247,8 @@ class Tools:
                 if change.HasField("pending"):
                     yield _approvals.pending(change.pending)
         except grpc.aio.AioRpcError as err:
-            error = _errors.from_rpc(err, self._transport.address)
-            raise error from _errors.cause(error, err)
+            error = _statuses.from_rpc(err, self._transport.address)
+            raise error from _statuses.cause(error, err)
         finally:
             call.cancel()
 
