@@ -222,7 +222,7 @@ func (s *toolService) RevokeApproval(ctx context.Context, r *loombridgev1.Revoke
 type Profiles interface {
 	Names() []string
 	Profile(scope kv.Scope, tool string) (policy.Profile, []policy.Refusal, error)
-	Approval(scope kv.Scope, tool string) policy.Approval
+	Approvals(scope kv.Scope, tool string) policy.Approvals
 }
 
 // GetProfile tells what calls of an agent's tool may do.
@@ -235,7 +235,7 @@ func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfile
 	if err != nil && !errors.Is(err, policy.ErrFile) {
 		return nil, err
 	}
-	return convert.Profile(profile, s.profiles.Approval(scope, r.GetTool()), refused, err), nil
+	return convert.Profile(profile, s.profiles.Approvals(scope, r.GetTool()), refused, err), nil
 }
 
 // ToolServers is what the handlers need of the servers of the Model Context Protocol.

@@ -36,6 +36,9 @@ type Request struct {
 	// ID names it; Ask sets it, and Expires.
 	ID                             string
 	Tenant, Agent, Session, CallID string
+	// Above are the agents above the one that calls, the nearest first: what is remembered
+	// for an agent holds as long as it stands under the same.
+	Above []string
 	// Tool is the one that was called.
 	Tool       string
 	Capability policy.Capability
@@ -231,7 +234,8 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answe
 // covers tells whether a grant for one call answers another.
 func covers(scope Answer, given, other Request) bool {
 	return given.Tenant == other.Tenant && slices.Contains(covering(other.Capability), given.Capability) &&
-		(scope == ForAll || given.Agent == other.Agent && (scope == ForAgent || given.Session == other.Session))
+		(scope == ForAll || given.Agent == other.Agent && slices.Equal(given.Above, other.Above) &&
+			(scope == ForAgent || given.Session == other.Session))
 }
 
 // Watcher sees the calls that wait. Close it.

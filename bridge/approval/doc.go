@@ -13,6 +13,7 @@
 // on.
 //
 // Caveats: calls that wait end with the server. A [Decider] never decides about the calls of
-// the agent that it speaks as. A grant for a place counts for all that lies in it, and one to
+// the agent that it speaks as. A grant for an agent holds as long as the same agents stand above
+// it. A grant for a place counts for all that lies in it, and one to
 // write it also to read it.
 package approval

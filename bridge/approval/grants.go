@@ -22,6 +22,8 @@ type Grant struct {
 	// the scope says.
 	Scope          Answer
 	Agent, Session string
+	// Above are the agents above Agent when it was given: it holds under them alone.
+	Above []string
 	// By is the agent that the person spoke as, Time when.
 	By   string
 	Time time.Time
@@ -42,6 +44,7 @@ const (
 	fieldSession
 	fieldBy
 	fieldTime
+	fieldAbove // each of them
 )
 
 func scopeOf(tenant string) kv.Scope {
@@ -52,7 +55,7 @@ func scopeOf(tenant string) kv.Scope {
 func grant(r Request, scope Answer) Grant {
 	g := Grant{Capability: r.Capability, Scope: scope}
 	if scope != ForAll {
-		g.Agent = r.Agent
+		g.Agent, g.Above = r.Agent, r.Above
 	}
 	if scope == ForSession {
 		g.Session = r.Session
@@ -68,7 +71,11 @@ func (g *Grant) identity() []byte {
 	dst = wire.AppendText(dst, fieldName, g.Capability.Name)
 	dst = wire.AppendText(dst, fieldScope, string(g.Scope))
 	dst = wire.AppendText(dst, fieldAgent, g.Agent)
-	return wire.AppendText(dst, fieldSession, g.Session)
+	dst = wire.AppendText(dst, fieldSession, g.Session)
+	for _, agent := range g.Above {
+		dst = wire.AppendText(dst, fieldAbove, agent)
+	}
+	return dst
 }
 
 // covering are the capabilities that have one in them: itself, for a place all that it lies
@@ -216,6 +223,8 @@ func decode(pair kv.Pair) (Grant, error) {
 			g.By = string(f.Bytes)
 		case fieldTime:
 			g.Time = f.Time()
+		case fieldAbove:
+			g.Above = append(g.Above, string(f.Bytes))
 		}
 	}
 	return g, nil

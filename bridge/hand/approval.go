@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,11 +46,11 @@ func (a *asked) get() (answer, what string) {
 // takes counts as the call's. An error means that the call was refused.
 func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 	what := policy.Capability{Kind: policy.KindTool, Name: c.name()}
-	rule := h.Policies.Approval(c.Scope, c.name())
+	rules := h.Policies.Approvals(c.Scope, c.name())
 	switch {
-	case !approval.Asks(rule, c.tool.Descriptor()):
+	case !approval.Asks(rules, c.tool.Descriptor()):
 		return nil, nil
-	case rule == policy.Never || h.Approvals == nil:
+	case slices.Contains(rules, policy.Never) || h.Approvals == nil:
 		return c.denied(what, approval.Unattended), nil
 	}
 	before := h.now()
@@ -70,7 +71,7 @@ func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration) (approval.Answer, error) {
 	return h.Approvals.Ask(ctx, approval.Request{
 		Tenant: c.Scope.Tenant, Agent: c.Scope.Owner, Session: c.SessionID, CallID: c.CallID, Tool: c.name(),
-		Capability: what, Args: audit.Safe(h.Reducer.MinimalArgs(c.name(), c.args)),
+		Above: h.Policies.Above(c.Scope), Capability: what, Args: audit.Safe(h.Reducer.MinimalArgs(c.name(), c.args)),
 	}, limit)
 }
 
@@ -79,7 +80,7 @@ func (h *Hand) ask(ctx context.Context, c *call, what policy.Capability) error {
 	if problem := h.Policies.Set().Refuses(what); problem != "" {
 		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s %s %s", what.Kind, what.Name, problem)
 	}
-	if h.Approvals == nil || !h.Policies.Approval(c.Scope, c.name()).Leaves() {
+	if h.Approvals == nil || !h.Policies.Approvals(c.Scope, c.name()).Leaves() {
 		return c.denied(what, approval.Unattended)
 	}
 	answer, err := h.askPerson(ctx, c, what, MaxTimeout)

@@ -43,11 +43,15 @@ func (g guard) check(rel string) error {
 	case g.only != "" && rel != g.only:
 		return errTraversal()
 	case !g.sees(rel):
-		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is hidden", rel)
+		return errHidden(rel)
 	case lies(rel, g.protect):
 		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is protected from changes", rel)
 	}
 	return nil
+}
+
+func errHidden(rel string) *tools.Error {
+	return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is hidden", rel)
 }
 
 // sees tells whether a name of a folder is to be seen.
@@ -92,17 +96,22 @@ func (f *files) confined(t tool) tool {
 		if _, inside := inside(c.Root, name); inside || !path.IsAbs(name) || strings.IndexByte(name, 0) >= 0 || len(name) > MaxPathBytes {
 			return run(context.WithValue(ctx, guardKey{}, g), c)
 		}
-		return elsewhere(ctx, c, name, t.Mutates, run)
+		return elsewhere(ctx, c, name, t.Mutates, g, run)
 	}
 	return t
 }
 
 // elsewhere runs a file tool on a place outside of the workspace, if the profile gives it or
-// a person does.
-func elsewhere(ctx context.Context, c tools.Input, name string, write bool, run tools.Func) (tools.Output, error) {
+// a person does. home is what the call may not touch within.
+func elsewhere(ctx context.Context, c tools.Input, name string, write bool, home guard, run tools.Func) (tools.Output, error) {
 	place, err := real(name)
 	if err != nil {
 		return tools.Output{}, errTraversal()
+	}
+	if rel, ok := inside(c.Root, place); ok { // a link led back: what is hidden and protected there is so from everywhere
+		c.Args = maps.Clone(c.Args)
+		c.Args["path"] = rel
+		return run(context.WithValue(ctx, guardKey{}, home), c)
 	}
 	if err := reach(ctx, c, place, write); err != nil {
 		return tools.Output{}, err

@@ -230,8 +230,11 @@ func (w *walker) step(part string) (*target, error) {
 	return nil, w.enter(part, info)
 }
 
-// follow replaces a link by where it leads.
+// follow replaces a link by where it leads. One whose own name is hidden leads nowhere.
 func (w *walker) follow(part string) error {
+	if rel := path.Join(append(w.names, part)...); !w.want.guard.sees(rel) {
+		return errHidden(rel)
+	}
 	if w.links++; w.links > maxLinks {
 		return syscall.ELOOP
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,6 +39,24 @@ func (a Approval) Level() (int, bool) {
 
 // Leaves tells whether a person may be asked for what leaves the profile.
 func (a Approval) Leaves() bool { return a != Never && a != ByTool }
+
+// Approvals are the rules that a call stands under: that of its agent, and those of the agents
+// above it. Each of them must let it pass.
+type Approvals []Approval
+
+// Leaves tells whether a person may be asked for what leaves the profile.
+func (a Approvals) Leaves() bool {
+	return !slices.ContainsFunc(a, func(one Approval) bool { return !one.Leaves() })
+}
+
+// String is the rules as people read them, each one once.
+func (a Approvals) String() string {
+	var words []string
+	for _, one := range a {
+		words = added(words, string(one))
+	}
+	return strings.Join(words, "&")
+}
 
 func (a Approval) check() string {
 	switch a {

@@ -74,9 +74,29 @@ func nobody(string, string) string { return "" }
 // Set is what the operator wrote.
 func (r *Resolver) Set() *Set { return r.set }
 
-// Approval says which calls of an agent's tool need approval.
-func (r *Resolver) Approval(scope kv.Scope, tool string) Approval {
-	return r.set.Approval(scope.Tenant, scope.Owner, tool)
+// Approvals say which calls of an agent's tool need approval: a child's are at least those of
+// every agent above.
+func (r *Resolver) Approvals(scope kv.Scope, tool string) Approvals {
+	all := Approvals{r.set.Approval(scope.Tenant, scope.Owner, tool)}
+	for _, parent := range r.Above(scope) {
+		if theirs := r.set.Approval(scope.Tenant, parent, tool); !slices.Contains(all, theirs) {
+			all = append(all, theirs)
+		}
+	}
+	return all
+}
+
+// Above are the agents above one, the nearest first.
+func (r *Resolver) Above(scope kv.Scope) []string {
+	chain := []string{scope.Owner}
+	for len(chain) <= maxParents {
+		parent := r.parent(scope.Tenant, chain[len(chain)-1])
+		if parent == "" || slices.Contains(chain, parent) {
+			break
+		}
+		chain = append(chain, parent)
+	}
+	return chain[1:]
 }
 
 // Resolve returns what a call of an agent's tool may do in a workspace. The error is an
@@ -109,17 +129,11 @@ func (r *Resolver) Explain(scope kv.Scope, tool string, root *os.Root) (Profile,
 // operators is the profile that the operator gives: at most that of every agent above.
 func (r *Resolver) operators(scope kv.Scope, tool string) Profile {
 	p := r.bounded(scope.Tenant, scope.Owner, r.set.For(scope.Tenant, scope.Owner, tool))
-	above := []string{scope.Owner}
-	for len(above) <= maxParents {
-		parent := r.parent(scope.Tenant, above[len(above)-1])
-		if parent == "" || slices.Contains(above, parent) {
-			break
-		}
+	for _, parent := range r.Above(scope) {
 		if theirs := r.set.For(scope.Tenant, parent, tool); theirs.Name != p.Name {
 			p = p.AtMost(theirs)
 		}
 		p = r.bounded(scope.Tenant, parent, p)
-		above = append(above, parent)
 	}
 	return p
 }

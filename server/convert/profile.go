@@ -11,9 +11,9 @@ import (
 )
 
 // Profile tells what calls may do, and what is wrong with the file of their workspace.
-func Profile(p policy.Profile, approval policy.Approval, refused []policy.Refusal, problem error) *loombridgev1.GetProfileResponse {
+func Profile(p policy.Profile, approval policy.Approvals, refused []policy.Refusal, problem error) *loombridgev1.GetProfileResponse {
 	out := &loombridgev1.GetProfileResponse{Profile: &loombridgev1.ToolProfile{
-		Name: p.Name, Mode: string(p.Mode), Approval: string(approval), Read: p.Read, Write: p.Write, Protect: p.Protect, Hide: p.Hide,
+		Name: p.Name, Mode: string(p.Mode), Approval: approval.String(), Read: p.Read, Write: p.Write, Protect: p.Protect, Hide: p.Hide,
 		Environment: slices.Sorted(maps.Keys(p.Environment)), Limits: programLimits(p),
 	}}
 	for _, h := range p.Hosts {

@@ -1142,7 +1142,8 @@ type ToolProfile struct {
 	// mode is `read`, `work`, `net`, `open` or `off`.
 	Mode string `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`
 	// approval says which calls need a person: `never`, `on-leave`, `tool`, `always` or
-	// `level:1` to `level:3`.
+	// `level:1` to `level:3`. Those of the agents above stand behind it, each behind an &:
+	// all of them count.
 	Approval string `protobuf:"bytes,3,opt,name=approval,proto3" json:"approval,omitempty"`
 	// read are absolute paths outside of the workspace that can be read.
 	Read []string `protobuf:"bytes,4,rep,name=read,proto3" json:"read,omitempty"`
