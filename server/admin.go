@@ -16,6 +16,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 )
 
 type adminService struct {
@@ -32,6 +33,8 @@ type adminService struct {
 	profiles       Profiles
 	hand           Hand
 	backups        Backups
+	outcomes       *observe.Outcomes
+	servers        ToolServers
 }
 
 // Backups is what the handlers need of the copies of the store.
@@ -52,7 +55,11 @@ type Jobs interface{ Running() int }
 var _ Jobs = (*jobs.Jobs)(nil)
 
 // GetStatus tells what the server is and how it stores.
-func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
+func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
+	tenant, err := auth.TenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return &loombridgev1.GetStatusResponse{
 		Version:        s.about.Version,
 		StartTime:      timestamppb.New(s.started),
@@ -64,6 +71,8 @@ func (s *adminService) GetStatus(context.Context, *loombridgev1.GetStatusRequest
 		ToolLimits:     convert.ToolLimits(s.hand.Limits()),
 		Sandbox:        convert.Sandbox(s.sandbox, s.profiles.Names(), s.jobs.Running(), s.prepared()),
 		Backups:        s.backupStatus(),
+		ToolCalls:      convert.ToolCalls(s.outcomes.All()),
+		McpServers:     convert.McpServerCounts(s.servers.List(tenant)),
 	}, nil
 }
 

@@ -163,7 +163,7 @@ func New(services Services, opts *Options) *Server {
 		prepared:     o.PreparedStarts,
 		now:          o.Now,
 		health:       health.NewServer(),
-		observer:     observe.Observer{Log: o.Logger, Slow: o.SlowCall, Metrics: o.Metrics, OwnTool: ownTools(services, o.Loom)},
+		observer:     observe.Observer{Log: o.Logger, Slow: o.SlowCall, Metrics: o.Metrics, Outcomes: &observe.Outcomes{}, OwnTool: ownTools(services, o.Loom)},
 		metrics:      o.Metrics,
 		shares:       o.Shares,
 		conns:        conns.NewPool(o.Limits.MaxConnections, o.Limits.SilentTimeout),
@@ -274,6 +274,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
+		outcomes: s.observer.Outcomes, servers: d.ToolServers,
 	})
 }
 

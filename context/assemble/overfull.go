@@ -260,7 +260,9 @@ const maxWeighedChars = 4000
 func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget int) ([]pairing.Item, error) {
 	forced := (t.forced || t.evicting) && !s.pressedIn(t.turn())
 	items, err := t.behind(ctx, s, d, s.window, budget)
-	if !forced && (!errors.As(err, new(*history.OverflowError)) || s.pressedIn(t.turn())) {
+	over := errors.As(err, new(*history.OverflowError))
+	had := s.pressedIn(t.turn())
+	if !forced && (!over || had && s.window.Level == window.Renewal) {
 		return items, err
 	}
 	p := &pressed{faded: &faded{reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)}, groups: s.groups}, budget: budget, beside: max(t.r.MaxTokens-budget, 0)}
@@ -269,7 +271,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
 		size = overflow.Tokens
 	}
-	if !forced {
+	if !forced && !had {
 		state := s.window.Press(window.Reactive, units, t.r.Goal, t.rules, t.scoring)
 		state.Turn = t.turn()
 		if items, err = t.behind(ctx, s, d, state, budget); !errors.As(err, new(*history.OverflowError)) {
@@ -282,7 +284,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 		snapshot.Figures.Pressure = float64(max(t.r.MaxTokens-budget, 0)+sizeOf(items)) / float64(t.r.MaxTokens)
 	}
 	state := s.window.Press(window.Renewal, units, snapshot.Goal, t.rules, t.scoring)
-	for range 2 {
+	for shorter := false; ; shorter = true {
 		state.Turn, state.Level, state.Sprint, state.Handoff, state.Memory = t.turn(), window.Renewal, snapshot.Sprint, snapshot.Handoff(), 0
 		if t.trimmed {
 			state.Memory = t.memory + 1
@@ -290,7 +292,11 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 		if items, err = t.behind(ctx, s, d, state, budget-1); !errors.As(err, new(*history.OverflowError)) {
 			break
 		}
-		state = state.Press(window.Reactive, units, snapshot.Goal, t.rules, t.scoring)
+		if !shorter {
+			state = state.Press(window.Reactive, units, snapshot.Goal, t.rules, t.scoring)
+		} else if !snapshot.Shorten() {
+			break
+		}
 	}
 	t.evicts = err != nil
 	if err == nil {
@@ -353,6 +359,11 @@ func (t *task) behind(ctx context.Context, s *source, d *draft, state window.Sta
 		return nil, err
 	}
 	v, err := t.compacted(shown, t.given(ctx, shown, max(budget-sizeOf(items), 1)))
+	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
+		own := *overflow // what the handoff takes is as much in the way
+		own.Tokens, own.Fixed = own.Tokens+sizeOf(items), own.Fixed+sizeOf(items)
+		err = &own
+	}
 	if err != nil {
 		return nil, fmt.Errorf("assemble: %w", err)
 	}

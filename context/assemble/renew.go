@@ -125,6 +125,10 @@ func (p *pressed) renewed(d *draft, state window.State, mark history.Mark, size 
 		after = after.Press(window.Reactive, p.units, snapshot.Goal, t.rules, t.scoring)
 		items, shorter, err = p.show(after)
 	}
+	for err == nil && p.pressure(shorter) >= 1 && snapshot.Shorten() {
+		after.Handoff = snapshot.Handoff()
+		items, shorter, err = p.show(after)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ const (
 	// stand elsewhere in full.
 	maxHandoffGoalChars     = 2000
 	maxHandoffProgressChars = 4000
+	// maxBriefChars of each are shown in a window that has no room for more.
+	maxBriefChars = 200
 )
 
 // Snapshot is what an agent was at when its window was renewed, and what it was told of
@@ -34,8 +36,24 @@ type Snapshot struct {
 	Working Working
 	// Goal is what it worked towards: that of Working, or what the prompt was asked for.
 	Goal string
-	// Artifacts are the names of what the sprint brought forth, the oldest first.
+	// Artifacts are the names of what the sprint brought forth, the oldest first, and then
+	// those that were used most, the first most of all.
 	Artifacts []string
+	// Brief says that the handoff has only the beginnings of goal and progress.
+	Brief bool
+}
+
+// Shorten makes the handoff shorter, for a window that has no room for it: half of the
+// names go, those that were used least first, and with the last of them most of what is
+// said of goal and progress. False where nothing is left to shorten.
+func (s *Snapshot) Shorten() bool {
+	if n := len(s.Artifacts); n > 0 {
+		s.Artifacts = s.Artifacts[:n/2]
+		return true
+	}
+	shortened := !s.Brief
+	s.Brief = true
+	return shortened
 }
 
 // Taken is what a snapshot keeps of w: all but its older decisions.
@@ -80,11 +98,15 @@ func (s *Snapshot) Handoff() string {
 	figures := []string{
 		fmt.Sprintf("- rho: %.2f", s.Figures.Pressure), fmt.Sprintf("- error_count: %d", s.Figures.Errors), fmt.Sprintf("- depth: %d", s.Figures.Depth),
 	}
+	goalChars, progressChars := maxHandoffGoalChars, maxHandoffProgressChars
+	if s.Brief {
+		goalChars, progressChars = maxBriefChars, maxBriefChars
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Handoff Document (Sprint %d)", s.Sprint)
 	for _, section := range []struct{ title, text string }{
-		{"Goal", shortBody(s.Goal, maxHandoffGoalChars)},
-		{"Progress Summary", shortBody(s.Progress(), maxHandoffProgressChars)},
+		{"Goal", shortBody(s.Goal, goalChars)},
+		{"Progress Summary", shortBody(s.Progress(), progressChars)},
 		{"Produced Artifacts", strings.Join(artifacts, "\n")},
 		{"Open Tasks", strings.Join(tasks, "\n")},
 		{"Context Snapshot", strings.Join(figures, "\n")},
@@ -117,6 +139,7 @@ const (
 	fieldState
 	fieldSnapshotGoal
 	fieldArtifact
+	fieldBrief
 )
 
 // EncodeSnapshot is what is stored of a snapshot.
@@ -131,6 +154,9 @@ func EncodeSnapshot(s *Snapshot) []byte {
 	dst = wire.AppendText(dst, fieldSnapshotGoal, s.Goal)
 	for _, name := range s.Artifacts {
 		dst = wire.AppendItem(dst, fieldArtifact, name)
+	}
+	if s.Brief {
+		dst = wire.AppendUint(dst, fieldBrief, 1)
 	}
 	return dst
 }
@@ -165,6 +191,8 @@ func DecodeSnapshot(value []byte) (Snapshot, error) {
 			s.Goal = string(f.Bytes)
 		case fieldArtifact:
 			s.Artifacts = append(s.Artifacts, string(f.Bytes))
+		case fieldBrief:
+			s.Brief = f.Value != 0
 		}
 	}
 	return s, nil

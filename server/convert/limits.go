@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -11,5 +12,34 @@ func ToolLimits(all []throttle.Used) []*loombridgev1.ToolLimit {
 	for i, u := range all {
 		out[i] = &loombridgev1.ToolLimit{Rule: u.Rule.String(), RunningCalls: u.Running, RefusedCalls: u.Refused}
 	}
+	return out
+}
+
+// outcomeOK is the outcome of a call that succeeded.
+const outcomeOK = "ok"
+
+// ToolCalls tells how calls of tools ended.
+func ToolCalls(outcomes map[string]int64) *loombridgev1.ToolCallCounts {
+	out := &loombridgev1.ToolCallCounts{Outcomes: outcomes}
+	for outcome, calls := range outcomes {
+		out.Calls += calls
+		if outcome != outcomeOK {
+			out.FailedCalls += calls
+		}
+	}
+	return out
+}
+
+// McpServerCounts counts servers of the Model Context Protocol.
+func McpServerCounts(all []mcp.Status) *loombridgev1.McpServerCounts {
+	out := &loombridgev1.McpServerCounts{Servers: Int32(len(all))}
+	tools := 0
+	for _, s := range all {
+		if s.State == mcp.Ready {
+			out.ReadyServers++
+			tools += s.Tools
+		}
+	}
+	out.Tools = Int32(tools)
 	return out
 }

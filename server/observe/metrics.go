@@ -136,11 +136,15 @@ func (m *Metrics) toolRefused(request any, err error, own ToolNamer) {
 	if _, ok := request.(*loombridgev1.ToolRequest); m == nil || !ok {
 		return
 	}
-	outcome := "refused"
+	m.toolCalled(request, refusedOutcome(err), own)
+}
+
+// refusedOutcome is how a call ended that did not run.
+func refusedOutcome(err error) string {
 	if reasonOf(err) == ReasonName(loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND) {
-		outcome = outcomeNotFound
+		return outcomeNotFound
 	}
-	m.toolCalled(request, outcome, own)
+	return "refused"
 }
 
 func (m *Metrics) toolCalled(request any, outcome string, own ToolNamer) {

@@ -46,6 +46,8 @@ type Observer struct {
 	Slow time.Duration
 	// Metrics counts the calls; nil counts none.
 	Metrics *Metrics
+	// Outcomes counts the calls of tools; nil counts none.
+	Outcomes *Outcomes
 	// OwnTool tells the server's own tools from those of agents.
 	OwnTool ToolNamer
 }
@@ -93,6 +95,7 @@ func AgentOf(message any) string {
 func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
 	if err == nil && r.call.Typ == interceptors.Unary {
 		r.Metrics.answered(r.call.ReqOrNil, message, r.OwnTool)
+		r.Outcomes.answered(message)
 	}
 }
 
@@ -101,6 +104,7 @@ func (r *callReport) PostCall(err error, took time.Duration) {
 	if err != nil {
 		r.Metrics.Refuse(err)
 		r.Metrics.toolRefused(r.call.ReqOrNil, err, r.OwnTool)
+		r.Outcomes.refused(r.call.ReqOrNil, err)
 	}
 	r.tell(err, took)
 }

@@ -65,6 +65,14 @@ class Outcome:
     seconds: float = 0.0
     proof: Proof = field(default_factory=Proof)
     kills: int = 0
+    calls: int = 0
+    failed: int = 0
+
+    async def count(self, ctx: loombridge.Client) -> None:
+        """Add the calls of tools that the server counted; it begins anew when it starts."""
+        status = await ctx.status()
+        self.calls += status.tool_calls
+        self.failed += status.failed_tool_calls
 
 
 async def explore(agent: Agent, notes: str, pace: float) -> None:
@@ -104,9 +112,12 @@ async def kill_and_restart(srv: testing.Server, why: str) -> None:
     print(f"  restart   the server is back after {time.monotonic() - begin:.2f} s")
 
 
-async def kill_halfway(srv: testing.Server, agent: Agent) -> None:
+async def kill_halfway(
+    srv: testing.Server, agent: Agent, ctx: loombridge.Client, outcome: Outcome
+) -> None:
     """Wait for the middle of the run and kill the server during a step."""
     await agent.halfway.wait()
+    await outcome.count(ctx)
     # A step takes some milliseconds; nobody chooses where in it the power fails.
     await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311
     await kill_and_restart(
@@ -148,7 +159,7 @@ async def run(options: argparse.Namespace) -> Outcome:
             agent.model, agent.room = model.name, _model.ROOM
         outcome = Outcome(agent, Listener(other))
         listening = asyncio.create_task(outcome.listener.listen())
-        killing = asyncio.create_task(kill_halfway(srv, agent))
+        killing = asyncio.create_task(kill_halfway(srv, agent, ctx, outcome))
         try:
             if model is None:
                 await explore(agent, f"{options.scratch.name}/notes.md", options.pace)
@@ -157,6 +168,7 @@ async def run(options: argparse.Namespace) -> Outcome:
             # A model may be content before the middle.
             agent.halfway.set()
             await killing
+            await outcome.count(ctx)
             await kill_and_restart(srv, "before everything is asked for again")
             outcome.kills = 2
             outcome.proof = await verify(ctx, agent.ledger)
@@ -165,6 +177,7 @@ async def run(options: argparse.Namespace) -> Outcome:
                 await ask(ctx, question, memories[place % len(memories)].path if memories else ".")
             if agent.ledger.events:
                 await outcome.listener.has_heard(agent.ledger.events[-1], within=30)
+            await outcome.count(ctx)
         finally:
             killing.cancel()
             listening.cancel()
@@ -225,6 +238,7 @@ def table(outcome: Outcome) -> str:
     lost, again = listener.lost(ledger.events), listener.duplicated()
     rows = [
         ("steps", f"{len(ledger.steps):,}"),
+        ("tool calls counted / failed", f"{outcome.calls:,} / {outcome.failed:,}"),
         ("prompt tokens, sum", f"{sum(ledger.prompts):,}"),
         ("largest prompt, tokens", f"{max(ledger.prompts, default=0):,}"),
         ("prompts billed, units of a token", f"{ledger.billed:,.0f}"),

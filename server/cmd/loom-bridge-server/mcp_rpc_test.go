@@ -137,7 +137,13 @@ func TestMCPServersByRPC(t *testing.T) {
 	// Both are there after a restart; one that is removed is gone, also after the next.
 	must(t, p.Stop())
 	p = MustServe(t, dir, object{"fixed": guest(t, dir, "good", nil)})
-	p.ready(ctx, t, "added")
+	p.ready(ctx, t, "fixed")
+	tools := p.ready(ctx, t, "added").GetTools()
+	status, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{})
+	must(t, err)
+	if c := status.GetMcpServers(); c.GetServers() != 3 || c.GetReadyServers() != 2 || tools == 0 || c.GetTools() != 2*tools {
+		t.Errorf("the status has %v, and each that is ready %d tools", c, tools)
+	}
 	for _, name := range []string{"added", "dead"} {
 		_, err = p.toolService().RemoveMcpServer(ctx, &loombridgev1.RemoveMcpServerRequest{Name: name})
 		must(t, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -158,6 +159,12 @@ func TestMetricsCountToolsAndRefusals(t *testing.T) {
 		if got["loom_bridge_"+name] != want {
 			t.Errorf("%s = %v, want %v", name, got["loom_bridge_"+name], want)
 		}
+	}
+	status, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(t.Context(), &loombridgev1.GetStatusRequest{})
+	must(t, err)
+	counted := status.GetToolCalls()
+	if want := map[string]int64{"ok": 3, "not_found": 4, "refused": 1}; counted.GetCalls() != 8 || counted.GetFailedCalls() != 5 || !maps.Equal(counted.GetOutcomes(), want) {
+		t.Errorf("the status counts %v, want %v", counted, want)
 	}
 	for name := range got {
 		if strings.Contains(name, "x:1") {

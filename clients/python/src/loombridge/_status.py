@@ -1,6 +1,7 @@
 """What the running server is."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from loombridge import _rpc, _values
@@ -31,6 +32,16 @@ class Status:
     """What of its store was found damaged, a part each."""
     scrub_time: datetime | None = None
     """When all of its store had last been read back; None since it was started."""
+    tool_calls: int = 0
+    """Calls of tools, by all agents, since it was started."""
+    failed_tool_calls: int = 0
+    """Those among them that did not succeed."""
+    tool_outcomes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The calls by how they ended: `ok`, `refused`, or the code of the failure."""
+    mcp_servers: int = 0
+    """Servers of the Model Context Protocol that its agents have."""
+    mcp_ready: int = 0
+    """Those among them whose tools can be called now."""
 
 
 async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> Status:
@@ -47,4 +58,9 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
         problem=m.store.problem,
         damage=tuple(m.store.damage),
         scrub_time=_values.moment(m.store.scrub_time) if m.store.HasField("scrub_time") else None,
+        tool_calls=m.tool_calls.calls,
+        failed_tool_calls=m.tool_calls.failed_calls,
+        tool_outcomes=dict(m.tool_calls.outcomes),
+        mcp_servers=m.mcp_servers.servers,
+        mcp_ready=m.mcp_servers.ready_servers,
     )

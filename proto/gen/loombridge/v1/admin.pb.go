@@ -82,7 +82,12 @@ type GetStatusResponse struct {
 	Backups *BackupStatus `protobuf:"bytes,12,opt,name=backups,proto3" json:"backups,omitempty"`
 	// tool_limits are the limits of tools (`--tool-limits`), in their order, and how they
 	// are used.
-	ToolLimits    []*ToolLimit `protobuf:"bytes,13,rep,name=tool_limits,json=toolLimits,proto3" json:"tool_limits,omitempty"`
+	ToolLimits []*ToolLimit `protobuf:"bytes,13,rep,name=tool_limits,json=toolLimits,proto3" json:"tool_limits,omitempty"`
+	// tool_calls counts the calls of tools.
+	ToolCalls *ToolCallCounts `protobuf:"bytes,170,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	// mcp_servers counts the servers of the Model Context Protocol that the caller's tenant
+	// has. ListMcpServers says more of each.
+	McpServers    *McpServerCounts `protobuf:"bytes,171,opt,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -187,6 +192,150 @@ func (x *GetStatusResponse) GetToolLimits() []*ToolLimit {
 	return nil
 }
 
+func (x *GetStatusResponse) GetToolCalls() *ToolCallCounts {
+	if x != nil {
+		return x.ToolCalls
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetMcpServers() *McpServerCounts {
+	if x != nil {
+		return x.McpServers
+	}
+	return nil
+}
+
+// ToolCallCounts are the calls of tools by all agents, over either API, since the server
+// started. The share of errors is failed_calls over calls.
+type ToolCallCounts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// calls is how many were answered or refused.
+	Calls int64 `protobuf:"varint,1,opt,name=calls,proto3" json:"calls,omitempty"`
+	// failed_calls are those among them that did not succeed.
+	FailedCalls int64 `protobuf:"varint,2,opt,name=failed_calls,json=failedCalls,proto3" json:"failed_calls,omitempty"`
+	// outcomes are the calls by how they ended: `ok`, `refused` for those that did not run, or
+	// the code of the failure in lower case, such as `not_found` or `timeout`.
+	Outcomes      map[string]int64 `protobuf:"bytes,3,rep,name=outcomes,proto3" json:"outcomes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolCallCounts) Reset() {
+	*x = ToolCallCounts{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolCallCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolCallCounts) ProtoMessage() {}
+
+func (x *ToolCallCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolCallCounts.ProtoReflect.Descriptor instead.
+func (*ToolCallCounts) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ToolCallCounts) GetCalls() int64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *ToolCallCounts) GetFailedCalls() int64 {
+	if x != nil {
+		return x.FailedCalls
+	}
+	return 0
+}
+
+func (x *ToolCallCounts) GetOutcomes() map[string]int64 {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+// McpServerCounts are servers of the Model Context Protocol.
+type McpServerCounts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// servers is how many there are.
+	Servers int32 `protobuf:"varint,1,opt,name=servers,proto3" json:"servers,omitempty"`
+	// ready_servers are those whose tools can be called now.
+	ReadyServers int32 `protobuf:"varint,2,opt,name=ready_servers,json=readyServers,proto3" json:"ready_servers,omitempty"`
+	// tools is how many tools of theirs can be called.
+	Tools         int32 `protobuf:"varint,3,opt,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpServerCounts) Reset() {
+	*x = McpServerCounts{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpServerCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpServerCounts) ProtoMessage() {}
+
+func (x *McpServerCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpServerCounts.ProtoReflect.Descriptor instead.
+func (*McpServerCounts) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *McpServerCounts) GetServers() int32 {
+	if x != nil {
+		return x.Servers
+	}
+	return 0
+}
+
+func (x *McpServerCounts) GetReadyServers() int32 {
+	if x != nil {
+		return x.ReadyServers
+	}
+	return 0
+}
+
+func (x *McpServerCounts) GetTools() int32 {
+	if x != nil {
+		return x.Tools
+	}
+	return 0
+}
+
 // CreateBackupRequest says how the backup is made.
 type CreateBackupRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -199,7 +348,7 @@ type CreateBackupRequest struct {
 
 func (x *CreateBackupRequest) Reset() {
 	*x = CreateBackupRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -211,7 +360,7 @@ func (x *CreateBackupRequest) String() string {
 func (*CreateBackupRequest) ProtoMessage() {}
 
 func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -224,7 +373,7 @@ func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupRequest.ProtoReflect.Descriptor instead.
 func (*CreateBackupRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateBackupRequest) GetFull() bool {
@@ -249,7 +398,7 @@ type CreateBackupResponse struct {
 
 func (x *CreateBackupResponse) Reset() {
 	*x = CreateBackupResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -261,7 +410,7 @@ func (x *CreateBackupResponse) String() string {
 func (*CreateBackupResponse) ProtoMessage() {}
 
 func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -274,7 +423,7 @@ func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupResponse.ProtoReflect.Descriptor instead.
 func (*CreateBackupResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateBackupResponse) GetBytesDone() int64 {
@@ -307,7 +456,7 @@ type ListBackupsRequest struct {
 
 func (x *ListBackupsRequest) Reset() {
 	*x = ListBackupsRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -319,7 +468,7 @@ func (x *ListBackupsRequest) String() string {
 func (*ListBackupsRequest) ProtoMessage() {}
 
 func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -332,7 +481,7 @@ func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 // ListBackupsResponse has the backups.
@@ -346,7 +495,7 @@ type ListBackupsResponse struct {
 
 func (x *ListBackupsResponse) Reset() {
 	*x = ListBackupsResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -358,7 +507,7 @@ func (x *ListBackupsResponse) String() string {
 func (*ListBackupsResponse) ProtoMessage() {}
 
 func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -371,7 +520,7 @@ func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackupsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListBackupsResponse) GetBackups() []*Backup {
@@ -404,7 +553,7 @@ type Backup struct {
 
 func (x *Backup) Reset() {
 	*x = Backup{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -416,7 +565,7 @@ func (x *Backup) String() string {
 func (*Backup) ProtoMessage() {}
 
 func (x *Backup) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -429,7 +578,7 @@ func (x *Backup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backup.ProtoReflect.Descriptor instead.
 func (*Backup) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Backup) GetName() string {
@@ -498,7 +647,7 @@ type BackupStatus struct {
 
 func (x *BackupStatus) Reset() {
 	*x = BackupStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +659,7 @@ func (x *BackupStatus) String() string {
 func (*BackupStatus) ProtoMessage() {}
 
 func (x *BackupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +672,7 @@ func (x *BackupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
 func (*BackupStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *BackupStatus) GetLast() *Backup {
@@ -570,7 +719,7 @@ type ToolLimit struct {
 
 func (x *ToolLimit) Reset() {
 	*x = ToolLimit{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +731,7 @@ func (x *ToolLimit) String() string {
 func (*ToolLimit) ProtoMessage() {}
 
 func (x *ToolLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +744,7 @@ func (x *ToolLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolLimit.ProtoReflect.Descriptor instead.
 func (*ToolLimit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ToolLimit) GetRule() string {
@@ -650,7 +799,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +811,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +824,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -765,7 +914,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +926,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +939,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -826,7 +975,7 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xc5\x03\n" +
+	"\x10GetStatusRequest\"\xc6\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -842,7 +991,22 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\x125\n" +
 	"\abackups\x18\f \x01(\v2\x1b.loombridge.v1.BackupStatusR\abackups\x129\n" +
 	"\vtool_limits\x18\r \x03(\v2\x18.loombridge.v1.ToolLimitR\n" +
-	"toolLimits\")\n" +
+	"toolLimits\x12=\n" +
+	"\n" +
+	"tool_calls\x18\xaa\x01 \x01(\v2\x1d.loombridge.v1.ToolCallCountsR\ttoolCalls\x12@\n" +
+	"\vmcp_servers\x18\xab\x01 \x01(\v2\x1e.loombridge.v1.McpServerCountsR\n" +
+	"mcpServers\"\xcf\x01\n" +
+	"\x0eToolCallCounts\x12\x14\n" +
+	"\x05calls\x18\x01 \x01(\x03R\x05calls\x12!\n" +
+	"\ffailed_calls\x18\x02 \x01(\x03R\vfailedCalls\x12G\n" +
+	"\boutcomes\x18\x03 \x03(\v2+.loombridge.v1.ToolCallCounts.OutcomesEntryR\boutcomes\x1a;\n" +
+	"\rOutcomesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"f\n" +
+	"\x0fMcpServerCounts\x12\x18\n" +
+	"\aservers\x18\x01 \x01(\x05R\aservers\x12#\n" +
+	"\rready_servers\x18\x02 \x01(\x05R\freadyServers\x12\x14\n" +
+	"\x05tools\x18\x03 \x01(\x05R\x05tools\")\n" +
 	"\x13CreateBackupRequest\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\"\x85\x01\n" +
 	"\x14CreateBackupResponse\x12\x1d\n" +
@@ -905,43 +1069,49 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_admin_proto_rawDescData
 }
 
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: loombridge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: loombridge.v1.GetStatusResponse
-	(*CreateBackupRequest)(nil),   // 2: loombridge.v1.CreateBackupRequest
-	(*CreateBackupResponse)(nil),  // 3: loombridge.v1.CreateBackupResponse
-	(*ListBackupsRequest)(nil),    // 4: loombridge.v1.ListBackupsRequest
-	(*ListBackupsResponse)(nil),   // 5: loombridge.v1.ListBackupsResponse
-	(*Backup)(nil),                // 6: loombridge.v1.Backup
-	(*BackupStatus)(nil),          // 7: loombridge.v1.BackupStatus
-	(*ToolLimit)(nil),             // 8: loombridge.v1.ToolLimit
-	(*SandboxStatus)(nil),         // 9: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 10: loombridge.v1.StoreStatus
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*ToolCallCounts)(nil),        // 2: loombridge.v1.ToolCallCounts
+	(*McpServerCounts)(nil),       // 3: loombridge.v1.McpServerCounts
+	(*CreateBackupRequest)(nil),   // 4: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 5: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 6: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 7: loombridge.v1.ListBackupsResponse
+	(*Backup)(nil),                // 8: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 9: loombridge.v1.BackupStatus
+	(*ToolLimit)(nil),             // 10: loombridge.v1.ToolLimit
+	(*SandboxStatus)(nil),         // 11: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 12: loombridge.v1.StoreStatus
+	nil,                           // 13: loombridge.v1.ToolCallCounts.OutcomesEntry
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	11, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	10, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	9,  // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	7,  // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
-	8,  // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
-	6,  // 5: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	6,  // 6: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
-	11, // 7: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	6,  // 8: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	11, // 9: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	0,  // 10: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	2,  // 11: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	4,  // 12: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	1,  // 13: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	3,  // 14: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	5,  // 15: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	14, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	12, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	11, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	9,  // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	10, // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
+	2,  // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
+	3,  // 6: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
+	13, // 7: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
+	8,  // 8: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	8,  // 9: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	14, // 10: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	8,  // 11: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	14, // 12: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	0,  // 13: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	4,  // 14: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	6,  // 15: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	1,  // 16: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	5,  // 17: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	7,  // 18: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	16, // [16:19] is the sub-list for method output_type
+	13, // [13:16] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -955,7 +1125,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

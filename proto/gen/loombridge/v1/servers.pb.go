@@ -90,16 +90,17 @@ type McpServerDefinition struct {
 	Command string `protobuf:"bytes,2,opt,name=command,proto3" json:"command,omitempty"`
 	// args are its arguments, at most 256.
 	Args []string `protobuf:"bytes,3,rep,name=args,proto3" json:"args,omitempty"`
-	// env are further variables of the program, at most 256. They are stored as they are and
-	// never given back: answers have the names with empty values.
+	// env are further variables of the program, at most 256. They are stored as they are, in
+	// the data directory, which only the server's user should be able to read, and never given
+	// back: answers have the names with empty values. What stands in the settings of the bridge
+	// can name a variable instead, by `env:NAME`, and is not stored.
 	Env map[string]string `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// cwd is where it starts, relative to the workspace. Default: the workspace.
 	Cwd string `protobuf:"bytes,5,opt,name=cwd,proto3" json:"cwd,omitempty"`
 	// url is the address of a server that speaks streamable HTTP. It is reached through the
 	// egress gate; with authentication on, not in private networks.
 	Url string `protobuf:"bytes,6,opt,name=url,proto3" json:"url,omitempty"`
-	// headers go with every request, at most 256. They are stored as they are and never given
-	// back: answers have the names with empty values.
+	// headers go with every request, at most 256. They are stored and given back as env is.
 	Headers map[string]string `protobuf:"bytes,7,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// protocol_version is the version to begin with: 2024-11-05, 2025-03-26, 2025-06-18,
 	// 2025-11-25 or 2026-07-28. Default: the newest; the server may choose another.

@@ -14,7 +14,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits")
+    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits", "tool_calls", "mcp_servers")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,8 @@ class GetStatusResponse(_message.Message):
     SANDBOX_FIELD_NUMBER: _ClassVar[int]
     BACKUPS_FIELD_NUMBER: _ClassVar[int]
     TOOL_LIMITS_FIELD_NUMBER: _ClassVar[int]
+    TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
+    MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
     version: str
     start_time: _timestamp_pb2.Timestamp
     durability: str
@@ -35,7 +37,36 @@ class GetStatusResponse(_message.Message):
     sandbox: SandboxStatus
     backups: BackupStatus
     tool_limits: _containers.RepeatedCompositeFieldContainer[ToolLimit]
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ...) -> None: ...
+    tool_calls: ToolCallCounts
+    mcp_servers: McpServerCounts
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ..., tool_calls: _Optional[_Union[ToolCallCounts, _Mapping]] = ..., mcp_servers: _Optional[_Union[McpServerCounts, _Mapping]] = ...) -> None: ...
+
+class ToolCallCounts(_message.Message):
+    __slots__ = ("calls", "failed_calls", "outcomes")
+    class OutcomesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    CALLS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_CALLS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    calls: int
+    failed_calls: int
+    outcomes: _containers.ScalarMap[str, int]
+    def __init__(self, calls: _Optional[int] = ..., failed_calls: _Optional[int] = ..., outcomes: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class McpServerCounts(_message.Message):
+    __slots__ = ("servers", "ready_servers", "tools")
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
+    READY_SERVERS_FIELD_NUMBER: _ClassVar[int]
+    TOOLS_FIELD_NUMBER: _ClassVar[int]
+    servers: int
+    ready_servers: int
+    tools: int
+    def __init__(self, servers: _Optional[int] = ..., ready_servers: _Optional[int] = ..., tools: _Optional[int] = ...) -> None: ...
 
 class CreateBackupRequest(_message.Message):
     __slots__ = ("full",)
