@@ -78,6 +78,9 @@ func (r *Resolver) Set() *Set { return r.set }
 // every agent above.
 func (r *Resolver) Approvals(scope kv.Scope, tool string) Approvals {
 	all := Approvals{r.set.Approval(scope.Tenant, scope.Owner, tool)}
+	if !r.set.asks {
+		return all // nobody is bound to another one: who stands above makes no difference
+	}
 	for _, parent := range r.Above(scope) {
 		if theirs := r.set.Approval(scope.Tenant, parent, tool); !slices.Contains(all, theirs) {
 			all = append(all, theirs)

@@ -54,6 +54,7 @@ type Set struct {
 	profiles  map[string]Profile
 	bindings  []Binding
 	forbidden []string
+	asks      bool // a binding says something of approval
 }
 
 // Refuses says why nobody can allow a capability; empty when a person may.
@@ -144,7 +145,7 @@ func (s *Set) bind(d document, list []binding) error {
 				return d.fault(key+"."+field, "pattern %q has a * that is not its end", pattern)
 			}
 		}
-		s.bindings = append(s.bindings, b)
+		s.bindings, s.asks = append(s.bindings, b), s.asks || b.Approval != ""
 	}
 	return nil
 }

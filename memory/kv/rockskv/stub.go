@@ -41,3 +41,11 @@ func (*DB) Stats() Stats { return Stats{} }
 
 // Sizes returns nothing.
 func (*DB) Sizes() map[kv.Keyspace]uint64 { return nil }
+
+// Rewrite returns ErrNoRocksDB.
+func (*DB) Rewrite(context.Context, string, func(kv.Keyspace, kv.Pair) ([]byte, bool, error)) error {
+	return ErrNoRocksDB
+}
+
+// Each returns ErrNoRocksDB.
+func (*DB) Each(context.Context, func(kv.Keyspace, kv.Pair) error) error { return ErrNoRocksDB }

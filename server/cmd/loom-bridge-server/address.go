@@ -62,14 +62,34 @@ func removeStaleSocket(path string) {
 			_ = conn.Close()
 			return
 		}
-		now, statErr := os.Lstat(path)
-		if !errors.Is(err, syscall.ECONNREFUSED) || statErr != nil || !os.SameFile(first, now) {
+		if !errors.Is(err, syscall.ECONNREFUSED) || !there(path, first) {
 			return
 		}
 		if time.Now().After(end) {
-			_ = os.Remove(path)
+			removeSocket(path, first)
 			return
 		}
+	}
+}
+
+// there tells whether a name is still that of a file that was seen.
+func there(path string, seen fs.FileInfo) bool {
+	now, err := os.Lstat(path)
+	// The number of a file that is gone may be that of the next one.
+	return err == nil && os.SameFile(seen, now) && seen.ModTime().Equal(now.ModTime())
+}
+
+// removeSocket takes a socket away that was seen before. Of several servers one does: as long
+// as the name is that of the old socket nobody can make a new one, and whoever takes it away
+// has the folder locked, so that nobody takes away what the next one made meanwhile.
+func removeSocket(path string, seen fs.FileInfo) {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	defer folder.Close()                                                              // and unlocks it
+	if syscall.Flock(int(folder.Fd()), syscall.LOCK_EX) == nil && there(path, seen) { //nolint:gosec // it is a small number
+		_ = os.Remove(path)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/audits"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/backups"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/checks"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/erasures"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/exports"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/installs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
@@ -207,6 +208,43 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	take(command.PersistentFlags(), keyConfig, keyBackupDir, keyDataDir, "addr")
 	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
 	return command
+}
+
+// eraseCommand takes a subject out of a store, with proof.
+func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
+	var command *cobra.Command
+	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
+	command = erasures.Command(erasures.Options{
+		DataDir: store.dataDir, Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
+		Read: func(dir string) (*rockskv.DB, error) {
+			engine, err := rockskv.OpenReadOnly(dir, nil)
+			if err != nil {
+				return nil, storeError(err, dir)
+			}
+			return engine, nil
+		},
+		Backups: store.backups,
+	})
+	take(command.PersistentFlags(), keyConfig, keyDataDir, keyBackupDir)
+	return command
+}
+
+// backups are the names of those in the folder of the settings.
+func (o offline) backups() ([]string, error) {
+	config, err := o.load()
+	if err != nil || config.Backups.Dir == "" {
+		return nil, err
+	}
+	folder, err := backup.Existing(config.Backups.Dir)
+	if err != nil {
+		return nil, &ConfigError{keyBackupDir, config.Backups.Dir, err.Error()}
+	}
+	all, err := folder.List()
+	names := make([]string, len(all))
+	for i, b := range all {
+		names[i] = b.Name
+	}
+	return names, err
 }
 
 // approvalsCommand answers calls that wait at a server that runs.

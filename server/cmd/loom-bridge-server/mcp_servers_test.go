@@ -163,6 +163,8 @@ func (p *process) forward(tb testing.TB, tool, arguments string) *loomv1pb.ToolR
 }
 
 // What agents of loom.v1 expect of MCP servers that LOOM_MCP_SERVERS names.
+//
+// R13
 func TestMCPServers(t *testing.T) {
 	dir := t.TempDir()
 	away := httptest.NewServer(http.NotFoundHandler())

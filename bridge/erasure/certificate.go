@@ -1,0 +1,167 @@
+package erasure
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrNotTrue: a certificate is not what was signed, or the store is not what it says.
+var ErrNotTrue = errors.New("erasure: the certificate does not hold")
+
+// Claimed says what an erasure claims of each engine.
+func Claimed() []string {
+	return []string{
+		"RocksDB: the store was rewritten, entry by entry, without the subject's; each key was written once. Its tables, logs, blob files and manifest never held what was erased.",
+		"The files of the store before were removed. What a disk, a file system or a snapshot keeps of removed files is the host's.",
+		"PostgreSQL: nothing; no setting leads to it.",
+	}
+}
+
+// NotClaimed says what an erasure leaves.
+func NotClaimed() []string {
+	return []string{
+		"backups made before: those that are known are listed as outstanding",
+		"what others stored: their records, steps and prompts, also where they quote the subject; records in a person's memory when an agent is erased; what an agent stored for a person when the person is",
+		"a child's goal, which its parent gave it, and digests and numbers of erased audit records",
+		"files in workspaces and copies of protected ones, the server's own log, and what a model's provider, an embedder or a tool was sent",
+	}
+}
+
+// TimeTravel says what looking back would need of what was erased.
+const TimeTravel = "Earlier versions of the subject's records, and reads as of a moment before the erasure, are erased with them and can't be answered any more."
+
+// File is a file of a store.
+type File struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Certificate says that a subject was erased.
+type Certificate struct {
+	Format  int       `json:"format"` // 1
+	Version string    `json:"version"`
+	Subject Subject   `json:"subject"`
+	Time    time.Time `json:"time"`
+	// Erased counts by keyspace what went and what stayed.
+	Erased map[string]Tally `json:"erased"`
+	// AuditRecords is how many records of calls went; their digests stay.
+	AuditRecords int `json:"audit_records"`
+	// Left is how many entries of the subject's a decoded scan of the new store found.
+	Left int64 `json:"left"`
+	// Files are all files of the new store.
+	Files []File `json:"files"`
+	// Backups may hold what was erased, and are outstanding.
+	Backups    []string `json:"backups_outstanding"`
+	Claimed    []string `json:"claimed"`
+	NotClaimed []string `json:"not_claimed"`
+	TimeTravel string   `json:"time_travel"`
+	// PublicKey and Signature are of ed25519; the signature is of the certificate as
+	// compact JSON without it.
+	PublicKey []byte `json:"public_key"`
+	Signature []byte `json:"signature,omitempty"`
+}
+
+// signed are the bytes that are signed.
+func (c Certificate) signed() ([]byte, error) {
+	c.Signature = nil
+	return json.Marshal(c)
+}
+
+// Sign signs the certificate.
+func (c *Certificate) Sign(key ed25519.PrivateKey) error {
+	c.PublicKey, _ = key.Public().(ed25519.PublicKey)
+	message, err := c.signed()
+	if err == nil {
+		c.Signature = ed25519.Sign(key, message)
+	}
+	return err
+}
+
+// Verify compares the signature with the certificate and, unless it is nil, with the key of
+// who must have signed it.
+func (c *Certificate) Verify(by ed25519.PublicKey) error {
+	switch {
+	case c.Format != 1:
+		return fmt.Errorf("%w: its format is %d, this program knows 1", ErrNotTrue, c.Format)
+	case len(c.PublicKey) != ed25519.PublicKeySize:
+		return fmt.Errorf("%w: it has no public key", ErrNotTrue)
+	case by != nil && !by.Equal(ed25519.PublicKey(c.PublicKey)):
+		return fmt.Errorf("%w: another key signed it", ErrNotTrue)
+	}
+	message, err := c.signed()
+	if err != nil {
+		return err
+	}
+	if !ed25519.Verify(c.PublicKey, message, c.Signature) {
+		return fmt.Errorf("%w: its signature is wrong", ErrNotTrue)
+	}
+	if c.Left != 0 {
+		return fmt.Errorf("%w: it says that %d entries were left", ErrNotTrue, c.Left)
+	}
+	return nil
+}
+
+// CompareFiles compares the files of a store with those of the certificate.
+func (c *Certificate) CompareFiles(ctx context.Context, dir string) error {
+	files, err := Files(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if len(files) != len(c.Files) {
+		return fmt.Errorf("%w: the store has %d files, not %d", ErrNotTrue, len(files), len(c.Files))
+	}
+	for i, f := range files {
+		if f != c.Files[i] {
+			return fmt.Errorf("%w: file %s is not as it was", ErrNotTrue, f.Name)
+		}
+	}
+	return nil
+}
+
+// Files reads all files of a store, in the order of their names.
+func Files(ctx context.Context, dir string) (files []File, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil || entry.IsDir() {
+			return err
+		}
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("erasure: %s is no file", path)
+		}
+		f, err := readFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		f.Name = filepath.ToSlash(name)
+		files = append(files, f)
+		return err
+	})
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return files, err
+}
+
+func readFile(path string) (File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return File{}, err
+	}
+	hash := sha256.New()
+	n, err := io.Copy(hash, f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return File{}, err
+	}
+	return File{Bytes: n, SHA256: hex.EncodeToString(hash.Sum(nil))}, nil
+}

@@ -1,0 +1,14 @@
+// Package erasure takes all that a store holds of a subject out of it, and says so in a
+// certificate.
+//
+// The nouns:
+//
+//   - A [Subject] is an agent, a person or a tenant: whose data goes.
+//   - An [Eraser] decides, entry by entry, what a copy of the store keeps. The store is
+//     rewritten without the rest, so that no file of the copy ever held it.
+//   - A [Certificate] says what went, what is claimed and what is not, and the SHA-256 of
+//     each file of the copy. It is signed with ed25519 and checked without a server.
+//
+// Caveats: what others stored about the subject stays theirs (see [NotClaimed]), and so do
+// backups, which the certificate lists.
+package erasure

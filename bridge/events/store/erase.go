@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// TypeErased is the type of what stands in the place of an event that was erased: the
+// sequences of a topic have no gaps.
+const TypeErased = "loom.erased"
+
+// Erasing takes the events of a source out of topics, while their entries are copied in the
+// order of their keys.
+type Erasing struct {
+	// From is what is copied. Required.
+	From Scanner
+	// Source is whose events go. Required.
+	Source string
+
+	scope    kv.Scope
+	freed    int64
+	gone     map[uint64]bool
+	requests map[string]bool
+}
+
+// Change says what becomes of an entry of a topic: its value, and whether it stays.
+func (x *Erasing) Change(ctx context.Context, scope kv.Scope, p kv.Pair) (value []byte, keep bool, err error) {
+	if scope != x.scope || x.gone == nil {
+		x.scope, x.freed, x.gone, x.requests = scope, 0, make(map[uint64]bool), make(map[string]bool)
+	}
+	_, rest, err := kv.SplitKey(p.Key)
+	if err != nil || len(rest) == 0 {
+		return p.Value, true, err
+	}
+	switch rest[0] {
+	case eventTag:
+		return x.event(ctx, p)
+	case topicTag:
+		if x.freed == 0 {
+			return p.Value, true, nil
+		}
+		record, err := decodeTopic(p.Value)
+		record.Bytes = max(0, record.Bytes-x.freed)
+		return encodeTopic(record), true, err
+	case payloadTag:
+		const tagAndSequence = 1 + 8
+		if len(rest) < tagAndSequence {
+			return p.Value, true, nil
+		}
+		sequence, err := sequenceOf(p.Key[:len(p.Key)-len(rest)+tagAndSequence])
+		return p.Value, !x.gone[sequence], err
+	case answerTag:
+		return p.Value, !x.requests[string(rest[1:])], nil
+	}
+	return p.Value, true, nil
+}
+
+// event puts an empty event into the place of one of the source's.
+func (x *Erasing) event(ctx context.Context, p kv.Pair) ([]byte, bool, error) {
+	sequence, stored, err := decodePair(p)
+	if err != nil {
+		return nil, false, err
+	}
+	e := stored.Event
+	if stored.parts > 0 {
+		whole, err := readParts(ctx, x.From, x.scope, sequence, stored.parts)
+		if err != nil {
+			return nil, false, err
+		}
+		e = whole.Event
+	}
+	if e.Source != x.Source {
+		return p.Value, true, nil
+	}
+	value := encodeEvent(Event{Time: stored.Time, Type: TypeErased, Payload: []byte("null")}, true)
+	x.freed += int64(len(p.Value)) + stored.beside - int64(len(value))
+	if stored.elsewhere || stored.parts > 0 {
+		x.gone[sequence] = true
+	}
+	if stored.requestID != "" {
+		x.requests[stored.requestID] = true
+	}
+	return value, true, nil
+}

@@ -1,0 +1,475 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// canaries are byte strings that stand nowhere by chance, with where they were put.
+type canaries map[string]string
+
+// text makes one that is put into a text.
+func (c canaries) text(where string) string {
+	name := fmt.Sprintf("canary%04dx%016x", len(c), rand.Uint64())
+	c[name] = where
+	return name
+}
+
+// vector makes one that is put into a vector: its first two numbers are the canary.
+func (c canaries) vector(space int) []float32 {
+	v := make([]float32, space)
+	for i := range v {
+		v[i] = rand.Float32() + 0.5
+	}
+	var b []byte
+	for _, x := range v[:2] {
+		bits := math.Float32bits(x)
+		b = append(b, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
+	}
+	c[string(b)] = "vectors"
+	return v
+}
+
+// plant has an agent store canaries in every place that the API leads to, each kind about a
+// hundredth of them times its share.
+func plant(t *testing.T, p *process, agent, other string, hundredth int) canaries {
+	t.Helper()
+	c := make(canaries)
+	ctx := t.Context()
+	ids := make([]string, 0, 20*hundredth)
+	for i := range 20 * hundredth {
+		request := &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "The seal is " + c.text("texts"), SessionId: "s"}
+		if i < 10*hundredth {
+			request.Embedding, request.EmbeddingSpace = c.vector(8), "mine"
+		}
+		if i < 15*hundredth {
+			request.MetadataForm = &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: fmt.Sprintf(`{"seal":%q}`, c.text("metadata"))}
+		}
+		saved, err := p.bridge().MemorySave(ctx, request)
+		must(t, err)
+		ids = append(ids, saved.GetId())
+	}
+	for i := range 15 * hundredth {
+		id := ids[len(ids)-1-i]
+		_, err := p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
+			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id},
+			Record:     &loombridgev1.RecordDraft{Text: "It was " + c.text("versions")},
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+		})
+		must(t, err)
+	}
+	for i := range 15 * hundredth {
+		long := ""
+		if i == 0 { // so that the payload stands beside its event
+			long = strings.Repeat("long ", 209_000)
+		}
+		payload := fmt.Sprintf(`{"seal":%q,"long":%q}`, c.text("events"), long)
+		for _, from := range []string{agent, other} { // so that the topic goes on behind what is erased
+			text := payload
+			if from == other {
+				text = `{"of":"another"}`
+			}
+			_, err := p.bridge().Emit(ctx, &loombridgev1.EmitRequest{
+				AgentId: from, Topic: "seals", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: text},
+			})
+			must(t, err)
+		}
+	}
+	s := &stand{tb: t, process: p, ctx: ctx, agent: agent}
+	for range hundredth {
+		var lines []string
+		for range 10 {
+			lines = append(lines, c.text("blobs"), strings.Repeat("line after line ", 60))
+		}
+		content, err := json.Marshal(strings.Join(lines, "\n"))
+		must(t, err)
+		s.record("s", "fs:read_file", `{"path":"big.txt"}`, fmt.Sprintf(`{"path":"big.txt","content":%s}`, content))
+	}
+	for range hundredth {
+		var texts []string
+		for range 10 {
+			texts = append(texts, "They said "+c.text("sessions"))
+		}
+		s.say(texts...)
+	}
+	for range 5 * hundredth {
+		_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: agent, TargetAgentId: other, Content: c.text("messages")})
+		must(t, err)
+	}
+	_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: other, TargetAgentId: other, Content: "a note to myself"})
+	must(t, err)
+	_, err = p.bridge().Tool(ctx, &loombridgev1.ToolRequest{
+		AgentId: agent, Name: "fs:write_file",
+		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"path":"f.txt","content":%q}`, c.text("calls"))},
+	})
+	must(t, err)
+	return c
+}
+
+func (p *process) events() loombridgev1.EventServiceClient {
+	return loombridgev1.NewEventServiceClient(p.conn)
+}
+
+// found are the canaries that a store has: in its files as they are, and in each entry as
+// RocksDB reads it from tables, logs and blob files, with what zstd packed in it unpacked.
+func (c canaries) found(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	seen := make(map[string]bool)
+	search := func(b []byte) {
+		for at := range max(0, len(b)-7) {
+			name := b[at : at+8]
+			if string(name[:6]) == "canary" {
+				name = b[at:min(len(b), at+len("canary0000x")+16)]
+			}
+			if _, ours := c[string(name)]; ours {
+				seen[string(name)] = true
+			}
+		}
+	}
+	engine, err := rockskv.OpenReadOnly(dir, nil)
+	must(t, err)
+	unpack, err := zstd.NewReader(nil)
+	must(t, err)
+	defer unpack.Close()
+	var all []byte
+	must(t, engine.Each(t.Context(), func(_ kv.Keyspace, p kv.Pair) error {
+		all = append(append(append(all, p.Key...), p.Value...), '\n')
+		for rest := p.Value; ; {
+			at := bytes.Index(rest, []byte{0x28, 0xb5, 0x2f, 0xfd})
+			if at < 0 {
+				return nil
+			}
+			must(t, unpack.Reset(bytes.NewReader(rest[at:])))
+			text, _ := io.ReadAll(unpack) // what follows the frame is not of it
+			all = append(all, text...)
+			rest = rest[at+4:]
+		}
+	}))
+	search(all)
+	must(t, engine.Close())
+	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		search(content)
+		return err
+	}))
+	counts := make(map[string]int)
+	for name := range seen {
+		counts[c[name]]++
+	}
+	return counts
+}
+
+// where counts the canaries by where they were put.
+func (c canaries) where() map[string]int {
+	counts := make(map[string]int)
+	for _, where := range c {
+		counts[where]++
+	}
+	return counts
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, of := range counts {
+		n += of
+	}
+	return n
+}
+
+// erasable is a stopped store with canaries of agent a, and something of agent b.
+func erasable(t *testing.T, hundredth int) (dir string, c canaries) {
+	t.Helper()
+	dir = t.TempDir()
+	p := MustRun(t, dir)
+	c = plant(t, p, "a", "b", hundredth)
+	for i := range 10 {
+		_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "b", Text: fmt.Sprintf("the %dth heron of b", i)})
+		must(t, err)
+	}
+	must(t, p.Stop())
+	return dir, c
+}
+
+// What is erased is in no file of the store any more, all else is as it was and can be used,
+// and the certificate says so; one of another store, a changed one and one of a changed
+// store do not hold.
+//
+// Y23
+func TestErase(t *testing.T) {
+	dir, c := erasable(t, 10)
+	store, out, key := filepath.Join(dir, "store"), filepath.Join(dir, "a.json"), filepath.Join(dir, "key.pem")
+	before := c.found(t, store)
+	t.Logf("canaries put %d: %v; found before: %v", len(c), c.where(), before)
+	if len(c) < 1000 || sum(before) != len(c) {
+		t.Fatalf("found %d of %d canaries before", sum(before), len(c))
+	}
+
+	said, err := loomCommand(t, "erase", "--agent", "a", "--key", key, "--out", out, "--data-dir", store)
+	must(t, err)
+	if !strings.Contains(said, "erased agent a of tenant default") {
+		t.Errorf("erase said %q", said)
+	}
+	if after := c.found(t, dir+"/store"); sum(after) != 0 {
+		t.Errorf("found after: %v", after)
+	}
+	if left, err := filepath.Glob(store + ".*"); err != nil || len(left) > 0 {
+		t.Errorf("beside the store are %v, %v", left, err)
+	}
+	certificate := erasure.Certificate{}
+	must(t, json.Unmarshal(mustRead(t, out), &certificate))
+	for _, name := range []string{"records", "index", "log", "blobs", "events", "system"} {
+		if tally := certificate.Erased[name]; tally.Erased+tally.Changed == 0 || tally.Kept == 0 && name != "blobs" && name != "log" {
+			t.Errorf("%s: %+v", name, tally)
+		}
+	}
+	if certificate.AuditRecords == 0 || certificate.TimeTravel == "" || len(certificate.Claimed) == 0 || len(certificate.NotClaimed) == 0 {
+		t.Errorf("the certificate is %+v", certificate)
+	}
+	verify := func(file string, flags ...string) error {
+		_, err := loomCommand(t, append([]string{"erase", "verify", file, "--data-dir", store}, flags...)...)
+		return err
+	}
+	must(t, verify(out, "--signer", key))
+	if said, err := loomCommand(t, "check", "--data-dir", store); err != nil || !strings.HasSuffix(said, "nothing is damaged\n") {
+		t.Errorf("check: %v: %s", err, said)
+	}
+	_, err = loomCommand(t, "audit", "verify", "--data-dir", store)
+	must(t, err)
+	must(t, verify(out)) // nothing of this has written
+
+	// A changed certificate, one of another key, and a store that was tampered with.
+	changed := filepath.Join(dir, "changed.json")
+	must(t, os.WriteFile(changed, bytes.Replace(mustRead(t, out), []byte(`"id": "a"`), []byte(`"id": "b"`), 1), 0o600))
+	if err := verify(changed); !errors.Is(err, erasure.ErrNotTrue) {
+		t.Errorf("a changed certificate: %v", err)
+	}
+	otherKey := filepath.Join(dir, "other.pem")
+	if _, err := loomCommand(t, "erase", "--agent", "z", "--key", otherKey, "--out", filepath.Join(dir, "z.json"), "--data-dir", copyOf(t, store)); err != nil {
+		t.Fatal(err)
+	}
+	if err := verify(out, "--signer", otherKey); !errors.Is(err, erasure.ErrNotTrue) {
+		t.Errorf("another signer: %v", err)
+	}
+	extra := filepath.Join(store, "000001.extra")
+	must(t, os.WriteFile(extra, []byte("x"), 0o600))
+	if err := verify(out); !errors.Is(err, erasure.ErrNotTrue) {
+		t.Errorf("a file more: %v", err)
+	}
+	must(t, os.Remove(extra))
+	must(t, verify(out))
+
+	// The store goes on: b's is there, a's is not, and the topic has no gap.
+	p := MustRun(t, dir)
+	b, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "b", Query: "heron"})
+	must(t, err)
+	inbox, err := p.events().ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: "b"})
+	must(t, err)
+	if len(b.GetHits()) == 0 || len(inbox.GetMessages()) != 1 || hits(t, p, "seal") != 0 {
+		t.Errorf("b has %d hits and %d messages, a %d hits", len(b.GetHits()), len(inbox.GetMessages()), hits(t, p, "seal"))
+	}
+	must(t, p.Stop())
+	if err := verify(out); !errors.Is(err, erasure.ErrNotTrue) {
+		t.Errorf("a server has run since: %v", err)
+	}
+	must(t, verify(out, "--changed"))
+	p = MustRun(t, dir)
+	save(t, p, "a seal, anew")
+	must(t, p.Stop())
+	if err := verify(out, "--changed"); !errors.Is(err, erasure.ErrNotTrue) {
+		t.Errorf("the agent has stored something since: %v", err)
+	}
+}
+
+// Bad flags change nothing.
+//
+// Y23
+func TestEraseRefuses(t *testing.T) {
+	dir, _ := erasable(t, 1)
+	store := filepath.Join(dir, "store")
+	files, err := erasure.Files(t.Context(), store)
+	must(t, err)
+	exists := filepath.Join(dir, "exists")
+	must(t, os.WriteFile(exists, []byte("x"), 0o600))
+	for _, flags := range [][]string{
+		{"--key", "k", "--out", "o"},
+		{"--agent", "a", "--user", "u", "--key", "k", "--out", "o"},
+		{"--agent", "a", "--out", "o"},
+		{"--agent", "a", "--key", dir + "/k"},
+		{"--agent", "a", "--key", dir + "/k", "--out", exists},
+		{"--agent", "a", "--key", exists, "--out", dir + "/o"},
+		{"--agent", "a\x00", "--key", dir + "/k", "--out", dir + "/o"},
+		{"--agent", "a", "--tenant", "", "--key", dir + "/k", "--out", dir + "/o"},
+		{"--agent", "a", "--key", dir + "/k", "--out", dir + "/o", "--backup-dir", dir + "/none"},
+	} {
+		if _, err := loomCommand(t, append([]string{"erase", "--data-dir", store}, flags...)...); err == nil {
+			t.Errorf("%q: no error", flags)
+		}
+	}
+	if after, err := erasure.Files(t.Context(), store); err != nil || !slices.Equal(files, after) {
+		t.Errorf("the store has changed: %v", err)
+	}
+}
+
+// A person's memory and a whole tenant go as an agent's does.
+//
+// Y23
+func TestEraseOthers(t *testing.T) {
+	dir := t.TempDir()
+	store := filepath.Join(dir, "store")
+	p := MustRun(t, dir)
+	c := make(canaries)
+	for _, request := range []*loombridgev1.MemorySaveRequest{
+		{AgentId: "a", UserId: "u", Text: "See outputs/report.txt, " + c.text("user")},
+		{AgentId: "a", UserId: "v", Text: "The wren is another person's"},
+	} {
+		_, err := p.bridge().MemorySave(t.Context(), request)
+		must(t, err)
+	}
+	must(t, p.Stop())
+	if sum(c.found(t, store)) != 1 {
+		t.Fatal("not found before")
+	}
+	erase := func(name string, flags ...string) {
+		t.Helper()
+		out := filepath.Join(dir, name)
+		_, err := loomCommand(t, append([]string{"erase", "--key", filepath.Join(dir, "k"), "--out", out, "--data-dir", store}, flags...)...)
+		must(t, err)
+		_, err = loomCommand(t, "erase", "verify", out, "--data-dir", store)
+		must(t, err)
+		said, err := loomCommand(t, "check", "--data-dir", store)
+		if err != nil {
+			t.Errorf("check: %v: %s", err, said)
+		}
+	}
+	copies := filepath.Join(t.TempDir(), "copies")
+	_, err := loomCommand(t, "backup", "create", "--offline", "--data-dir", store, "--backup-dir", copies)
+	must(t, err)
+	erase("u.json", "--user", "u", "--backup-dir", copies)
+	var certificate erasure.Certificate
+	must(t, json.Unmarshal(mustRead(t, filepath.Join(dir, "u.json")), &certificate))
+	if len(certificate.Backups) != 1 {
+		t.Errorf("backups that remain: %v", certificate.Backups)
+	}
+	if sum(c.found(t, store)) != 0 {
+		t.Error("found after")
+	}
+	c = canaries{"The wren": "user"}
+	if sum(c.found(t, store)) != 1 {
+		t.Error("another person's is gone")
+	}
+	erase("t.json", "--whole-tenant")
+	if sum(c.found(t, store)) != 0 {
+		t.Error("the tenant's is found")
+	}
+}
+
+// An erasure that is killed leaves a whole store, and ends when it is run again.
+//
+// Y23
+func TestEraseKilled(t *testing.T) {
+	dir, c := erasable(t, 2)
+	program, kept, gone := mustBuild(t), 0, 0
+	full := filepath.Join(dir, "store")
+	args := func(dir, store string) []string {
+		return []string{"erase", "--agent", "a", "--key", filepath.Join(dir, "k"), "--out", filepath.Join(dir, "a.json"), "--data-dir", store}
+	}
+	// What RocksDB still had of overwritten values goes with the log at the next open.
+	_, err := loomCommand(t, "audit", "erase", "--agent", "nobody", "--data-dir", full)
+	must(t, err)
+	before := sum(c.found(t, full))
+	began := time.Now()
+	unkilled := copyOf(t, full)
+	if out, err := exec.Command(program, args(filepath.Dir(unkilled), unkilled)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	took := time.Since(began)
+	for round := range soakRoundsOr(t, 3) {
+		store := copyOf(t, full)
+		for range 3 { // killed more than once
+			process := exec.Command(program, args(filepath.Dir(store), store)...)
+			must(t, process.Start())
+			if round%2 == 0 {
+				time.Sleep(rand.N(took))
+			} else { // about when the stores change places
+				for range 3000 {
+					if _, err := os.Stat(filepath.Join(filepath.Dir(store), "a.json.loom-partial")); err == nil {
+						break
+					}
+					time.Sleep(100 * time.Microsecond)
+				}
+				time.Sleep(rand.N(took / 20))
+			}
+			_ = process.Process.Kill()
+			if process.Wait() == nil {
+				break
+			}
+			switch counts := c.found(t, store); sum(counts) {
+			case 0:
+				gone++
+			case before, before - 1: // the record of the call goes first, in a commit of its own
+				kept++
+			default:
+				t.Fatalf("round %d: the store is neither old nor new: %v", round, counts)
+			}
+		}
+		out := filepath.Join(filepath.Dir(store), "a.json")
+		if _, err := os.Stat(out); err != nil {
+			if said, err := exec.Command(program, args(filepath.Dir(store), store)...).CombinedOutput(); err != nil {
+				t.Fatalf("round %d: %v: %s", round, err, said)
+			}
+		}
+		if said, err := loomCommand(t, "erase", "verify", out, "--data-dir", store); err != nil {
+			t.Fatalf("round %d: %v: %s", round, err, said)
+		}
+		if counts := c.found(t, store); sum(counts) != 0 {
+			t.Fatalf("round %d: found after: %v", round, counts)
+		}
+		var certificate erasure.Certificate
+		must(t, json.Unmarshal(mustRead(t, out), &certificate))
+		if certificate.Erased["records"].Erased == 0 || certificate.AuditRecords > 1 {
+			t.Errorf("round %d: the certificate says %+v", round, certificate.Erased)
+		}
+		if left, err := filepath.Glob(filepath.Dir(store) + "/*.loom-*"); err != nil || len(left) > 0 {
+			t.Errorf("round %d: left are %v, %v", round, left, err)
+		}
+	}
+	t.Logf("an erasure took %s; %d kills left the old store with its %d canaries, %d the new one", took, kept, before, gone)
+}
+
+// copyOf copies a store into a folder of its own.
+func copyOf(t *testing.T, store string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "store")
+	must(t, os.CopyFS(to, os.DirFS(store)))
+	return to
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	must(t, err)
+	return content
+}

@@ -1,0 +1,165 @@
+// Package erasures is the command line of erasing with proof: it takes a subject out of a
+// store, writes the certificate, and checks one.
+package erasures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+)
+
+const help = `Erase all that a store holds of an agent, a person or a tenant, with proof.
+
+  loom-bridge-server erase --agent a1 --key erase.pem --out a1.json
+  loom-bridge-server erase verify a1.json
+
+Records, their index, vectors and versions, sessions, offloaded results, events, messages,
+audit records and everything else of the subject go. The store is written anew beside the
+old one without them, then the two change places in one step, and the old one is removed; so
+no server may be running on it, and there must be room for a second store. A command that
+was killed is run again. The certificate is signed with the key, says what is claimed and
+what is not, and lists backups that may still hold what was erased (--backup-dir).`
+
+// Options are what the commands work with. All are required.
+type Options struct {
+	// DataDir is where the settings have the store, which is there.
+	DataDir func() (string, error)
+	// Open opens the store, for erasing records of calls.
+	Open func() (kv.Engine, error)
+	// Read opens the store in a directory for reading alone.
+	Read func(dir string) (*rockskv.DB, error)
+	// Logger is for what happens on the way.
+	Logger func(io.Writer) (*slog.Logger, error)
+	// Backups are the names of those that are known.
+	Backups func() ([]string, error)
+	// Refuse is the error about the value of a flag.
+	Refuse  func(flag, value, problem string) error
+	Version string
+	Out     io.Writer
+}
+
+// Command is the command with its sub-command.
+func Command(o Options) *cobra.Command {
+	var e erasing
+	var agent, user string
+	var tenantWhole bool
+	command := &cobra.Command{Use: "erase", Short: "Erase an agent, a person or a tenant, with a signed certificate", Long: help, Args: cobra.NoArgs}
+	command.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		e.Options = o
+		switch {
+		case agent != "" && user == "" && !tenantWhole:
+			e.subject.Kind, e.subject.ID = erasure.Agent, agent
+		case agent == "" && user != "" && !tenantWhole:
+			e.subject.Kind, e.subject.ID = erasure.User, user
+		case agent == "" && user == "" && tenantWhole:
+			e.subject.Kind = erasure.Tenant
+		default:
+			return o.Refuse("agent", agent, "give one of --agent, --user and --whole-tenant: whose data goes")
+		}
+		if err := e.subject.Check(); err != nil {
+			return o.Refuse(string(e.subject.Kind), e.subject.ID, err.Error())
+		}
+		if e.key == "" {
+			return o.Refuse("key", "", "is required: the file with the key that signs; it is made if it is not there")
+		}
+		if e.out == "" {
+			return o.Refuse("out", "", "is required: the file for the certificate")
+		}
+		if e.logger, err = o.Logger(cmd.ErrOrStderr()); err != nil {
+			return err
+		}
+		return e.run(cmd.Context())
+	}
+	flags := command.Flags()
+	flags.StringVar(&agent, "agent", "", "`id` of the agent whose data goes")
+	flags.StringVar(&user, "user", "", "`id` of the person whose data goes")
+	flags.BoolVar(&tenantWhole, "whole-tenant", false, "everything of --tenant goes")
+	flags.StringVar(&e.subject.Tenant, "tenant", "default", "`name` of the tenant")
+	flags.StringVar(&e.key, "key", "", "PEM `file` with the ed25519 key that signs (required); made if it is not there")
+	flags.StringVar(&e.out, "out", "", "`file` for the certificate, which must not exist (required)")
+	command.AddCommand(o.verify())
+	return command
+}
+
+const verifyHelp = `Check a certificate against its signature and against the store in --data-dir: every file
+must be as it was, and a scan that decodes every entry must find nothing of the subject.
+A server that has run since has changed the files: with --changed only the scan counts. No
+server may be running, and nothing is written. The exit status is 1 when something does not hold.`
+
+func (o Options) verify() *cobra.Command {
+	var changed bool
+	var signer string
+	command := &cobra.Command{Use: "verify FILE", Short: "Check a certificate against the store", Long: verifyHelp, Args: cobra.ExactArgs(1)}
+	command.RunE = func(cmd *cobra.Command, names []string) error {
+		c, err := readCertificate(names[0])
+		if err != nil {
+			return err
+		}
+		by, err := readSigner(signer)
+		if err != nil {
+			return o.Refuse("signer", signer, err.Error())
+		}
+		if err := c.Verify(by); err != nil {
+			return err
+		}
+		dir, err := o.DataDir()
+		if err != nil {
+			return err
+		}
+		if !changed {
+			if err := c.CompareFiles(cmd.Context(), dir); err != nil {
+				return fmt.Errorf("%w; if a server has run since, --changed scans the entries alone", err)
+			}
+		}
+		left, err := o.scan(cmd.Context(), dir, c.Subject)
+		if err != nil {
+			return err
+		}
+		if left > 0 {
+			return fmt.Errorf("%w: %d entries of %s are in the store", erasure.ErrNotTrue, left, c.Subject)
+		}
+		files := fmt.Sprintf("%d files are as they were", len(c.Files))
+		if changed {
+			files = "files were not compared"
+		}
+		if signer == "" {
+			files += fmt.Sprintf("; signed by %x, which nothing vouches for without --signer", c.PublicKey)
+		}
+		return o.say("%s was erased at %s: the signature is right, no entry is left, %s\n", c.Subject, c.Time.Format(time.RFC3339), files)
+	}
+	command.Flags().BoolVar(&changed, "changed", false, "a server has run since: scan the entries, do not compare the files")
+	command.Flags().StringVar(&signer, "signer", "", "PEM `file` with the key that must have signed, the whole or its public part")
+	return command
+}
+
+// scan decodes every entry of a store, and returns how many are the subject's.
+func (o Options) scan(ctx context.Context, dir string, subject erasure.Subject) (left int64, err error) {
+	engine, err := o.Read(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	eraser, err := erasure.New(subject, engine)
+	if err != nil {
+		return 0, err
+	}
+	err = engine.Each(ctx, func(ks kv.Keyspace, p kv.Pair) error {
+		_, _, err := eraser.Change(ctx, ks, p)
+		return err
+	})
+	return eraser.Left(), err
+}
+
+func (o Options) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(o.Out, format, args...)
+	return err
+}

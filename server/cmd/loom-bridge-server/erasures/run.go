@@ -1,0 +1,214 @@
+package erasures
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
+)
+
+// Suffixes of what a killed command leaves, which the next one removes or goes on from.
+const (
+	besideSuffix = ".loom-erasing" // beside the store: the new one, or the old one behind the exchange
+	partSuffix   = ".loom-partial" // beside the certificate: what it will say
+)
+
+// erasing is one run of the command.
+type erasing struct {
+	Options
+	subject  erasure.Subject
+	key, out string
+	logger   *slog.Logger
+}
+
+func (e *erasing) run(ctx context.Context) error {
+	if _, err := os.Lstat(e.out); !errors.Is(err, fs.ErrNotExist) {
+		return e.Refuse("out", e.out, "exists; a certificate is never written over another")
+	}
+	key, err := openKey(e.key)
+	if err != nil {
+		return e.Refuse("key", e.key, err.Error())
+	}
+	dir, err := e.DataDir()
+	if err != nil {
+		return err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	backups, err := e.Backups()
+	if err != nil {
+		return err
+	}
+	c, err := e.earlier()
+	if err != nil {
+		return err
+	}
+	if err := e.audit(ctx, c); err != nil {
+		return err
+	}
+	if err := e.rewrite(ctx, dir, c); err != nil {
+		return err
+	}
+	if c.Files, err = erasure.Files(ctx, dir); err != nil {
+		return err
+	}
+	if c.Left, err = e.scan(ctx, dir, e.subject); err != nil {
+		return err
+	}
+	if c.Left > 0 {
+		return fmt.Errorf("%d entries of %s are left: this is a fault of the program; no certificate is written", c.Left, e.subject)
+	}
+	c.Format, c.Version, c.Time = 1, e.Version, time.Now().UTC().Truncate(time.Second)
+	c.Backups, c.Claimed, c.NotClaimed, c.TimeTravel = backups, erasure.Claimed(), erasure.NotClaimed(), erasure.TimeTravel
+	if err := c.Sign(key); err != nil {
+		return err
+	}
+	if err := writeJSON(e.out+partSuffix, c); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Rename(e.out+partSuffix, e.out), folder.Sync(filepath.Dir(e.out))); err != nil {
+		return err
+	}
+	return e.report(c)
+}
+
+func (e *erasing) report(c *erasure.Certificate) error {
+	var entries, size int64
+	for _, t := range c.Erased {
+		entries, size = entries+t.Erased+t.Changed, size+t.Bytes
+	}
+	if err := e.say("erased %s: %d entries, %d bytes, %d audit records; the certificate is %s\n",
+		e.subject, entries, size, c.AuditRecords, e.out); err != nil {
+		return err
+	}
+	if len(c.Backups) > 0 {
+		return e.say("%d backups may still hold it: %q; remove them (backup prune) when a newer one is made\n", len(c.Backups), c.Backups)
+	}
+	return nil
+}
+
+// earlier is what a run that was killed had already noted for the same certificate.
+func (e *erasing) earlier() (*erasure.Certificate, error) {
+	c, err := readCertificate(e.out + partSuffix)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &erasure.Certificate{Subject: e.subject}, nil
+	case err != nil:
+		return nil, err
+	case c.Subject != e.subject:
+		return nil, e.Refuse("out", e.out, "an erasure of "+c.Subject.String()+" was begun for it and has not ended; end that first")
+	}
+	return c, nil
+}
+
+// audit erases the records of calls, whose digests stay.
+func (e *erasing) audit(ctx context.Context, c *erasure.Certificate) (err error) {
+	if e.subject.Kind != erasure.Agent {
+		return nil
+	}
+	engine, err := e.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	writer := kv.NewWriter(engine, nil)
+	defer func() { err = errors.Join(err, writer.Close()) }()
+	log := audit.New(engine, writer, &audit.Options{Retention: -1, Logger: e.logger})
+	defer func() { err = errors.Join(err, log.Close()) }()
+	n, err := log.Erase(ctx, e.subject.Tenant, e.subject.ID)
+	c.AuditRecords = max(c.AuditRecords, n)
+	return err
+}
+
+// rewrite puts a store without the subject into the place of the one in dir, and removes
+// that. What it counts is noted before the two change places: a run that is killed behind
+// that finds nothing any more.
+func (e *erasing) rewrite(ctx context.Context, dir string, c *erasure.Certificate) (err error) {
+	beside := dir + besideSuffix
+	engine, err := e.Read(dir) // and nobody else may open it until it is closed
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close(), os.RemoveAll(beside)) }()
+	if err := os.RemoveAll(beside); err != nil {
+		return err
+	}
+	eraser, err := erasure.New(e.subject, engine)
+	if err != nil {
+		return err
+	}
+	err = engine.Rewrite(ctx, beside, func(ks kv.Keyspace, p kv.Pair) ([]byte, bool, error) { return eraser.Change(ctx, ks, p) })
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(carry(dir, beside), folder.Like(beside, dir)); err != nil {
+		return err
+	}
+	c.Erased = most(c.Erased, eraser.Tallies())
+	if err := writeJSON(e.out+partSuffix, c); err != nil {
+		return err
+	}
+	if err := folder.Exchange(dir, beside); err != nil {
+		return fmt.Errorf("put the new store in the place of %s: %w", dir, err)
+	}
+	return folder.Sync(filepath.Dir(dir))
+}
+
+// carry copies what servers keep in folders inside of the store, such as the contents of
+// protected files that a killed one has to put back. A copy of the store that a backup was
+// being made from is not carried: it goes with the old store.
+func carry(from, to string) error {
+	entries, err := os.ReadDir(from)
+	for _, entry := range entries {
+		if err == nil && entry.IsDir() && entry.Name() != "backup" {
+			err = os.CopyFS(filepath.Join(to, entry.Name()), os.DirFS(filepath.Join(from, entry.Name())))
+		}
+	}
+	return err
+}
+
+// most are the higher counts of what went, with the newer ones of what stayed.
+func most(before, now map[string]erasure.Tally) map[string]erasure.Tally {
+	for name, t := range now {
+		b := before[name]
+		t.Erased, t.Changed, t.Bytes = max(t.Erased, b.Erased), max(t.Changed, b.Changed), max(t.Bytes, b.Bytes)
+		now[name] = t
+	}
+	return now
+}
+
+// writeJSON writes a certificate whole or not at all.
+func writeJSON(path string, c *erasure.Certificate) error {
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(text, '\n'))
+}
+
+// writeFile writes a file that its owner alone can read, whole or not at all.
+func writeFile(path string, content []byte) error {
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return folder.Sync(filepath.Dir(path))
+}
