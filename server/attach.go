@@ -53,6 +53,7 @@ type attachment struct {
 	log       *slog.Logger
 	now       func() time.Time
 	signals   topics.Signals
+	children  Children
 	tenant    string
 	agentID   string
 	session   string
@@ -134,7 +135,7 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 		return nil, within("hello", err)
 	}
 	a := &attachment{
-		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now, signals: s.signals,
+		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now, signals: s.signals, children: s.children,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: convert.Interval(hello), before: s.events.Now(), topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
@@ -203,8 +204,11 @@ func (a *attachment) Receive(ctx context.Context) error {
 func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) answer {
 	reply := &loombridgev1.AttachAnswer{Ref: r.GetRef(), ServerTime: convert.Timestamp(a.now())}
 	err := validate.AttachHeartbeat(r)
+	scope := kv.AgentScope(a.tenant, a.agentID)
 	if err == nil {
-		scope := kv.AgentScope(a.tenant, a.agentID)
+		err = a.children.Acts(ctx, scope)
+	}
+	if err == nil {
 		reply.InterruptRequested, err = a.signals.Beat(ctx, scope, a.session, convert.Signals(r.GetSignals()))
 	}
 	if err != nil {

@@ -28,7 +28,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
 		selector.UnaryServerInterceptor(s.limitCalls, selector.MatchFunc(limited)),
 		recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
-		acceptUnary,
+		s.acceptUnary,
 	}
 	if s.metrics != nil {
 		chain = append([]grpc.UnaryServerInterceptor{s.metrics.GRPC.UnaryServerInterceptor()}, chain...)
@@ -47,7 +47,7 @@ func (s *Server) streamChain() []grpc.StreamServerInterceptor {
 		selector.StreamServerInterceptor(s.limitStreams, selector.MatchFunc(notHealth)),
 		boundDescriptions,
 		recovery.StreamServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
-		acceptStream,
+		s.acceptStream,
 	}
 	if s.metrics != nil {
 		chain = append([]grpc.StreamServerInterceptor{s.metrics.GRPC.StreamServerInterceptor()}, chain...)
@@ -97,24 +97,36 @@ const loomPrefix = "/loom.v1."
 // after UNAVAILABLE.
 var errLoomSlowConsumer = errors.New("server: the stream took nothing for too long; connect again")
 
-func acceptUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := acceptable(req); err != nil {
+// acceptUnary takes in what could be decoded, of an agent that may still do something.
+func (s *Server) acceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	err := acceptable(req)
+	if err == nil {
+		err = s.mayAct(ctx, info.FullMethod, req)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
 }
 
-func acceptStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	return next(srv, acceptingStream{stream})
+func (s *Server) acceptStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return next(srv, acceptingStream{stream, s, info.FullMethod})
 }
 
-type acceptingStream struct{ grpc.ServerStream }
+type acceptingStream struct {
+	grpc.ServerStream
+	server *Server
+	method string
+}
 
 func (s acceptingStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	return acceptable(m)
+	if err := acceptable(m); err != nil {
+		return err
+	}
+	return s.server.mayAct(s.Context(), s.method, m)
 }
 
 // panicError is a panic of a handler on its way to the log.

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
@@ -20,6 +23,8 @@ type Children interface {
 	Spawn(ctx context.Context, r children.Spawn) (children.Child, error)
 	Complete(ctx context.Context, scope kv.Scope, r children.Result) (children.Child, error)
 	Wait(ctx context.Context, parent kv.Scope, sessionID string, ids []string, timeout time.Duration) (children.Outcome, error)
+	// Acts is an error for an agent that does nothing any more.
+	Acts(ctx context.Context, scope kv.Scope) error
 	// Spawned tells whether an agent was spawned.
 	Spawned(scope kv.Scope) bool
 	// Given are the tools that an agent may call.
@@ -83,4 +88,64 @@ func (s *contextService) WaitAgents(ctx context.Context, r *loombridgev1.WaitAge
 		}
 	}
 	return out, nil
+}
+
+// tidies tells whether a method puts in order what an agent has left, which may be done
+// when it has ended.
+func tidies(method protoreflect.Name) bool {
+	switch method {
+	case "CompleteTask", "EndSession", "DeleteRecord", "DeleteRecords", "DeleteMessages", "CollectGarbage", "RevokeApproval":
+		return true
+	}
+	return false
+}
+
+// actions are the methods of the native API by which agents do something: all but those
+// that change nothing, and those that tidy up.
+func actions() map[string]bool {
+	acts := make(map[string]bool)
+	protoregistry.GlobalFiles.RangeFilesByPackage("loombridge.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				m := service.Methods().Get(j)
+				o, _ := m.Options().(*descriptorpb.MethodOptions)
+				if o.GetIdempotencyLevel() != descriptorpb.MethodOptions_NO_SIDE_EFFECTS && !tidies(m.Name()) {
+					acts["/"+string(service.FullName())+"/"+string(m.Name())] = true
+				}
+			}
+		}
+		return true
+	})
+	return acts
+}
+
+// mayAct refuses what an agent does that has ended: the one place for all methods that
+// name an agent. Who may not act for the agent hears that from the method itself.
+func (s *Server) mayAct(ctx context.Context, method string, message any) error {
+	if !s.actions[method] {
+		return nil
+	}
+	agent := actorOf(message)
+	if dry, ok := message.(interface{ GetDryRun() bool }); agent == "" || ok && dry.GetDryRun() {
+		return nil
+	}
+	scope, err := auth.AgentScope(ctx, agent)
+	if err != nil {
+		return nil //nolint:nilerr // the method says it
+	}
+	return s.services.Children.Acts(ctx, scope)
+}
+
+// actorOf is the agent that a message names; empty for none.
+func actorOf(message any) string {
+	switch m := message.(type) {
+	case interface{ GetAgentId() string }:
+		return m.GetAgentId()
+	case *loombridgev1.AttachRequest:
+		return m.GetHello().GetAgentId()
+	case *loombridgev1.UploadStepRequest:
+		return m.GetStep().GetAgentId()
+	}
+	return ""
 }

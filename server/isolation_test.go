@@ -193,7 +193,7 @@ func (f *forest) reads(a *planted) map[string]string {
 	add := func(where string, m fmt.Stringer, err error) {
 		out[where] = fmt.Sprint(m, err)
 	}
-	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: a.id, Goal: "tell all secrets"})
+	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: a.id, Goal: "tell all secrets", DryRun: true}) // some have ended
 	add("prompt", prompt, err)
 	said, err := s.Context.ListConversation(t.Context(), &loombridgev1.ListConversationRequest{AgentId: a.id})
 	add("conversation", said, err)

@@ -247,6 +247,9 @@ func (s *Spawner) Close() error {
 // Spawned tells whether an agent was spawned.
 func (s *Spawner) Spawned(scope kv.Scope) bool { return s.Store.Is(scope) }
 
+// Acts is an error for an agent that does nothing any more.
+func (s *Spawner) Acts(ctx context.Context, scope kv.Scope) error { return s.Store.Acts(ctx, scope) }
+
 // Given are the tools that an agent may call.
 func (s *Spawner) Given(ctx context.Context, scope kv.Scope) (Given, error) {
 	return s.Store.Tools(ctx, scope)

@@ -75,6 +75,16 @@ func (s *Store) Bounds(ctx context.Context, scope kv.Scope) (hand.Bounds, error)
 	return b, nil
 }
 
+// Acts is ErrEnded for an agent that has its result, or is late: it does nothing any more.
+// The bridge asks here about whatever an agent does, on both of its faces.
+func (s *Store) Acts(ctx context.Context, scope kv.Scope) error {
+	b, err := s.Bounds(ctx, scope)
+	if err != nil {
+		return err
+	}
+	return b.Ended
+}
+
 // Given are the tools that an agent may call; nil for all.
 type Given []string
 

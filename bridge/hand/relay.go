@@ -27,6 +27,14 @@ func (h *Hand) Relay(ctx context.Context, req Request, run func() Relayed) error
 	}
 	defer h.running.Done()
 	came := h.now()
+	bounds, err := h.Bounds(ctx, req.Scope)
+	if err == nil {
+		err = bounds.Ended
+	}
+	if err != nil {
+		h.auditRefused(ctx, req, came, err)
+		return err
+	}
 	limited, err := h.limits.Begin(req.Scope.Tenant, req.Scope.Owner, req.Name)
 	if err != nil {
 		err = fmt.Errorf("hand: relay: %w", err)

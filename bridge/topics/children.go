@@ -35,6 +35,8 @@ func Results(parent string) string { return agentPrefix + parent + resultsSuffix
 type Spawner interface {
 	Spawn(ctx context.Context, r children.Spawn) (children.Child, error)
 	Complete(ctx context.Context, scope kv.Scope, r children.Result) (children.Child, error)
+	// Acts is an error for an agent that does nothing any more.
+	Acts(ctx context.Context, scope kv.Scope) error
 }
 
 var _ Spawner = (*children.Spawner)(nil)

@@ -113,7 +113,6 @@ func (r *Rules) send(ctx context.Context, tenant string, e *events.Event, opts *
 		return inPayload(err)
 	}
 	own, said := telling(&sent)
-	own.ID, own.Headers = e.ID, e.Headers
 	*e, opts.RequestID, opts.Volatile = own, said.RequestID, false
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -35,6 +34,12 @@ func NewRules(tasks Tasks, box Messenger, spawner Spawner) *Rules { return &Rule
 // event's source, and sends the message that it is. An event that nobody stores is no
 // task. The event was checked.
 func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
+	// A result that comes again is no new one.
+	if r.spawner != nil && e.Topic != Result {
+		if err := r.spawner.Acts(ctx, kv.AgentScope(tenant, opts.EmitterOf(e))); err != nil {
+			return err
+		}
+	}
 	switch topic := e.Topic; {
 	case topic == Status, topic == Folded, topic == Progress && !opts.Legacy, isMessages(topic), isFamily(topic), isInterrupts(topic) && !opts.Legacy:
 		return &ReservedError{topic}
@@ -60,25 +65,26 @@ func asks(e *events.Event, opts *events.EmitOptions, key string) bool {
 	return !opts.Legacy || json.Unmarshal(e.Payload, &keys) == nil && !isNull(keys[key])
 }
 
-// admitLegacy adds the task, or sends the message, that an event of loom.v1 is. One that is
-// none, or that was there before, passes as it is.
+// admitLegacy adds the task, or sends the message, that an event of loom.v1 is. A task that
+// is none, or that was there before, passes as it is; a message with a fault is refused, as
+// in the native API.
 func (r *Rules) admitLegacy(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	if opts.Volatile || !isTask(e.Topic) && e.Topic != nodeMessage || !asks(e, opts, "task_id") && !asks(e, opts, "parameters") {
 		return nil
 	}
 	own := *e
 	own.PayloadKind, own.Source = events.JSON, opts.EmitterOf(e)
-	var err error
 	if e.Topic == nodeMessage {
 		said := events.EmitOptions{}
-		if err = r.send(ctx, tenant, &own, &said); err == nil {
-			*e, *opts = own, said
+		if err := r.send(ctx, tenant, &own, &said); err != nil {
+			return err // nobody would have it
 		}
-	} else {
-		err = r.addTask(ctx, kv.AgentScope(tenant, own.Source), &own, opts.RequestID)
+		*e, *opts = own, said
+		return nil
 	}
+	err := r.addTask(ctx, kv.AgentScope(tenant, own.Source), &own, opts.RequestID)
 	_, bad := errors.AsType[*invalid.Error](err)
-	if bad || errors.Is(err, session.ErrTaskExists) || errors.Is(err, messages.ErrExists) || errors.Is(err, kv.ErrBadScope) {
+	if bad || errors.Is(err, session.ErrTaskExists) || errors.Is(err, kv.ErrBadScope) {
 		return nil
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -27,7 +28,7 @@ func (t tasks) Add(_ context.Context, scope kv.Scope, task session.Task) (sessio
 }
 
 func TestAdmit(t *testing.T) {
-	const reserved, task, passes = "reserved", "task", ""
+	const reserved, task, refused, passes = "reserved", "task", "refused", ""
 	legacy, volatile := events.EmitOptions{Legacy: true}, events.EmitOptions{Volatile: true}
 	for _, tt := range []struct {
 		topic string
@@ -46,7 +47,7 @@ func TestAdmit(t *testing.T) {
 		{"agent.a.results", legacy, reserved},
 		{"agent.a.messages", events.EmitOptions{}, reserved},
 		{"agent.a.messages", legacy, reserved},
-		{"node.message", legacy, passes},
+		{"node.message", legacy, refused},
 		{"agent.status", events.EmitOptions{}, reserved},
 		{"tool.progress", events.EmitOptions{}, reserved},
 		{"agent.status", legacy, reserved},
@@ -64,6 +65,8 @@ func TestAdmit(t *testing.T) {
 		switch {
 		case errors.Is(err, topics.ErrReserved) && errors.As(err, &detail) && detail.Topic == tt.topic:
 			got = reserved
+		case errors.Is(err, messages.ErrInvalid):
+			got = refused
 		case err != nil:
 			t.Errorf("%s: %v", tt.topic, err)
 		case len(added) > 0:

@@ -45,6 +45,8 @@ func (s spawner) Complete(ctx context.Context, scope kv.Scope, r children.Result
 	return s.d.Children.Complete(ctx, scope, r)
 }
 
+func (s spawner) Acts(ctx context.Context, scope kv.Scope) error { return s.d.Family.Acts(ctx, scope) }
+
 // changed hears of the statuses of agents.
 func (d *Domain) changed(tenant string, c agents.Change) {
 	topics.Notices{Bus: d.Events}.Status(tenant, c)

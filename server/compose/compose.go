@@ -368,5 +368,5 @@ func (d *Domain) Services() server.Services {
 
 // Loom are the parts as the loom.v1 face takes them.
 func (d *Domain) Loom() *loomv1.Deps {
-	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Tools, Plans: d.Plans, Spawned: d.Family.Is}
+	return &loomv1.Deps{Events: d.Events, Agents: d.Agents, Hand: d.Hand, Tools: d.Tools, Plans: d.Plans, Spawned: d.Family.Is, Acts: d.Family.Acts}
 }

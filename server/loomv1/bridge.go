@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 )
 
@@ -68,6 +69,12 @@ func (d Deps) register(ctx context.Context, tenant, id string, r agents.Registra
 	if len(distinct) > events.MaxSelections {
 		return fmt.Sprintf("subscribed_topics has %d topics, over the limit of %d", len(distinct), events.MaxSelections)
 	}
+	if err := d.Acts(ctx, kv.AgentScope(tenant, id)); err != nil {
+		if refused := ofFamily(err); refused != nil {
+			return refused.message
+		}
+		return d.plain(ctx, "register the agent", err)
+	}
 	registered, err := d.Agents.Register(tenant, id, r)
 	if err == nil {
 		d.tellTaken(ctx, tenant, id, r, registered)
@@ -118,6 +125,9 @@ func (s *bridgeService) EventStream(stream eventStream) error {
 	}
 	id, err := s.handshake(stream)
 	if err != nil {
+		return err
+	}
+	if _, err := s.tenantOf(ctx, id); err != nil {
 		return err
 	}
 	opened, err := s.open(ctx, stream, tenant, id)

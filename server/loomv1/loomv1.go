@@ -60,6 +60,8 @@ type Deps struct {
 	Plans  *plans.Store
 	// Spawned tells whether an agent was spawned. Default: none was.
 	Spawned func(agent kv.Scope) bool
+	// Acts is an error for an agent that does nothing any more. Default: every agent does.
+	Acts func(ctx context.Context, agent kv.Scope) error
 	// Tenant returns whose data a call works on. Its error ends the call as it
 	// is.
 	Tenant func(ctx context.Context) (string, error)
@@ -123,6 +125,9 @@ func (o Options) withDefaults() Options {
 // Register puts the services on a gRPC server, before it serves.
 func Register(r grpc.ServiceRegistrar, d Deps) {
 	d.Options = d.Options.withDefaults()
+	if d.Acts == nil {
+		d.Acts = func(context.Context, kv.Scope) error { return nil }
+	}
 	loomv1pb.RegisterBridgeServer(r, newBridgeService(d))
 	loomv1pb.RegisterMemoryServiceServer(r, &memoryService{Deps: d})
 	loomv1pb.RegisterToolServiceServer(r, &toolService{toolCaller: toolCaller{d}})

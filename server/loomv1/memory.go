@@ -20,7 +20,7 @@ type memoryService struct {
 // SavePlan keeps a plan.
 func (s *memoryService) SavePlan(ctx context.Context, req *loomv1pb.SavePlanRequest) (*loomv1pb.SavePlanResponse, error) {
 	const operation = "save plan"
-	tenant, err := s.Tenant(ctx)
+	tenant, err := s.tenantOf(ctx, req.GetSessionId())
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *memoryService) CheckDuplicate(ctx context.Context, req *loomv1pb.CheckD
 
 // MarkExecuted notes that a plan was carried out.
 func (s *memoryService) MarkExecuted(ctx context.Context, req *loomv1pb.MarkExecutedRequest) (*loomv1pb.MarkExecutedResponse, error) {
-	tenant, err := s.Tenant(ctx)
+	tenant, err := s.tenantOf(ctx, req.GetSessionId())
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *memoryService) GetExecutionStats(ctx context.Context, req *loomv1pb.Get
 // AppendEvent notes an event as a line. Its payload and all metadata are not
 // kept.
 func (s *memoryService) AppendEvent(ctx context.Context, req *loomv1pb.MemoryWriteRequest) (*loomv1pb.MemoryWriteResponse, error) {
-	tenant, err := s.Tenant(ctx)
+	tenant, err := s.tenantOf(ctx, req.GetSessionId())
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -67,12 +70,33 @@ func (d Deps) notTaken(ctx context.Context, topic string, err error) *refusal {
 	return &refusal{codeInternal, publicText(err)}
 }
 
-// ofFamily says why no child was made, or no result taken; nil for any other error.
+// tenantOf is the tenant of a call by which an agent does something; an error for one that
+// has ended.
+func (d Deps) tenantOf(ctx context.Context, agent string) (string, error) {
+	tenant, err := d.Tenant(ctx)
+	if err != nil {
+		return "", err
+	}
+	err = d.Acts(ctx, kv.AgentScope(tenant, agent))
+	switch {
+	case errors.Is(err, children.ErrEnded):
+		return "", status.Error(codes.FailedPrecondition, clip(err.Error()))
+	case err != nil:
+		return "", d.fault(ctx, "find the agent", err)
+	}
+	return tenant, nil
+}
+
+// ofFamily says why no child was made, no result or message taken; nil for any other
+// error.
 func ofFamily(err error) *refusal {
 	for _, row := range []struct {
 		is   error
 		code string
 	}{
+		{messages.ErrInvalid, codeInvalidArgument},
+		{messages.ErrExists, codeAlreadyExists},
+		{messages.ErrFull, codeResourceExhausted},
 		{children.ErrInvalid, codeInvalidArgument},
 		{children.ErrExists, codeAlreadyExists},
 		{children.ErrDepth, codeFailedPrecondition},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
@@ -100,6 +101,8 @@ func (c toolCaller) refused(ctx context.Context, call *loomv1pb.ToolCall, err er
 		return notFound(call.GetName())
 	case errors.Is(err, share.ErrExhausted):
 		return executionFailed("too many calls are waiting")
+	case errors.Is(err, children.ErrEnded):
+		return executionFailed("%s", clip(err.Error()))
 	case isLimited:
 		return executionFailed("too many calls of %s; try again in %v", limited.Tool, limited.Retry)
 	case errors.Is(err, hand.ErrClosed):

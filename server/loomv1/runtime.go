@@ -77,7 +77,7 @@ func (s *agentRuntimeService) GetAgentState(ctx context.Context, req *loomv1pb.G
 
 // UpdateAgentState replaces the state of an agent.
 func (s *agentRuntimeService) UpdateAgentState(ctx context.Context, state *loomv1pb.AgentState) (*loomv1pb.UpdateAgentStateResponse, error) {
-	tenant, err := s.Tenant(ctx)
+	tenant, err := s.tenantOf(ctx, state.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

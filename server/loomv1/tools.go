@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -145,7 +146,7 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 	switch {
 	case err == nil:
 		return relayed(answer)
-	case errors.Is(err, throttle.ErrLimited):
+	case errors.Is(err, throttle.ErrLimited), errors.Is(err, children.ErrEnded):
 		return c.refused(ctx, call, err)
 	case !errors.Is(err, agents.ErrNotFound):
 		return c.relayFailed(ctx, call, err)
