@@ -53,6 +53,8 @@ type Config struct {
 	VectorWeight   float64
 	Tiers          tiers.Options
 	Embedder       embed.Options
+	EmbedderFind   string // auto: one that listens on this machine
+	EmbedderHosts  string // where auto looks
 	// KnowledgeEndpoint is a URL; empty for none.
 	KnowledgeEndpoint string
 
@@ -224,30 +226,6 @@ func (c Config) history() session.Config {
 		own.Literal = &c.HistoryLiteral
 	}
 	return own.Over(session.Config{Policy: session.PolicyLedger})
-}
-
-// checkEmbedder checks that its settings make one.
-func (c Config) checkEmbedder() error {
-	_, err := c.embedder()
-	return err
-}
-
-// embedder returns the embedder, or nil when there is none.
-func (c Config) embedder() (embed.Embedder, error) {
-	e, none := c.Embedder, NewConfig().Embedder
-	switch {
-	case e.BaseURL == "" && e == none:
-		return nil, nil
-	case e.BaseURL == "":
-		return nil, &ConfigError{"embedder-url", e.BaseURL, "is needed by the other settings of the embedder"}
-	case e.Model == "":
-		return nil, &ConfigError{"embedder-model", e.Model, "is required with --embedder-url"}
-	}
-	client, err := embed.NewClient(e)
-	if errors.Is(err, embed.ErrOptions) {
-		return nil, &ConfigError{"embedder-url", e.BaseURL, err.Error()}
-	}
-	return client, err
 }
 
 // checkEndpoint takes the URL of a knowledge base.

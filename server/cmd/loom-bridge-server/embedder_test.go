@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // An embedder that fails at the texts of records still makes the vectors of
@@ -37,5 +40,65 @@ func TestQueriesOutliveFailingRecords(t *testing.T) {
 	before := queries.Load()
 	if hits(t, p, "bitcoin") != 1 || queries.Load() != before+1 {
 		t.Errorf("the embedder was not asked for the query's vector: %d requests", queries.Load()-before)
+	}
+}
+
+// What needs no common word is found by an embedder that listens on this machine, when the
+// server may look for one; without it the answer says that only words were searched.
+//
+// F08, Y29
+func TestEmbedderNearby(t *testing.T) {
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/info" { // as Text Embeddings Inference
+			_, _ = w.Write([]byte(`{"model_id":"BAAI/bge-small-en-v1.5","model_type":{"embedding":{"pooling":"cls"}}}`))
+			return
+		}
+		var request struct{ Input []string }
+		if r.URL.Path != "/v1/embeddings" || json.NewDecoder(r.Body).Decode(&request) != nil {
+			http.NotFound(w, r)
+			return
+		}
+		var data []map[string]any
+		for i, text := range request.Input {
+			v := []float32{0, 1}
+			if strings.Contains(text, "hamster") || strings.Contains(text, "animal") {
+				v = []float32{1, 0}
+			}
+			data = append(data, map[string]any{"index": i, "embedding": v})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	defer model.Close()
+	host := model.Listener.Addr().String()
+	const question = "which animal do I own?"
+
+	p := MustRun(t, t.TempDir(), "--embedder-hosts", host) // not asked: it may not look
+	save(t, p, "I have a hamster")
+	got, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: question})
+	must(t, err)
+	if len(got.GetHits()) != 0 || !slices.Contains(got.GetReceipt().GetDegraded(), "no embedder, words only") {
+		t.Errorf("without an embedder: %v", got)
+	}
+	must(t, p.Stop())
+
+	p = MustRun(t, t.TempDir(), "--embedder", "auto", "--embedder-hosts", "127.0.0.1:1,"+host)
+	save(t, p, "I have a hamster")
+	found := 0
+	for deadline := time.Now().Add(30 * time.Second); found == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		found = hits(t, p, question)
+	}
+	if found != 1 || !strings.Contains(p.Log.String(), "bge-small") {
+		t.Errorf("%d hits; the log says %s", found, p.Log)
+	}
+	must(t, p.Stop())
+
+	said, _ := loomCommand(t, "doctor", "--jobs=false", "--embedder-hosts", host)
+	if !strings.Contains(said, "embedder: TEI with BAAI/bge-small-en-v1.5 at http://"+host+"/v1 listens here") {
+		t.Errorf("doctor said %s", said)
+	}
+	for _, bad := range []string{"10.0.0.1:80", "example.org:80", "127.0.0.1"} {
+		if _, err := tryRun(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--embedder", "auto", "--embedder-hosts", bad); err == nil {
+			t.Errorf("--embedder-hosts %s is taken", bad)
+		}
 	}
 }

@@ -49,6 +49,10 @@ func MustModel(tb testing.TB) *fakeModel {
 
 // ServeHTTP answers every text with the same vector.
 func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/api/tags" { // as Ollama
+		_, _ = w.Write([]byte(`{"models":[{"name":"llama3","details":{"family":"llama"}},{"name":"nomic-embed-text","details":{"family":"nomic-bert"}}]}`))
+		return
+	}
 	q := question{key: r.Header.Get("Authorization")}
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -192,7 +196,20 @@ func embedderEffects() []effect {
 			return once(of(s.model.wait(1)[0]))
 		}
 	}
+	found := func(s *stand) func() string {
+		got, err := loombridgev1.NewMemoryServiceClient(s.conn).GetMemoryStats(s.ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: "a"})
+		must(s.tb, err)
+		return once(got.GetEmbedderSpace())
+	}
 	return []effect{
+		{
+			setting: "embedder", args: []string{"--embedder", "auto"}, both: []string{"--embedder-hosts", "127.0.0.1:1,$MODEL"},
+			see: found, with: "127.0.0.1/nomic-embed-text", without: "",
+		},
+		{
+			setting: "embedder-hosts", args: []string{"--embedder-hosts", "$MODEL"}, both: []string{"--embedder", "auto", "--embedder-hosts", "127.0.0.1:1"},
+			see: found, with: "127.0.0.1/nomic-embed-text", without: "",
+		},
 		{
 			setting: "embedder-url", args: embedded(), after: 50 * time.Millisecond,
 			see: func(s *stand) func() string {

@@ -135,7 +135,7 @@ func (s *stand) start(args []string) {
 	s.tb.Helper()
 	filled := []string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(s.dir, "store"), "--workspace", s.dir}
 	for _, arg := range args {
-		filled = append(filled, strings.NewReplacer("$DIR", s.dir, "$API", s.model.URL, "$WEB", s.site.URL, "$HOST", s.site.host(), "$SECURE", s.site.secure.Listener.Addr().String(), "$CERT", s.site.cert).Replace(arg))
+		filled = append(filled, strings.NewReplacer("$DIR", s.dir, "$API", s.model.URL, "$MODEL", s.model.Listener.Addr().String(), "$WEB", s.site.URL, "$HOST", s.site.host(), "$SECURE", s.site.secure.Listener.Addr().String(), "$CERT", s.site.cert).Replace(arg))
 	}
 	p, err := tryRun(s.tb, noEnvironment, filled...)
 	if err != nil {

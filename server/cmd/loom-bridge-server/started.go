@@ -135,6 +135,9 @@ func (s started) metricsPlace() string {
 
 func (s started) embedderName() string {
 	if s.embedder == nil {
+		if s.config.EmbedderFind != "" {
+			return "none: nothing with a model for vectors listens at " + s.config.EmbedderHosts + "; memory is searched by words"
+		}
 		return "none: memory is searched by words (--embedder-url adds vectors)"
 	}
 	place, err := url.Parse(s.config.Embedder.BaseURL)

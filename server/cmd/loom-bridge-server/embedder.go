@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
+)
+
+// checkEmbedder checks that its settings make one.
+func (c Config) checkEmbedder() error {
+	_, err := c.embedder()
+	return err
+}
+
+// embedder returns the embedder, or nil when there is none.
+func (c Config) embedder() (embed.Embedder, error) {
+	e, none := c.Embedder, NewConfig().Embedder
+	switch {
+	case e.BaseURL == "" && e == none:
+		return nil, nil
+	case e.BaseURL == "" && c.EmbedderFind != "":
+		return nil, nil // until one is found
+	case e.BaseURL == "":
+		return nil, &ConfigError{"embedder-url", e.BaseURL, "is needed by the other settings of the embedder"}
+	case e.Model == "":
+		return nil, &ConfigError{"embedder-model", e.Model, "is required with --embedder-url"}
+	}
+	client, err := embed.NewClient(e)
+	if errors.Is(err, embed.ErrOptions) {
+		return nil, &ConfigError{"embedder-url", e.BaseURL, err.Error()}
+	}
+	return client, err
+}
+
+// findEmbedder asks this machine for an embedder if --embedder says so and none is named.
+func (c Config) findEmbedder(ctx context.Context) (Config, nearby.Server) {
+	if c.EmbedderFind == "" || c.Embedder.BaseURL != "" {
+		return c, nearby.Server{}
+	}
+	found, ok := nearby.Find(ctx, c.EmbedderHosts)
+	if ok {
+		c.Embedder.BaseURL = found.BaseURL
+		if c.Embedder.Model == "" {
+			c.Embedder.Model = found.Model
+		}
+	}
+	return c, found
+}
+
+// tellEmbedder tells which embedder --embedder auto takes.
+func (c Config) tellEmbedder(ctx context.Context, out io.Writer) {
+	set := c.Embedder.BaseURL != ""
+	c.EmbedderFind = "auto"
+	switch c, found := c.findEmbedder(ctx); {
+	case set:
+		fmt.Fprintf(out, "embedder: %s, as --embedder-url says\n", c.Embedder.Model)
+	case found.Kind != "":
+		fmt.Fprintf(out, "embedder: %s with %s at %s listens here; --embedder auto takes it\n", found.Kind, found.Model, found.BaseURL)
+	default:
+		fmt.Fprintf(out, "embedder: none listens at %s; memory is searched by words\n", c.EmbedderHosts)
+	}
+}
