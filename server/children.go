@@ -86,6 +86,7 @@ func (s *contextService) WaitAgents(ctx context.Context, r *loombridgev1.WaitAge
 		for _, c := range out.GetChildren() {
 			c.Result = ""
 		}
+		out.Cut = true
 	}
 	return out, nil
 }

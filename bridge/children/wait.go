@@ -3,10 +3,13 @@ package children
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -107,22 +110,60 @@ func (o Outcome) Pending() []string {
 	return ids
 }
 
+// MaxOutcomeBytes bounds the text of an outcome: more than any window holds, and with room
+// beside it in an answer.
+const MaxOutcomeBytes = 1 << 20
+
+// between stands between the paragraphs of an outcome.
+const between = "\n\n"
+
 // Text is what the children returned, for the prompt of their parent: a paragraph each, in
 // the order in which they were spawned. Equal results stand once, with the names of all
-// who gave them. Of children that have not returned it says nothing.
-func (o Outcome) Text() string {
-	var paragraphs []string
+// who gave them. Of children that have not returned it says nothing. It has at most
+// MaxOutcomeBytes: long paragraphs are cut to the same length then, and name the step that
+// has all of the result.
+func (o Outcome) Text() (all string, cut bool) {
+	var paragraphs, steps []string
 	for i := range o.Children {
 		r := o.Children[i].Result
 		switch {
 		case r == nil:
+			continue
 		case !r.Success:
 			paragraphs = append(paragraphs, fmt.Sprintf("[%s] ✗ %s", o.Children[i].ID, r.Error))
 		case !o.said(i):
 			paragraphs = append(paragraphs, fmt.Sprintf("[%s] %s", strings.Join(o.who(i), ", "), r.Text))
+		default:
+			continue
+		}
+		steps = append(steps, step.ID(r.Step))
+	}
+	limit := share(paragraphs, MaxOutcomeBytes)
+	for i, p := range paragraphs {
+		if len(p) > limit {
+			rest := fmt.Sprintf("\n[... the rest of %d bytes is cut; full text: %s]", len(p), steps[i])
+			paragraphs[i], cut = text.Head(p, max(limit-len(rest), 0))+rest, true
 		}
 	}
-	return strings.Join(paragraphs, "\n\n")
+	return strings.Join(paragraphs, between), cut
+}
+
+// share is how long a paragraph may be so that all of them fit a limit together: what short
+// ones leave is for the others.
+func share(paragraphs []string, limit int) int {
+	lengths := make([]int, len(paragraphs))
+	for i, p := range paragraphs {
+		lengths[i] = len(p) + len(between)
+	}
+	slices.Sort(lengths)
+	for i, n := range lengths {
+		each := limit / (len(lengths) - i)
+		if n > each {
+			return each - len(between)
+		}
+		limit -= n
+	}
+	return math.MaxInt
 }
 
 // said tells whether a child before the i-th gave the same result.

@@ -62,7 +62,8 @@ func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
 
 // WaitAgentsResponse says what came of children.
 func WaitAgentsResponse(o children.Outcome) *loombridgev1.WaitAgentsResponse {
-	out := &loombridgev1.WaitAgentsResponse{Complete: o.Complete, Pending: o.Pending(), Outcome: o.Text()}
+	said, cut := o.Text()
+	out := &loombridgev1.WaitAgentsResponse{Complete: o.Complete, Pending: o.Pending(), Outcome: said, Cut: cut}
 	for i := range o.Children {
 		out.Children = append(out.Children, ChildAgent(&o.Children[i]))
 	}

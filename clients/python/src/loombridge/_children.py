@@ -68,6 +68,8 @@ class ChildAgent(_brief.Brief):
     """When it was spawned, in UTC."""
     expire_time: datetime | None
     """When it must have returned; None is never."""
+    result_step_id: str = ""
+    """The step of the parent that has the whole result."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,7 +84,10 @@ class Outcome(_brief.Brief):
     """The ids of those that have not."""
     text: str
     """What they returned, for a prompt: `[id] result`, a paragraph each; equal results
-    once with all names, failures as `[id] ✗ error`. Nothing of those that are pending."""
+    once with all names, failures as `[id] ✗ error`. Nothing of those that are pending.
+    At most 1 MiB: longer results are cut, and name the step that has them whole."""
+    cut: bool = False
+    """A result is cut in `text`, or left out of `children`; its `result_step_id` has it."""
 
 
 class ChildFailedError(_errors.LoomBridgeError):
@@ -300,6 +305,7 @@ class Family:
                     answer.complete,
                     tuple(answer.pending),
                     answer.outcome,
+                    answer.cut,
                 )
 
 
@@ -317,4 +323,5 @@ def _child(m: pb.ChildAgent) -> ChildAgent:
         granted_refs=tuple(m.granted_refs),
         time=_values.moment(m.create_time),
         expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
+        result_step_id=m.result_step_id,
     )

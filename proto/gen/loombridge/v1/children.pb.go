@@ -795,8 +795,12 @@ type WaitAgentsResponse struct {
 	Pending []string `protobuf:"bytes,3,rep,name=pending,proto3" json:"pending,omitempty"`
 	// outcome is what they returned, for a prompt: `[{child_id}] {result}`, a paragraph for
 	// each, equal results once with all names, failures as `[{child_id}] ✗ {error}`. It says
-	// nothing of those that are pending.
-	Outcome       string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// nothing of those that are pending. It has at most 1 MiB: longer results share that, and
+	// each one that is cut names the step of the parent that has it whole.
+	Outcome string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// cut says that a result is cut in outcome, or left out of children: it can be read whole
+	// with ReadBlob, by its result_step_id.
+	Cut           bool `protobuf:"varint,5,opt,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -857,6 +861,13 @@ func (x *WaitAgentsResponse) GetOutcome() string {
 		return x.Outcome
 	}
 	return ""
+}
+
+func (x *WaitAgentsResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
 }
 
 var File_loombridge_v1_children_proto protoreflect.FileDescriptor
@@ -934,12 +945,13 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
 	"\tchild_ids\x18\x03 \x03(\tR\bchildIds\x123\n" +
-	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x9b\x01\n" +
+	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xad\x01\n" +
 	"\x12WaitAgentsResponse\x125\n" +
 	"\bchildren\x18\x01 \x03(\v2\x19.loombridge.v1.ChildAgentR\bchildren\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x12\x18\n" +
 	"\apending\x18\x03 \x03(\tR\apending\x12\x18\n" +
-	"\aoutcome\x18\x04 \x01(\tR\aoutcome*z\n" +
+	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12\x10\n" +
+	"\x03cut\x18\x05 \x01(\bR\x03cut*z\n" +
 	"\vChildStatus\x12\x1c\n" +
 	"\x18CHILD_STATUS_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CHILD_STATUS_RUNNING\x10\x01\x12\x1a\n" +

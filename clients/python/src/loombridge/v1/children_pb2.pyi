@@ -147,13 +147,15 @@ class WaitAgentsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., child_ids: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WaitAgentsResponse(_message.Message):
-    __slots__ = ("children", "complete", "pending", "outcome")
+    __slots__ = ("children", "complete", "pending", "outcome", "cut")
     CHILDREN_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    CUT_FIELD_NUMBER: _ClassVar[int]
     children: _containers.RepeatedCompositeFieldContainer[ChildAgent]
     complete: bool
     pending: _containers.RepeatedScalarFieldContainer[str]
     outcome: str
-    def __init__(self, children: _Optional[_Iterable[_Union[ChildAgent, _Mapping]]] = ..., complete: bool = ..., pending: _Optional[_Iterable[str]] = ..., outcome: _Optional[str] = ...) -> None: ...
+    cut: bool
+    def __init__(self, children: _Optional[_Iterable[_Union[ChildAgent, _Mapping]]] = ..., complete: bool = ..., pending: _Optional[_Iterable[str]] = ..., outcome: _Optional[str] = ..., cut: bool = ...) -> None: ...
