@@ -75,6 +75,8 @@ def missing(server: str) -> list[str]:
             ["audit", "verify", "--help"],
             ["approvals", "watch", "--help"],
             ["doctor", "--help"],
+            ["erase", "--help"],
+            ["erase", "verify", "--help"],
             ["mcp", "--help"],
             ["mcp", "install", "--help"],
             ["--help"],

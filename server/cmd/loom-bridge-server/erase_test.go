@@ -279,6 +279,20 @@ func TestErase(t *testing.T) {
 		t.Errorf("a file more: %v", err)
 	}
 	must(t, os.Remove(extra))
+	for _, f := range certificate.Files {
+		path := filepath.Join(store, f.Name)
+		whole := mustRead(t, path)
+		if len(whole) == 0 {
+			continue
+		}
+		broken := bytes.Clone(whole)
+		broken[rand.N(len(broken))] ^= 1
+		must(t, os.WriteFile(path, broken, 0o600))
+		if err := verify(out); !errors.Is(err, erasure.ErrNotTrue) {
+			t.Errorf("%s with another bit: %v", f.Name, err)
+		}
+		must(t, os.WriteFile(path, whole, 0o600))
+	}
 	must(t, verify(out))
 
 	// The store goes on: b's is there, a's is not, and the topic has no gap.
@@ -330,6 +344,25 @@ func TestEraseRefuses(t *testing.T) {
 	}
 	if after, err := erasure.Files(t.Context(), store); err != nil || !slices.Equal(files, after) {
 		t.Errorf("the store has changed: %v", err)
+	}
+}
+
+// A store that a server uses is not erased from.
+//
+// Y23
+func TestEraseBesideServer(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	save(t, p, "a seal")
+	out := filepath.Join(dir, "o")
+	for _, flags := range [][]string{{"--agent", "a"}, {"--user", "a"}} {
+		_, err := loomCommand(t, append([]string{"erase", "--key", filepath.Join(dir, "k"), "--out", out, "--data-dir", filepath.Join(dir, "store")}, flags...)...)
+		if !errors.Is(err, kv.ErrLocked) {
+			t.Errorf("%q: %v", flags, err)
+		}
+	}
+	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) || hits(t, p, "seal") != 1 {
+		t.Errorf("something has changed: %v", err)
 	}
 }
 
