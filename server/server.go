@@ -259,13 +259,13 @@ func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
 		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, children: d.Children, limits: s.limits,
-		signals: topics.Signals{Log: d.Log, Bus: d.Events},
+		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
 		shares:  s.shares, now: s.now, log: s.observer.Log,
 	})
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
-		signals: topics.Signals{Log: d.Log, Bus: d.Events},
+		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
 		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})

@@ -41,6 +41,9 @@ type Emitter interface {
 type Signals struct {
 	Log WorkingLog
 	Bus Emitter
+	// Told is called for each agent that was told of something urgent. It must not block.
+	// Default: nobody is.
+	Told func()
 }
 
 // Update changes what an agent is at, as session.Log does. An urgent signal that waits then
@@ -68,6 +71,9 @@ func (s Signals) tell(ctx context.Context, scope kv.Scope, sessionID string, e w
 		"session_id": sessionID, "event_id": e.ID, "type": e.Type, "summary": e.Summary, "urgency": e.Urgency.String(),
 	})
 	_, _ = s.Bus.Emit(ctx, scope.Tenant, event, events.EmitOptions{Volatile: true, Own: true})
+	if s.Told != nil {
+		s.Told()
+	}
 }
 
 // Beat notes a heartbeat of an agent with what it saw, and tells whether an interrupt is

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/window"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -29,6 +30,10 @@ type Metrics struct {
 	refused      *prometheus.CounterVec
 	prompts      prometheus.Counter
 	promptTokens prometheus.Histogram
+
+	pressure   prometheus.Histogram
+	levels     *prometheus.CounterVec
+	interrupts prometheus.Counter
 
 	foldBatches *prometheus.CounterVec
 	foldRefs    prometheus.Counter
@@ -55,6 +60,16 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "loom_bridge_prompt_tokens", Help: "Tokens of the prompts that were assembled.",
 			Buckets: prometheus.ExponentialBuckets(firstPromptBucket, 2, promptBuckets),
 		}),
+		pressure: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "loom_bridge_prompt_pressure", Help: "The share of its window that each assembled prompt takes.",
+			Buckets: []float64{.1, .2, .3, .4, .5, .6, .7, .8, .9, .95, 1},
+		}),
+		levels: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "loom_bridge_pressure_levels_total", Help: "Levels of pressure that shortened a history, by level; renewal is a window that began anew.",
+		}, []string{"level"}),
+		interrupts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "loom_bridge_interrupts_total", Help: "Urgent signals that agents were told of at once.",
+		}),
 		foldBatches: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "loom_bridge_fold_batches_total", Help: "Batches of folds that were stored, by reason.",
 		}, []string{"reason"}),
@@ -71,7 +86,7 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 			Name: "loom_bridge_folded_tokens_total", Help: "Tokens that prompts take less after each batch of folds.",
 		}),
 	}
-	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.foldBatches, m.foldRefs, m.foldSaved, m.calls, m.faults)
+	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.pressure, m.levels, m.interrupts, m.foldBatches, m.foldRefs, m.foldSaved, m.calls, m.faults)
 	return m
 }
 
@@ -96,8 +111,18 @@ func (m *Metrics) Folded(b *assemble.Batch) {
 		return
 	}
 	m.foldBatches.WithLabelValues(b.Reason.String()).Inc()
+	if b.Level != window.None {
+		m.levels.WithLabelValues(b.Level.String()).Inc()
+	}
 	m.foldRefs.Add(float64(len(b.Refs)))
 	m.foldSaved.Add(float64(max(b.Before-b.After, 0)))
+}
+
+// Interrupted counts an urgent signal that an agent was told of.
+func (m *Metrics) Interrupted() {
+	if m != nil {
+		m.interrupts.Inc()
+	}
 }
 
 // Refuse counts a call that ended with an error.
@@ -128,6 +153,7 @@ func (m *Metrics) answered(request, answer any, own ToolNamer) {
 	case *loombridgev1.AssembleResponse:
 		m.prompts.Inc()
 		m.promptTokens.Observe(float64(a.GetTokens().GetTokens()))
+		m.pressure.Observe(a.GetReceipt().GetPressure())
 	}
 }
 
