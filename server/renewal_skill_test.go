@@ -60,3 +60,39 @@ func TestLedgerEvictsSkills(t *testing.T) {
 		t.Errorf("%d windows with the skill, %d without", full, named)
 	}
 }
+
+// A window that is too full under the ledger begins anew by itself: the snapshot is kept,
+// the active skill is shown by its name, and the turn has no second renewal.
+//
+// H28, H29, P36, P37, X02
+func TestLedgerRenewsByPressure(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "s", Prompt: &loombridgev1.PromptSettings{
+		Skills: []*loombridgev1.Skill{{Name: "mending", Description: "How to mend", Text: strings.TrimSpace(strings.Repeat("skill ", 400)), Active: true}},
+	}})
+	MustUpdateWorking(t, s, &loombridgev1.UpdateWorkingRequest{SessionId: "s", GoalProgress: new("half done")})
+	for n := range 40 {
+		MustRecord(t, s, "s", "my:tool", fmt.Sprintf(`{"file":"src/part_%d.go"}`, n), fmt.Sprintf("src/part_%d.go has %s", n, strings.Repeat(fmt.Sprintf("name_%d_a name_%d_b ", n, n), 40)))
+	}
+	var first *loombridgev1.AssembleResponse
+	for range 2 { // the same turn
+		p := MustAssemble(t, s, &loombridgev1.AssembleRequest{SessionId: "s", MaxTokens: 480, WithoutTools: true})
+		text := promptText(p)
+		if r := p.GetReceipt(); r.GetSprint() != 1 || r.GetPressure() >= 1 || strings.Contains(text, "skill skill") || !strings.Contains(text, "mending") || !strings.Contains(text, "half done") || !strings.Contains(text, "(Sprint 1)") {
+			t.Fatalf("sprint %d, pressure %v\n%s", r.GetSprint(), r.GetPressure(), text)
+		}
+		if first == nil {
+			first = p
+			if atLevel(p) != "RENEWAL" {
+				t.Errorf("level %s", atLevel(p))
+			}
+		} else if promptText(first) != text || atLevel(p) != "UNSPECIFIED" {
+			t.Errorf("again: level %s\n%s", atLevel(p), text)
+		}
+	}
+	got, err := s.Context.GetSnapshot(t.Context(), &loombridgev1.GetSnapshotRequest{AgentId: agent, SessionId: "s", Sprint: 1})
+	must(t, err)
+	if snapshot := got.GetSnapshot(); snapshot.GetWorking().GetDashboard().GetGoalProgress() != "half done" || !strings.Contains(promptText(first), snapshot.GetHandoff().GetText()) {
+		t.Errorf("the snapshot is %v", snapshot)
+	}
+}
