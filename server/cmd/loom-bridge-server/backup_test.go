@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -324,17 +325,23 @@ func TestSoakBackup(t *testing.T) {
 				acknowledged.Add(1)
 			}
 		}()
-		kill := time.AfterFunc(time.Duration(50+rand.IntN(500))*time.Millisecond, func() { _ = child.Process.Kill() })
+		var made atomic.Bool
+		var killing sync.WaitGroup
+		killing.Go(func() {
+			liveFor(time.Duration(50+rand.IntN(500))*time.Millisecond, made.Load)
+			_ = child.Process.Kill()
+		})
 		for {
 			had := acknowledged.Load()
-			made, err := p.backUp(t, false)
+			b, err := p.backUp(t, false)
 			if err != nil {
 				break
 			}
-			before[made.GetName()] = had
+			before[b.GetName()] = had
+			made.Store(true)
 		}
 		<-stopped
-		kill.Stop()
+		killing.Wait()
 		child.Wait() //nolint:errcheck // it was killed
 		_ = conn.Close()
 	}

@@ -41,7 +41,7 @@ func TestDrainUnderLoad(t *testing.T) {
 	d := newDrained(t)
 	first := d.start()
 	d.attachAll()
-	time.Sleep(drainLife) // how long there is load, not a wait for something to happen
+	liveFor(drainLife, func() bool { return d.book.acknowledged() > 0 })
 	d.stop(first)
 	eventually(t, drainPatience, func() error { // the clients note it, each in its time
 		if got := d.ends.total(); got != drainPeers {

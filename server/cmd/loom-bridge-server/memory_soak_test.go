@@ -93,7 +93,7 @@ func (s *memorySoak) round(t *testing.T, life time.Duration) {
 		for i, w := range s.writers {
 			writing.Go(func() { w.write(t, conns[i]) })
 		}
-		time.Sleep(life) // how long the server lives, not a wait for something to happen
+		liveFor(life, s.shown)
 	}
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -107,18 +107,34 @@ func (s *memorySoak) round(t *testing.T, life time.Duration) {
 
 func (s *memorySoak) report(t *testing.T, kills int) {
 	t.Helper()
-	done, cut := make(map[string]int), 0
+	done, cut := s.done(), 0
 	for _, w := range s.writers {
-		for op, n := range w.done {
-			done[op] += n
-		}
 		cut += w.cut
 	}
 	t.Logf("%d kills: acknowledged and not lost: %d saves, %d updates, %d deletions, %d batches of %d records; %d calls cut off and repeated",
 		kills, done["save"], done["update"], done["delete"], done["batch"], done["imported"], cut)
-	if min(done["save"], done["update"], done["delete"], done["batch"]) == 0 {
+	if !s.shown() {
 		t.Error("one kind of call was never acknowledged, so it was not shown")
 	}
+}
+
+// done are the calls that were acknowledged, by kind.
+func (s *memorySoak) done() map[string]int {
+	done := make(map[string]int)
+	for _, w := range s.writers {
+		w.mu.Lock()
+		for op, n := range w.done {
+			done[op] += n
+		}
+		w.mu.Unlock()
+	}
+	return done
+}
+
+// shown tells whether there was one call of each kind.
+func (s *memorySoak) shown() bool {
+	done := s.done()
+	return min(done["save"], done["update"], done["delete"], done["batch"]) > 0
 }
 
 // remembered is what a record must be.
@@ -151,8 +167,10 @@ type memoryWriter struct {
 	gone        []string              // ids that were deleted
 	pending     *memoryMove           // the call that was cut off
 	number      int
-	done        map[string]int
 	cut         int
+
+	mu   sync.Mutex
+	done map[string]int
 }
 
 // memoryMove is one call and what it changes.
@@ -281,11 +299,13 @@ func (w *memoryWriter) apply(m memoryMove) {
 	if m.op == "delete" {
 		w.gone = append(w.gone, m.ids[0])
 	}
+	w.pending = nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if m.op == "batch" {
 		w.done["imported"] += len(m.ids)
 	}
 	w.done[m.op]++
-	w.pending = nil
 }
 
 // on changes the records as the call does.

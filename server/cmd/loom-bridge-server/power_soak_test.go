@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,10 +112,7 @@ func (p *powerSoak) round(t *testing.T, life time.Duration, uploadsAlone bool) {
 		p.verifyUploads(t, conn, p.recent)
 		p.upload(conn)
 	})
-	time.Sleep(life) // how long the server lives, not a wait for something to happen
-	if !uploadsAlone {
-		waitForOne(p.writers)
-	}
+	liveFor(life, func() bool { return uploadsAlone || slices.ContainsFunc(p.writers, (*writer).hasActed) })
 	must(t, process.Process.Kill())
 	process.Wait() //nolint:errcheck // it was killed
 	clients.Wait()

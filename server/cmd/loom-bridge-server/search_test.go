@@ -143,7 +143,7 @@ func TestSearchesLeaveRoom(t *testing.T) {
 	}
 	server := proc{t, process.Process.Pid}
 	before := server.cpu()
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // what goes on takes a processor all the time
 	if busy := server.cpu() - before; busy > 200*time.Millisecond {
 		t.Errorf("cancelled searches go on: %v of processor time in 300 ms", busy)
 	}

@@ -25,6 +25,7 @@ type fakeModel struct {
 	asked   []question
 	gone    int           // callers that gave up
 	holding chan struct{} // closed when answers may go out; nil always
+	late    time.Duration // after the first question, if somebody else does not close it
 }
 
 // question is what one request asked.
@@ -61,6 +62,10 @@ func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	m.asked = append(m.asked, q)
 	holding := m.holding
+	if m.late > 0 {
+		time.AfterFunc(m.late, m.release)
+		m.late = 0
+	}
 	m.mu.Unlock()
 	if holding != nil {
 		select {
@@ -89,6 +94,14 @@ func (m *fakeModel) hold() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holding = make(chan struct{})
+}
+
+// holdFor keeps answers back for so long after the next question.
+func (m *fakeModel) holdFor(late time.Duration) {
+	m.hold()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.late = late
 }
 
 func (m *fakeModel) release() {

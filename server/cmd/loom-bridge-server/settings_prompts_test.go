@@ -211,8 +211,7 @@ func sourceEffects() []effect {
 			// The knowledge base answers after 300 ms, without a piece.
 			setting: "knowledge-timeout", args: []string{"--knowledge-timeout", "10s"}, both: []string{"--knowledge-endpoint", "$API"},
 			see: func(s *stand) func() string {
-				s.model.hold()
-				time.AfterFunc(300*time.Millisecond, s.model.release)
+				s.model.holdFor(300 * time.Millisecond)
 				for _, section := range s.made(nil, goal).GetReceipt().GetSections() {
 					if section.GetName() == "knowledge" {
 						return once(section.GetOutcome().String())

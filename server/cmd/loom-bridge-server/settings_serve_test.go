@@ -381,7 +381,7 @@ func limitEffects() []effect {
 			setting: "drain-timeout", args: []string{"--drain-timeout", "1ms"}, both: embedded(),
 			see: func(s *stand) func() string {
 				answer := s.query()
-				time.AfterFunc(300*time.Millisecond, s.model.release)
+				time.AfterFunc(time.Second, s.model.release)
 				must(s.tb, s.Stop())
 				return once(fmt.Sprint(<-answer == "OK"))
 			},

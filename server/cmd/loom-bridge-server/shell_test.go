@@ -203,12 +203,12 @@ time.sleep(1000)`}}
 			t.Errorf("timeout gave %v", failure)
 		}
 		noneLeft(t, mark)
-		must(t, os.Remove(filepath.Join(w.Workspace, "ready")))
+		_ = os.Remove(filepath.Join(w.Workspace, "ready")) // on a busy machine it did not come so far
 		delete(script, "timeout")
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			defer cancel()
-			for range 1000 {
+			for range 6000 {
 				if _, err := os.Stat(filepath.Join(w.Workspace, "ready")); err == nil {
 					return
 				}
@@ -230,7 +230,7 @@ time.sleep(1000)`}}
 func noneLeft(t *testing.T, mark string) {
 	t.Helper()
 	var left []byte
-	for range 200 {
+	for range 3000 {
 		left, _ = exec.Command("pgrep", "-f", "sleep "+mark).Output() // fails when there is none
 		if len(left) == 0 {
 			return
