@@ -71,6 +71,7 @@ def test_every_example_is_tested_here() -> None:
         "long_run.py",
         "quickstart.py",
         "remember.py",
+        "sub_agents.py",
         "task_loop.py",
         "two_agents.py",
     ]
@@ -104,6 +105,22 @@ async def test_two_agents(srv: testing.Server) -> None:
     code, output = await run(EXAMPLES / "two_agents.py", LOOM_BRIDGE_ADDR=srv.address)
     assert code == 0, output
     assert output.splitlines() == ["words: 6", "sum:   5 from helper"]
+
+
+# C01, C04, P20
+async def test_sub_agents(srv: testing.Server) -> None:
+    code, output = await run(EXAMPLES / "sub_agents.py", LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    told, _, steps = output.partition("step: ")
+    assert told == "[north] 19 mm\n\n[south] 3 mm\n\n[west] ✗ its process was killed\n"
+    assert sorted(steps.splitlines()) == [
+        "Spawned sub-agent north",
+        "step: Received sub result from north",
+        "step: Received sub result from south",
+        "step: Spawned sub-agent south",
+        "step: Spawned sub-agent west",
+        "step: agent:result failed: its process was killed",
+    ]
 
 
 # G02
