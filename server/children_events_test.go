@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
@@ -307,4 +309,78 @@ func TestWhatDoesNotCross(t *testing.T) {
 	}
 	_, err := read("q", own.GetOutcomeRef())
 	MustFail(t, err, codes.NotFound, "BLOB_NOT_FOUND")
+}
+
+// Listeners of a session hear of its events alone, whichever API they listen by and
+// whichever the event came from; a direct message belongs to a session, too.
+//
+// C21
+func TestEventsOfASession(t *testing.T) {
+	s := servertest.Start(t, nil)
+	topics := func(session string) []*loombridgev1.TopicPosition {
+		return []*loombridgev1.TopicPosition{{Topic: "work.*", SessionId: session}, {Topic: "agent.b.messages", SessionId: session}}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	heard := map[string]func() string{}
+	for name, session := range map[string]string{"s1": "s1", "all": ""} {
+		stream, _ := MustSubscribe(t, ctx, s.Events, &loombridgev1.SubscribeRequest{AgentId: "b", Topics: topics(session), JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+		heard[name] = func() string { return MustNext(t, stream).GetEvent().GetType() }
+	}
+	attached := MustAttach(t, ctx, s.Bridge, &loombridgev1.AttachHello{AgentId: "b", Topics: topics("s1")})
+	heard["attached"] = func() string { return attached.event().GetType() }
+	bus, err := s.LoomEvents.Subscribe(ctx, &loomv1pb.SubscribeRequest{Topic: "work.*", Qos: loomv1pb.QoSLevel_QOS_BATCHED, Filters: map[string]string{"session_id": "s1"}})
+	must(t, err)
+	_, err = bus.Header() // it listens
+	must(t, err)
+	heard["loom.v1"] = func() string {
+		e, err := bus.Recv()
+		must(t, err)
+		if e.GetMetadata()["session_id"] != "s1" {
+			t.Errorf("loom.v1 is told of the session %q", e.GetMetadata()["session_id"])
+		}
+		return e.GetType()
+	}
+	emit := func(kind, session string) {
+		MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: "a", Topic: "work.new", Type: kind, SessionId: session})
+	}
+	publish := func(kind string, metadata map[string]string) {
+		_, err := s.LoomEvents.Publish(t.Context(), &loomv1pb.PublishRequest{Topic: "work.new", Event: &loomv1pb.Event{Id: kind, Type: kind, Metadata: metadata}})
+		must(t, err)
+	}
+	message := func(session string) {
+		_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: "x", SessionId: session})
+		must(t, err)
+	}
+	emit("of s1", "s1")
+	emit("of s2", "s2")
+	emit("of none", "")
+	publish("loom of s1", map[string]string{"session_id": "s1"})
+	publish("loom of s2", map[string]string{"session_id": "s2"})
+	publish("loom of none", nil)
+	message("s2")
+	message("s1")
+	emit("last of s1", "s1")
+	for name, want := range map[string][]string{
+		"s1":       {"of s1", "loom of s1", "node.message", "last of s1"},
+		"attached": {"of s1", "loom of s1", "node.message", "last of s1"},
+		"loom.v1":  {"of s1", "loom of s1", "last of s1"},
+		"all":      {"of s1", "of s2", "of none", "loom of s1", "loom of s2", "loom of none", "node.message", "node.message", "last of s1"},
+	} {
+		var got []string
+		for range want {
+			got = append(got, heard[name]())
+		}
+		slices.Sort(want) // two topics have no common order
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	_, err = s.Bridge.Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "a", Topic: "work.new", SessionId: strings.Repeat("s", 257)})
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+	refused, err := s.Events.Subscribe(ctx, &loombridgev1.SubscribeRequest{AgentId: "b", Topics: topics(strings.Repeat("s", 257))})
+	must(t, err)
+	_, err = refused.Recv()
+	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }

@@ -40,6 +40,21 @@ type Selection struct {
 	EventTypes []string
 	// Headers lets through only events that have all of these pairs.
 	Headers map[string]string
+	// SessionID lets through only events of this session, see SessionOf. Empty: those of
+	// all, and of none.
+	SessionID string
+}
+
+// HeaderSession is the header that names the session of an event whose emitter has no
+// other place for it, as agents of loom.v1.
+const HeaderSession = "session_id"
+
+// SessionOf is the session that an event belongs to; empty for none.
+func SessionOf(e *Event) string {
+	if e.SessionID != "" {
+		return e.SessionID
+	}
+	return e.Headers[HeaderSession]
 }
 
 // check returns an *invalid.Error unless the selection may be served.
@@ -59,6 +74,8 @@ func (given Selection) check(perSelection bool) error {
 		return invalid.Field(ErrInvalid, "event_types", "are %d, over the limit of %d", len(given.EventTypes), maxEventTypes)
 	case len(given.Headers) > store.MaxHeaders:
 		return invalid.Field(ErrInvalid, "headers", "are %d, over the limit of %d", len(given.Headers), store.MaxHeaders)
+	case len(given.SessionID) > store.MaxSessionBytes:
+		return invalid.Field(ErrInvalid, "session_id", "has %d bytes, over the limit of %d", len(given.SessionID), store.MaxSessionBytes)
 	}
 	return nil
 }
@@ -72,6 +89,7 @@ type selection struct {
 	qos     QoS
 	types   []string
 	headers map[string]string
+	session string
 	lane    *lane
 	at      int // in the index; guarded by it
 
@@ -117,6 +135,9 @@ func (sel *selection) wants(e *Event) bool {
 		return false
 	}
 	if len(sel.types) > 0 && !slices.Contains(sel.types, e.Type) {
+		return false
+	}
+	if sel.session != "" && SessionOf(e) != sel.session {
 		return false
 	}
 	for key, want := range sel.headers {

@@ -127,7 +127,7 @@ func (s *Subscription) register(selections []Selection) ([]*selection, error) {
 func (s *Subscription) newSelection(given Selection) *selection {
 	sel := &selection{
 		sub: s, place: s.given, pattern: given.Pattern, qos: given.QoS,
-		types: given.EventTypes, headers: given.Headers,
+		types: given.EventTypes, headers: given.Headers, session: given.SessionID,
 	}
 	s.given++
 	sel.lane = &s.lanes[given.QoS]

@@ -43,7 +43,7 @@ func Selections(topics []*loombridgev1.TopicPosition) ([]events.Selection, error
 		}
 		selections[i] = events.Selection{
 			Pattern: pattern, Since: timeOf(t.GetSince()), QoS: qosOf(t.GetQualityOfService()),
-			EventTypes: t.GetEventTypes(), Headers: t.GetHeaders(),
+			EventTypes: t.GetEventTypes(), Headers: t.GetHeaders(), SessionID: t.GetSessionId(),
 		}
 		if t.AfterSequence != nil {
 			selections[i].After = new(uint64(t.GetAfterSequence()))

@@ -72,11 +72,13 @@ func isNative(e events.Event) bool { return !isStamped(e.Headers) }
 // adapted gives an event of the native API what agents of loom.v1 expect of one,
 // so that they can answer it.
 func adapted(e events.Event) events.Event {
-	headers := e.Headers
+	headers := make(map[string]string, len(e.Headers)+2)
+	maps.Copy(headers, e.Headers)
 	if e.Source != "" && headers[ownPrefix+keySender] == "" {
-		headers = make(map[string]string, len(e.Headers)+1)
-		maps.Copy(headers, e.Headers)
 		headers[ownPrefix+keySender] = e.Source
+	}
+	if e.SessionID != "" {
+		headers[events.HeaderSession] = e.SessionID
 	}
 	e.Headers = stamp(headers, e.Topic, e.ID, e.Time)
 	if e.Type == "" {

@@ -282,7 +282,9 @@ func selected(r *loomv1pb.SubscribeRequest) (events.Selection, filter) {
 	}
 	selection.Headers = make(map[string]string)
 	for key, value := range r.GetFilters() {
-		if inEnvelope(key) || len(selection.Headers) >= store.MaxHeaders {
+		if key == events.HeaderSession && value != "" {
+			selection.SessionID = value // native events say it in a field
+		} else if inEnvelope(key) || len(selection.Headers) >= store.MaxHeaders {
 			rest.pairs[key] = value
 		} else {
 			selection.Headers[key] = value

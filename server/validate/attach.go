@@ -121,6 +121,7 @@ func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
 		c.texts(field+"event_types", p.GetEventTypes(), store.MaxTypeBytes)
 	}
 	c.pairs(field+"headers", p.GetHeaders(), maxFilterHeaders, store.MaxHeadersBytes)
+	c.text(field+"session_id", p.GetSessionId(), store.MaxSessionBytes)
 	c.pattern(field+"topic", p)
 }
 

@@ -291,6 +291,22 @@ async def test_filters_patterns_and_since(
             pass
 
 
+# C21
+async def test_events_of_a_session(live: loombridge.Client, srv: testing.Server) -> None:
+    async with (
+        loombridge.connect(srv.address, agent_id="teller", session_id="s1") as of_s1,
+        loombridge.connect(srv.address, agent_id="teller", session_id="s2") as of_s2,
+        live.subscribe("talk", session_id="s1") as shared,
+        live.subscribe("talk") as everything,
+        live.events.subscribe("talk", session_id="s2") as own,
+    ):
+        for teller, told in ((of_s1, 1), (of_s2, 2), (of_s1, 3), (of_s2, 4)):
+            await teller.emit("talk", told)
+        assert [(await anext(shared)).payload for _ in range(2)] == [1, 3]
+        assert [(await anext(own)).payload for _ in range(2)] == [2, 4]
+        assert [(await anext(everything)).payload for _ in range(4)] == [1, 2, 3, 4]
+
+
 async def test_agents_live_through_kill_9(live: loombridge.Client, srv: testing.Server) -> None:
     heard: list[Any] = []
 

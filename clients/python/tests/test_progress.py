@@ -180,7 +180,7 @@ def test_those_who_share_a_topic_begin_with_the_earliest(
 
 def test_those_who_share_a_topic_get_what_each_wants() -> None:
     progress = _progress.Progress({"t": 1}, None)
-    fresh = _progress.choice("realtime", ["big"], {"h": "v"})
+    fresh = _progress.choice("realtime", ["big"], {"h": "v"}, None)
     alone = _progress.wire("t", [(progress, fresh), (progress, fresh)])
     assert alone.quality_of_service == pb.QUALITY_OF_SERVICE_REALTIME
     assert (list(alone.event_types), dict(alone.headers)) == (["big"], {"h": "v"})

@@ -175,6 +175,7 @@ class Agent:
         qos: _progress.QualityOfService | None = None,
         event_types: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
+        session_id: str | None = None,
         at_once: int = _handlers.HANDLERS_AT_ONCE,
         timeout: _values.Seconds | None = None,
     ) -> Listener:
@@ -194,6 +195,7 @@ class Agent:
             qos: what happens when this agent falls behind; default `batched`.
             event_types: only events with one of these types; default: all.
             headers: only events that have all of these headers.
+            session_id: only events of this session; default: of all, and of none.
             at_once: events that a handler works on at the same time, a plain function
                 on 32 at most; 1 keeps them in order.
             timeout: seconds that a handler may work on one event. Then it counts as
@@ -217,7 +219,7 @@ class Agent:
             self._attachment,
             _inbox.Inbox(
                 _progress.Progress(progress, _progress.moment(since)),
-                _progress.choice(qos, event_types, headers),
+                _progress.choice(qos, event_types, headers, session_id),
             ),
             at_once,
             None if timeout is None else _values.seconds("timeout", timeout),

@@ -226,6 +226,7 @@ class Events:
         qos: _progress.QualityOfService | None = None,
         event_types: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
+        session_id: str | None = None,
         reconnect: bool = True,
         timeout: _values.Seconds | None = None,
     ) -> Subscription:
@@ -241,6 +242,7 @@ class Events:
             qos: what happens when this reader falls behind; default `batched`.
             event_types: only events with one of these types; default: all.
             headers: only events that have all of these headers.
+            session_id: only events of this session; default: of all, and of none.
             reconnect: resume when the connection breaks. With False, a break
                 raises `ServerUnreachableError`.
             timeout: seconds until the subscription stands; default: the client's.
@@ -253,7 +255,7 @@ class Events:
                 self._transport,
                 self._agent_id,
                 _progress.Progress(_progress.positions(topics), _progress.moment(since)),
-                _progress.choice(qos, event_types, headers),
+                _progress.choice(qos, event_types, headers, session_id),
                 reconnect=reconnect,
                 timeout=self._transport.timeout
                 if timeout is None

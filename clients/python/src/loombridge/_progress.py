@@ -37,10 +37,13 @@ class Choice:
     qos: pb.QualityOfService = pb.QUALITY_OF_SERVICE_UNSPECIFIED
     event_types: tuple[str, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
+    session_id: str = ""
 
     def admits(self, m: pb.Event) -> bool:
         """Tell whether the subscriber wants an event."""
         if self.event_types and m.type not in self.event_types:
+            return False
+        if self.session_id and (m.session_id or m.headers.get("session_id")) != self.session_id:
             return False
         return all(m.headers.get(key) == value for key, value in self.headers)
 
@@ -49,6 +52,7 @@ def choice(
     qos: QualityOfService | None,
     event_types: Iterable[str],
     headers: Mapping[str, str] | None,
+    session_id: str | None,
 ) -> Choice:
     """Check what a user gave and return it as a choice."""
     number = pb.QUALITY_OF_SERVICE_UNSPECIFIED
@@ -61,6 +65,7 @@ def choice(
         qos=number,
         event_types=tuple(_values.texts("event_types", event_types)),
         headers=tuple(sorted(pairs.items())),
+        session_id=_values.optional_text("session_id", session_id),
     )
 
 
@@ -186,6 +191,7 @@ def wire(topic: str, members: Sequence[tuple[Progress, Choice]]) -> pb.TopicPosi
         quality_of_service=chosen.qos,
         event_types=chosen.event_types,
         headers=dict(chosen.headers),
+        session_id=chosen.session_id,
     )
     if sequences:
         # A time and a sequence can't be compared: only the whole topic serves both.

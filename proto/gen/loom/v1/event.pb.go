@@ -257,7 +257,8 @@ type SubscribeRequest struct {
 	EventTypes []string `protobuf:"bytes,2,rep,name=event_types,json=eventTypes,proto3" json:"event_types,omitempty"`
 	// qos chooses the queue.
 	Qos QoSLevel `protobuf:"varint,3,opt,name=qos,proto3,enum=loom.v1.QoSLevel" json:"qos,omitempty"`
-	// filters lets only events through whose metadata has all these pairs.
+	// filters lets only events through whose metadata has all these pairs. `session_id`
+	// lets through those of a session, also where the native API emitted them.
 	Filters       map[string]string `protobuf:"bytes,4,rep,name=filters,proto3" json:"filters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

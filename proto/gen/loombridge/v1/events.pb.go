@@ -629,7 +629,11 @@ type TopicPosition struct {
 	// At most 64.
 	EventTypes []string `protobuf:"bytes,5,rep,name=event_types,json=eventTypes,proto3" json:"event_types,omitempty"`
 	// headers lets through only events that have all of these pairs. At most 32.
-	Headers       map[string]string `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Headers map[string]string `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// session_id lets through only events of this session; empty: those of all, and of
+	// none. The session of an event is the one that it was emitted with, or else its header
+	// `session_id`: agents of loom.v1 say it in the metadata. At most 256 bytes.
+	SessionId     string `protobuf:"bytes,7,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -704,6 +708,13 @@ func (x *TopicPosition) GetHeaders() map[string]string {
 		return x.Headers
 	}
 	return nil
+}
+
+func (x *TopicPosition) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
 }
 
 // SubscribeRequest says what to listen to.
@@ -975,7 +986,7 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x03R\bsequence\x12;\n" +
 	"\vcreate_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\x87\x03\n" +
+	"createTime\"\xa6\x03\n" +
 	"\rTopicPosition\x12\x14\n" +
 	"\x05topic\x18\x01 \x01(\tR\x05topic\x12*\n" +
 	"\x0eafter_sequence\x18\x02 \x01(\x03H\x00R\rafterSequence\x88\x01\x01\x120\n" +
@@ -983,7 +994,9 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\x12quality_of_service\x18\x04 \x01(\x0e2\x1f.loombridge.v1.QualityOfServiceR\x10qualityOfService\x12\x1f\n" +
 	"\vevent_types\x18\x05 \x03(\tR\n" +
 	"eventTypes\x12C\n" +
-	"\aheaders\x18\x06 \x03(\v2).loombridge.v1.TopicPosition.HeadersEntryR\aheaders\x1a:\n" +
+	"\aheaders\x18\x06 \x03(\v2).loombridge.v1.TopicPosition.HeadersEntryR\aheaders\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\a \x01(\tR\tsessionId\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +

@@ -116,7 +116,7 @@ class EmitResponse(_message.Message):
     def __init__(self, event_id: _Optional[str] = ..., sequence: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TopicPosition(_message.Message):
-    __slots__ = ("topic", "after_sequence", "since", "quality_of_service", "event_types", "headers")
+    __slots__ = ("topic", "after_sequence", "since", "quality_of_service", "event_types", "headers", "session_id")
     class HeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -130,13 +130,15 @@ class TopicPosition(_message.Message):
     QUALITY_OF_SERVICE_FIELD_NUMBER: _ClassVar[int]
     EVENT_TYPES_FIELD_NUMBER: _ClassVar[int]
     HEADERS_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     topic: str
     after_sequence: int
     since: _timestamp_pb2.Timestamp
     quality_of_service: QualityOfService
     event_types: _containers.RepeatedScalarFieldContainer[str]
     headers: _containers.ScalarMap[str, str]
-    def __init__(self, topic: _Optional[str] = ..., after_sequence: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., quality_of_service: _Optional[_Union[QualityOfService, str]] = ..., event_types: _Optional[_Iterable[str]] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    session_id: str
+    def __init__(self, topic: _Optional[str] = ..., after_sequence: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., quality_of_service: _Optional[_Union[QualityOfService, str]] = ..., event_types: _Optional[_Iterable[str]] = ..., headers: _Optional[_Mapping[str, str]] = ..., session_id: _Optional[str] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
     __slots__ = ("agent_id", "topics", "json_form")
