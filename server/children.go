@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -51,21 +53,52 @@ func (s *contextService) SpawnAgent(ctx context.Context, r *loombridgev1.SpawnAg
 	return &loombridgev1.SpawnAgentResponse{Child: convert.ChildAgent(&child)}, nil
 }
 
-// CompleteTask ends a task with its conclusion.
+// CompleteTask ends a task with its conclusion: that of a child, or any other.
 func (s *contextService) CompleteTask(ctx context.Context, r *loombridgev1.CompleteTaskRequest) (*loombridgev1.CompleteTaskResponse, error) {
 	scope, err := agentScope(ctx, r, validate.CompleteTaskRequest)
 	if err != nil {
 		return nil, err
 	}
 	child, err := s.children.Ends(ctx, scope, r.GetTaskId(), r.GetFailed())
+	if errors.Is(err, children.ErrNotChild) {
+		found, none := s.tasks.Find(ctx, scope, r.GetTaskId())
+		if none == nil {
+			return s.concludeTask(ctx, scope, found.Task, r)
+		}
+	}
 	if err != nil {
 		return nil, err
+	}
+	if len(r.GetStepIds()) > 0 {
+		return nil, validate.Refuse("step_ids", "are not for a child")
 	}
 	ended, err := s.children.Complete(ctx, child, convert.ChildResult(r))
 	if err != nil {
 		return nil, err
 	}
 	return &loombridgev1.CompleteTaskResponse{Child: convert.ChildAgent(&ended)}, nil
+}
+
+// concludeTask gives a task its result and folds its steps.
+func (s *contextService) concludeTask(ctx context.Context, scope kv.Scope, task session.Task, r *loombridgev1.CompleteTaskRequest) (*loombridgev1.CompleteTaskResponse, error) {
+	if err := s.children.Acts(ctx, scope); err != nil {
+		return nil, err
+	}
+	if err := validate.ConcludedTask(r, task.SessionID); err != nil {
+		return nil, err
+	}
+	ask := convert.ConcludeRequest(scope, task, r)
+	ask.Settle = func(ctx context.Context) error {
+		task.Result = ask.Conclusion
+		_, err := s.tasks.Add(ctx, scope, task)
+		return err
+	}
+	concluded, err := s.assembler.Conclude(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	s.metrics.Folded(concluded.Batch)
+	return convert.CompleteTaskResponse(concluded), nil
 }
 
 // WaitAgents waits until children have their results. A call that waits leaves its place

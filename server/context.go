@@ -49,6 +49,7 @@ type Assembler interface {
 	Past(ctx context.Context, scope kv.Scope, sessionID string, r assemble.PastRequest) (assemble.Prompt, assemble.Format, error)
 	Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (assemble.Diff, error)
 	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
+	Conclude(ctx context.Context, r assemble.ConcludeRequest) (assemble.Concluded, error)
 	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
 	Renew(ctx context.Context, r assemble.RenewRequest) (assemble.Renewed, error)
 	ReportOverflow(ctx context.Context, scope kv.Scope, sessionID, turnID string) (window.Level, error)
@@ -211,6 +212,8 @@ type Tasks interface {
 	// Find returns a task of any session, by its id or the ref of its summary, and
 	// where it is.
 	Find(ctx context.Context, scope kv.Scope, id string) (tiers.Found, error)
+	// Add adds a task, or the result of one that is there.
+	Add(ctx context.Context, scope kv.Scope, task session.Task) (session.Task, error)
 }
 
 var _ Tasks = (*tiers.Tiers)(nil)

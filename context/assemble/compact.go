@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -132,6 +134,146 @@ func (t *task) compact(ctx context.Context, summary string) (Compaction, error) 
 		return Compaction{}, err
 	}
 	return Compaction{Batch: t.folded.plus(d.batch), Folds: d.folds, SummaryProblem: v.SummaryProblem, Tokens: t.counted(v.Tokens)}, nil
+}
+
+// ConcludeRequest says that a task of a session is done.
+type ConcludeRequest struct {
+	// Scope is whose session it is.
+	Scope kv.Scope
+	// Task is the task, as the log has it.
+	Task session.Task
+	// Conclusion is what came of it.
+	Conclusion string
+	// Steps are the numbers of its steps, in any order. Empty is what was said and done
+	// since it was taken up, without what belongs to other tasks of the same action: from
+	// where one was taken up that has no result yet, and what the folds of those stand for
+	// that have one.
+	Steps []uint64
+	// Settle gives the task its result, once the request was checked and before anything
+	// is folded. Its error ends the call. Nil does nothing.
+	Settle func(ctx context.Context) error
+}
+
+// Concluded says what became of a task's steps.
+type Concluded struct {
+	// Batch is the fold that stands for them; nil where none does.
+	Batch *Batch
+	// Problem says why none does; empty where one does.
+	Problem string
+}
+
+// Conclude folds the steps of a task that is done into its conclusion: one line that names
+// them. A session whose policy is not the ledger folds nothing, and neither does a task
+// that has no steps left, or whose conclusion is not shorter. A step of Steps that the
+// session has not is session.ErrStepNotFound.
+func (a *Assembler) Conclude(ctx context.Context, r ConcludeRequest) (Concluded, error) {
+	log, ok := a.log.(*session.Log)
+	if !ok {
+		return Concluded{Problem: "the log has no tasks"}, nil
+	}
+	if len(r.Steps) > MaxCompactedSteps {
+		return Concluded{}, invalid.Field(ErrInvalid, "step_ids", "must be at most %d", MaxCompactedSteps)
+	}
+	for _, number := range r.Steps {
+		e, err := log.Step(ctx, r.Scope, number)
+		if err == nil && e.Step.SessionID != sessionOf(r.Task.SessionID) {
+			err = session.ErrStepNotFound
+		}
+		if err != nil {
+			return Concluded{}, fmt.Errorf("assemble: read %s: %w", step.ID(number), err)
+		}
+	}
+	own, err := a.subtask(ctx, log, r)
+	if err == nil && r.Settle != nil {
+		err = r.Settle(ctx)
+	}
+	if err != nil {
+		return Concluded{}, err
+	}
+	t, err := a.newTask(ctx, Request{Scope: r.Scope, SessionID: r.Task.SessionID}, true)
+	if err != nil {
+		return Concluded{}, err
+	}
+	defer t.leave()
+	if t.policy != session.PolicyLedger {
+		return Concluded{Problem: "the policy " + t.name + " folds no sub-tasks"}, nil
+	}
+	for range maxRaces {
+		var c Concluded
+		if c, err = t.conclude(ctx, own); !errors.Is(err, session.ErrFoldsChanged) {
+			t.tell(ctx, c.Batch, err)
+			return c, err
+		}
+	}
+	return Concluded{}, err
+}
+
+func (t *task) conclude(ctx context.Context, own history.Subtask) (Concluded, error) {
+	s, err := t.read(ctx)
+	if err != nil {
+		return Concluded{}, err
+	}
+	v, err := t.ledger.Conclude(t.given(ctx, s, 0), own)
+	if err == nil {
+		err = t.err
+	}
+	if err != nil {
+		return Concluded{}, fmt.Errorf("assemble: %w", err)
+	}
+	d := &draft{}
+	d.take(v)
+	if len(d.made) == 0 {
+		return Concluded{Problem: "it has no steps in the history that are longer than its conclusion"}, nil
+	}
+	return Concluded{Batch: d.batch}, t.store(ctx, s, d)
+}
+
+// subtask says which entries are a part of a task.
+func (a *Assembler) subtask(ctx context.Context, log *session.Log, r ConcludeRequest) (history.Subtask, error) {
+	own := history.Subtask{
+		ID: r.Task.ID, Conclusion: r.Conclusion,
+		Name:   func(refs []string) string { return strings.Join(session.RefRuns(refs), ", ") },
+		Covers: func(*history.Fold) bool { return false },
+	}
+	if len(r.Steps) > 0 {
+		named := make(map[string]bool, len(r.Steps))
+		for _, number := range r.Steps {
+			named[step.ID(number)] = true
+		}
+		own.Holds = func(e *history.Entry) bool {
+			return e.Kind == history.Unseen || e.Kind == history.Turn && len(e.Calls) > 0 || named[e.FullRef]
+		}
+		return own, nil
+	}
+	from, to := r.Task.After, uint64(math.MaxUint64)
+	parts, others := map[string]bool{r.Task.ID: true}, []string{}
+	for number := r.Task.Number; ; {
+		later, err := log.TasksAfter(ctx, r.Scope, r.Task.SessionID, number, 0)
+		if err != nil {
+			return own, fmt.Errorf("assemble: read tasks: %w", err)
+		}
+		for i := range later {
+			next := &later[i]
+			number = next.Number
+			switch {
+			case parts[next.ParentTaskID]:
+				parts[next.ID] = true
+			case next.Action != r.Task.Action:
+			case next.Result == "":
+				to = min(to, next.After)
+			default:
+				others = append(others, next.ID)
+			}
+		}
+		if len(later) < session.MaxTasks {
+			break
+		}
+	}
+	own.Holds = func(e *history.Entry) bool { return from < e.Position && e.Position <= to }
+	own.Covers = func(f *history.Fold) bool {
+		return from < f.Spans[0].First && f.Spans[len(f.Spans)-1].Last <= to && !slices.ContainsFunc(others, f.IsSubtask)
+	}
+	return own, nil
 }
 
 // counted is a number of tokens with what counted them.

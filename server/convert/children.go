@@ -6,6 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -32,6 +34,30 @@ func Spawn(parent kv.Scope, r *loombridgev1.SpawnAgentRequest) children.Spawn {
 // ChildResult is the result that a request gives.
 func ChildResult(r *loombridgev1.CompleteTaskRequest) children.Result {
 	return children.Result{Success: !r.GetFailed(), Text: r.GetConclusion(), Error: r.GetError(), Grants: r.GetGrants()}
+}
+
+// ConcludeRequest converts the end of a task that is no child's. What failed has its error
+// for a conclusion.
+func ConcludeRequest(scope kv.Scope, task session.Task, r *loombridgev1.CompleteTaskRequest) assemble.ConcludeRequest {
+	ask := assemble.ConcludeRequest{Scope: scope, Task: task, Conclusion: r.GetConclusion()}
+	if r.GetFailed() {
+		ask.Conclusion = "✗ " + r.GetError()
+	}
+	for _, id := range r.GetStepIds() {
+		number, _ := step.ParseID(id)
+		ask.Steps = append(ask.Steps, number)
+	}
+	return ask
+}
+
+// CompleteTaskResponse converts what became of a task's steps.
+func CompleteTaskResponse(c assemble.Concluded) *loombridgev1.CompleteTaskResponse {
+	fold := &loombridgev1.TaskFold{Problem: c.Problem}
+	if b := c.Batch; b != nil {
+		fold.Batch, fold.Refs = int64(b.Number), session.RefRuns(b.Refs)
+		fold.BeforeTokens, fold.AfterTokens = Int32(b.Before), Int32(b.After)
+	}
+	return &loombridgev1.CompleteTaskResponse{Fold: fold}
 }
 
 // ChildAgent converts a child.

@@ -67,6 +67,21 @@ func CompleteTaskRequest(r *loombridgev1.CompleteTaskRequest) error {
 		}
 	}
 	c.requiredNames("grants", r.GetGrants(), children.MaxGrants, children.MaxGrantBytes)
+	c.listedSteps(r.GetStepIds())
+	return c.err()
+}
+
+// ConcludedTask checks what is beside the conclusion of a task that is no child, in its
+// session.
+func ConcludedTask(r *loombridgev1.CompleteTaskRequest, sessionID string) error {
+	var c checker
+	if asked := r.GetSessionId(); asked != "" && asked != sessionID {
+		c.add("session_id", "is not the session of the task, which is %q", sessionID)
+	}
+	if len(r.GetGrants()) > 0 {
+		c.add("grants", "are for the task of a child")
+	}
+	c.text("conclusion", r.GetConclusion(), session.MaxTaskResultBytes)
 	return c.err()
 }
 

@@ -77,6 +77,7 @@ func Counts() admission.Table {
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
 		"loombridge.v1.CountTokensRequest.messages":    session.MaxMessages,
 		"loombridge.v1.CompactHistoryRequest.step_ids": assemble.MaxCompactedSteps,
+		"loombridge.v1.CompleteTaskRequest.step_ids":   assemble.MaxCompactedSteps,
 		"loombridge.v1.Message.tool_calls":             session.MaxToolCalls,
 		"loombridge.v1.RecordStepRequest.arguments":    maxJSONValues,
 		"loombridge.v1.RecordStepRequest.output":       maxJSONValues,

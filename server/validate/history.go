@@ -196,6 +196,11 @@ func (c *checker) stepIDs(r *loombridgev1.CompactHistoryRequest) {
 	if len(ids) > 0 && r.GetStyle() == loombridgev1.HistoryStyle_HISTORY_STYLE_UNSPECIFIED {
 		c.add("step_ids", "need style")
 	}
+	c.listedSteps(ids)
+}
+
+// listedSteps refuses too many ids of steps, and what is none.
+func (c *checker) listedSteps(ids []string) {
 	if !c.count("step_ids", len(ids), assemble.MaxCompactedSteps) {
 		return
 	}

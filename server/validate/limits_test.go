@@ -107,6 +107,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"CountTokensRequest.text":           maxCountedBytes,
 		"CountTokensRequest.messages":       session.MaxMessages,
 		"CompactHistoryRequest.step_ids":    assemble.MaxCompactedSteps,
+		"CompleteTaskRequest.step_ids":      assemble.MaxCompactedSteps,
 	} {
 		comment, ok := comments[field]
 		if !ok {

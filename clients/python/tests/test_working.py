@@ -190,3 +190,31 @@ async def test_rules_of_pressure(live: loombridge.Client) -> None:
     ):
         with pytest.raises(loombridge.InvalidRequestError):
             await live.context.configure(loombridge.HistorySettings(pressure=bad))
+
+
+# L08
+async def test_a_task_that_is_done_is_folded(live: loombridge.Client) -> None:
+    for name in ("t1", "t2"):
+        await live.emit("execute", {"task_id": name})
+        for n in range(3):
+            await live.context.record_step("my.tool", output=f"{name} found {n}: " + "words " * 200)
+        if name == "t1":
+            fold = await live.context.complete_task("t1", "Nothing is open in May.")
+            assert (fold.batch, fold.refs, fold.problem) == (1, ("step_001..step_003",), "")
+            assert fold.after_tokens < fold.before_tokens
+    assert (await live.context.task("t1")).task.result == "Nothing is open in May."
+    text = str((await live.context.assemble(format="openai")).openai())
+    assert "[Subtask t1] Nothing is open in May. → step_001..step_003" in text
+    assert "t1 found" not in text
+    assert "t2 found 2" in text
+    failed = await live.context.complete_task("t2", error="no time", steps=["step_005"])
+    assert failed.refs == ("step_005",)
+    await live.context.undo()
+    await live.context.undo()
+    text = str((await live.context.assemble(format="openai")).openai())
+    assert "Subtask" not in text
+    assert "t1 found 0" in text
+    with pytest.raises(loombridge.RecordExistsError):
+        await live.context.complete_task("t1", "Something else.")
+    with pytest.raises(loombridge.AgentNotFoundError):
+        await live.context.complete_task("nothing", "x")

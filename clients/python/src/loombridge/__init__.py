@@ -202,7 +202,7 @@ from loombridge._settings import (
 )
 from loombridge._status import Status
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
-from loombridge._tasks import FoundTask, Task
+from loombridge._tasks import FoundTask, Task, TaskFold
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
 from loombridge._values import JsonValue, Seconds
 from loombridge._working import (
@@ -429,6 +429,7 @@ __all__ = [
     "SummaryMode",
     "SummarySettings",
     "Task",
+    "TaskFold",
     "Tls",
     "TokenCertainty",
     "TokenCount",

@@ -19,8 +19,8 @@ from loombridge import (
     _tasks,
     _values,
 )
+from loombridge.v1 import children_pb2, memory_pb2
 from loombridge.v1 import context_pb2 as pb
-from loombridge.v1 import memory_pb2
 
 STEPS_PER_PAGE = 100
 """Steps that `all_steps` asks for at a time; their texts fit one message."""
@@ -286,6 +286,47 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         return _tasks.found_task(
             await self._transport.call(_rpc.GET_TASK, request, timeout=timeout)
         )
+
+    async def complete_task(
+        self,
+        task_id: str,
+        conclusion: str = "",
+        *,
+        error: str | None = None,
+        steps: Iterable[str] = (),
+        timeout: _values.Seconds | None = None,
+    ) -> _tasks.TaskFold:
+        """Give a task its result, and fold its steps into that one line.
+
+        Prompts of sessions that keep the ledger show `[Subtask <id>] <conclusion>` in the
+        place of the steps, with the names by which these are read. `undo` takes that back.
+        The same call again folds what was not.
+
+        Args:
+            task_id: its id.
+            conclusion: what came of it, at most 64 KiB.
+            error: why nothing came of it, in place of a conclusion.
+            steps: the ids of its steps; default: what was said and done since it was taken
+                up, without what belongs to other tasks of its action.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            AgentNotFoundError: the agent has no such task, and no such child.
+            RecordExistsError: the task has another result.
+            StepNotFoundError: a step is not one of the session.
+        """
+        request = children_pb2.CompleteTaskRequest(
+            agent_id=self._agent_id,
+            task_id=_values.text("task_id", task_id),
+            conclusion=_values.text("conclusion", conclusion),
+            failed=error is not None,
+            error=_values.optional_text("error", error),
+            step_ids=_values.texts("steps", steps),
+        )
+        answer = await self._transport.call(
+            _rpc.COMPLETE_TASK, request, timeout=timeout, repeatable=True
+        )
+        return _tasks.task_fold(answer.fold)
 
     async def steps(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None

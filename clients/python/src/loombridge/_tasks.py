@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from loombridge import _brief, _values
+from loombridge.v1 import children_pb2
 from loombridge.v1 import context_pb2 as pb
 
 
@@ -56,6 +57,27 @@ class FoundTask:
     it is a record of memory."""
     record_id: str
     """That record, or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFold:
+    """What became of the steps of a task that is done."""
+
+    batch: int
+    """The number of the batch, for `undo`; 0 where nothing was folded."""
+    refs: tuple[str, ...]
+    """Name the steps and messages that were folded, runs as `step_002..step_006`."""
+    before_tokens: int
+    """What they took in a prompt."""
+    after_tokens: int
+    """What stands for them."""
+    problem: str
+    """Why nothing was folded; empty where something was."""
+
+
+def task_fold(m: children_pb2.TaskFold) -> TaskFold:
+    """Return what became of a task's steps as users see it."""
+    return TaskFold(m.batch, tuple(m.refs), m.before_tokens, m.after_tokens, m.problem)
 
 
 def found_task(m: pb.GetTaskResponse) -> FoundTask:

@@ -568,18 +568,26 @@ type CompleteTaskRequest struct {
 	// its parent may do so with failed.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// session_id is the session of the task. A child has one result, whatever it says.
+	// Default: the task's.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// task_id is the id of the child. At most 128 bytes. Required.
+	// task_id is the id of the child, or of a task of the agent's. At most 128 bytes.
+	// Required.
 	TaskId string `protobuf:"bytes,3,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// conclusion is what came of it, the result: at most 256 KiB. Required unless failed.
+	// conclusion is what came of it, the result: at most 256 KiB, of a task 64 KiB. Required
+	// unless failed.
 	Conclusion string `protobuf:"bytes,4,opt,name=conclusion,proto3" json:"conclusion,omitempty"`
-	// failed says that the child did not do its work.
+	// failed says that the child, or the task, did not come to what it was for.
 	Failed bool `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
 	// error says why not: at most 4 KiB. Required with failed.
 	Error string `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
 	// grants are names of blobs of the child's that its parent may read, by their refs: at
-	// most 64 of at most 512 bytes. They are kept for good.
-	Grants        []string `protobuf:"bytes,7,rep,name=grants,proto3" json:"grants,omitempty"`
+	// most 64 of at most 512 bytes. They are kept for good. Not for a task.
+	Grants []string `protobuf:"bytes,7,rep,name=grants,proto3" json:"grants,omitempty"`
+	// step_ids are the steps of the task, at most 1,000; not for a child. Default: what was
+	// said and done in its session since it was taken up, without what belongs to other tasks
+	// of the same action that are no part of it: from where one was taken up that has no
+	// result yet, and what was folded of those that have one.
+	StepIds       []string `protobuf:"bytes,8,rep,name=step_ids,json=stepIds,proto3" json:"step_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -663,11 +671,20 @@ func (x *CompleteTaskRequest) GetGrants() []string {
 	return nil
 }
 
+func (x *CompleteTaskRequest) GetStepIds() []string {
+	if x != nil {
+		return x.StepIds
+	}
+	return nil
+}
+
 // CompleteTaskResponse says what became of it.
 type CompleteTaskResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// child is the child with its result.
-	Child         *ChildAgent `protobuf:"bytes,1,opt,name=child,proto3" json:"child,omitempty"`
+	// child is the child with its result; unset for a task.
+	Child *ChildAgent `protobuf:"bytes,1,opt,name=child,proto3" json:"child,omitempty"`
+	// fold is what stands in place of the steps of a task; unset for a child.
+	Fold          *TaskFold `protobuf:"bytes,2,opt,name=fold,proto3" json:"fold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -709,6 +726,98 @@ func (x *CompleteTaskResponse) GetChild() *ChildAgent {
 	return nil
 }
 
+func (x *CompleteTaskResponse) GetFold() *TaskFold {
+	if x != nil {
+		return x.Fold
+	}
+	return nil
+}
+
+// TaskFold is what became of the steps of a task that is done: one message in the place
+// of the first of them, `[Subtask ` and its id, `] `, the conclusion, ` → ` and the names
+// by which they are read.
+type TaskFold struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// batch is the number of the batch, for Undo; 0 where nothing was folded.
+	Batch int64 `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
+	// refs name the steps and messages that were folded, in the form of FoldInfo.refs.
+	Refs []string `protobuf:"bytes,2,rep,name=refs,proto3" json:"refs,omitempty"`
+	// before_tokens is what they took.
+	BeforeTokens int32 `protobuf:"varint,3,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
+	// after_tokens is what stands for them.
+	AfterTokens int32 `protobuf:"varint,4,opt,name=after_tokens,json=afterTokens,proto3" json:"after_tokens,omitempty"`
+	// problem says why nothing was folded; empty where something was. The task has its
+	// result all the same.
+	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskFold) Reset() {
+	*x = TaskFold{}
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskFold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskFold) ProtoMessage() {}
+
+func (x *TaskFold) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskFold.ProtoReflect.Descriptor instead.
+func (*TaskFold) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *TaskFold) GetBatch() int64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+func (x *TaskFold) GetRefs() []string {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
+func (x *TaskFold) GetBeforeTokens() int32 {
+	if x != nil {
+		return x.BeforeTokens
+	}
+	return 0
+}
+
+func (x *TaskFold) GetAfterTokens() int32 {
+	if x != nil {
+		return x.AfterTokens
+	}
+	return 0
+}
+
+func (x *TaskFold) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // WaitAgentsRequest waits for children.
 type WaitAgentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -727,7 +836,7 @@ type WaitAgentsRequest struct {
 
 func (x *WaitAgentsRequest) Reset() {
 	*x = WaitAgentsRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +848,7 @@ func (x *WaitAgentsRequest) String() string {
 func (*WaitAgentsRequest) ProtoMessage() {}
 
 func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +861,7 @@ func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsRequest.ProtoReflect.Descriptor instead.
 func (*WaitAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WaitAgentsRequest) GetAgentId() string {
@@ -807,7 +916,7 @@ type WaitAgentsResponse struct {
 
 func (x *WaitAgentsResponse) Reset() {
 	*x = WaitAgentsResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +928,7 @@ func (x *WaitAgentsResponse) String() string {
 func (*WaitAgentsResponse) ProtoMessage() {}
 
 func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +941,7 @@ func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsResponse.ProtoReflect.Descriptor instead.
 func (*WaitAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WaitAgentsResponse) GetChildren() []*ChildAgent {
@@ -926,7 +1035,7 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x05error\x18\x10 \x01(\tR\x05error\x12!\n" +
 	"\fgranted_refs\x18\x11 \x03(\tR\vgrantedRefs\x12$\n" +
 	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\x125\n" +
-	"\bend_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xce\x01\n" +
+	"\bend_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xe9\x01\n" +
 	"\x13CompleteTaskRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -937,9 +1046,17 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"conclusion\x12\x16\n" +
 	"\x06failed\x18\x05 \x01(\bR\x06failed\x12\x14\n" +
 	"\x05error\x18\x06 \x01(\tR\x05error\x12\x16\n" +
-	"\x06grants\x18\a \x03(\tR\x06grants\"G\n" +
+	"\x06grants\x18\a \x03(\tR\x06grants\x12\x19\n" +
+	"\bstep_ids\x18\b \x03(\tR\astepIds\"t\n" +
 	"\x14CompleteTaskResponse\x12/\n" +
-	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\"\x9f\x01\n" +
+	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\x12+\n" +
+	"\x04fold\x18\x02 \x01(\v2\x17.loombridge.v1.TaskFoldR\x04fold\"\x96\x01\n" +
+	"\bTaskFold\x12\x14\n" +
+	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
+	"\x04refs\x18\x02 \x03(\tR\x04refs\x12#\n" +
+	"\rbefore_tokens\x18\x03 \x01(\x05R\fbeforeTokens\x12!\n" +
+	"\fafter_tokens\x18\x04 \x01(\x05R\vafterTokens\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"\x9f\x01\n" +
 	"\x11WaitAgentsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -971,7 +1088,7 @@ func file_loombridge_v1_children_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_children_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_loombridge_v1_children_proto_goTypes = []any{
 	(ChildStatus)(0),              // 0: loombridge.v1.ChildStatus
 	(*ChildLimits)(nil),           // 1: loombridge.v1.ChildLimits
@@ -980,28 +1097,30 @@ var file_loombridge_v1_children_proto_goTypes = []any{
 	(*ChildAgent)(nil),            // 4: loombridge.v1.ChildAgent
 	(*CompleteTaskRequest)(nil),   // 5: loombridge.v1.CompleteTaskRequest
 	(*CompleteTaskResponse)(nil),  // 6: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsRequest)(nil),     // 7: loombridge.v1.WaitAgentsRequest
-	(*WaitAgentsResponse)(nil),    // 8: loombridge.v1.WaitAgentsResponse
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*TaskFold)(nil),              // 7: loombridge.v1.TaskFold
+	(*WaitAgentsRequest)(nil),     // 8: loombridge.v1.WaitAgentsRequest
+	(*WaitAgentsResponse)(nil),    // 9: loombridge.v1.WaitAgentsResponse
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
 }
 var file_loombridge_v1_children_proto_depIdxs = []int32{
-	9,  // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
+	10, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
 	1,  // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
 	4,  // 2: loombridge.v1.SpawnAgentResponse.child:type_name -> loombridge.v1.ChildAgent
 	1,  // 3: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
-	10, // 4: loombridge.v1.ChildAgent.create_time:type_name -> google.protobuf.Timestamp
-	10, // 5: loombridge.v1.ChildAgent.expire_time:type_name -> google.protobuf.Timestamp
+	11, // 4: loombridge.v1.ChildAgent.create_time:type_name -> google.protobuf.Timestamp
+	11, // 5: loombridge.v1.ChildAgent.expire_time:type_name -> google.protobuf.Timestamp
 	0,  // 6: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
-	10, // 7: loombridge.v1.ChildAgent.end_time:type_name -> google.protobuf.Timestamp
+	11, // 7: loombridge.v1.ChildAgent.end_time:type_name -> google.protobuf.Timestamp
 	4,  // 8: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
-	9,  // 9: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
-	4,  // 10: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	7,  // 9: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.TaskFold
+	10, // 10: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
+	4,  // 11: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_children_proto_init() }
@@ -1016,7 +1135,7 @@ func file_loombridge_v1_children_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_children_proto_rawDesc), len(file_loombridge_v1_children_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

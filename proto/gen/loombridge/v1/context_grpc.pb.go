@@ -133,6 +133,9 @@ type ContextServiceClient interface {
 	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
 	// event on `agent.<parent>.results`. The same result again changes nothing, another one
 	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+	// Any other task of the agent's gets the conclusion as its result, and its steps are
+	// folded into one message, which Undo takes back: sessions whose policy is the ledger
+	// show that in their place. Another result than it has is RECORD_EXISTS.
 	CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error)
 	// WaitAgents waits until children have their results, or some time has passed.
 	WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error)
@@ -589,6 +592,9 @@ type ContextServiceServer interface {
 	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
 	// event on `agent.<parent>.results`. The same result again changes nothing, another one
 	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+	// Any other task of the agent's gets the conclusion as its result, and its steps are
+	// folded into one message, which Undo takes back: sessions whose policy is the ledger
+	// show that in their place. Another result than it has is RECORD_EXISTS.
 	CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error)
 	// WaitAgents waits until children have their results, or some time has passed.
 	WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error)

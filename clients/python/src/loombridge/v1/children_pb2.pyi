@@ -111,7 +111,7 @@ class ChildAgent(_message.Message):
     def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., parent_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., all_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., granted_refs: _Optional[_Iterable[str]] = ..., result_step_id: _Optional[str] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class CompleteTaskRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "task_id", "conclusion", "failed", "error", "grants")
+    __slots__ = ("agent_id", "session_id", "task_id", "conclusion", "failed", "error", "grants", "step_ids")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +119,7 @@ class CompleteTaskRequest(_message.Message):
     FAILED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     GRANTS_FIELD_NUMBER: _ClassVar[int]
+    STEP_IDS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     task_id: str
@@ -126,13 +127,30 @@ class CompleteTaskRequest(_message.Message):
     failed: bool
     error: str
     grants: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., task_id: _Optional[str] = ..., conclusion: _Optional[str] = ..., failed: bool = ..., error: _Optional[str] = ..., grants: _Optional[_Iterable[str]] = ...) -> None: ...
+    step_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., task_id: _Optional[str] = ..., conclusion: _Optional[str] = ..., failed: bool = ..., error: _Optional[str] = ..., grants: _Optional[_Iterable[str]] = ..., step_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CompleteTaskResponse(_message.Message):
-    __slots__ = ("child",)
+    __slots__ = ("child", "fold")
     CHILD_FIELD_NUMBER: _ClassVar[int]
+    FOLD_FIELD_NUMBER: _ClassVar[int]
     child: ChildAgent
-    def __init__(self, child: _Optional[_Union[ChildAgent, _Mapping]] = ...) -> None: ...
+    fold: TaskFold
+    def __init__(self, child: _Optional[_Union[ChildAgent, _Mapping]] = ..., fold: _Optional[_Union[TaskFold, _Mapping]] = ...) -> None: ...
+
+class TaskFold(_message.Message):
+    __slots__ = ("batch", "refs", "before_tokens", "after_tokens", "problem")
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    batch: int
+    refs: _containers.RepeatedScalarFieldContainer[str]
+    before_tokens: int
+    after_tokens: int
+    problem: str
+    def __init__(self, batch: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class WaitAgentsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "child_ids", "timeout")

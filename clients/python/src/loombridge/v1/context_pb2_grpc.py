@@ -370,6 +370,9 @@ class ContextServiceServicer(object):
         the conclusion is its one result: its parent gets a step `agent:result` and a durable
         event on `agent.<parent>.results`. The same result again changes nothing, another one
         is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+        Any other task of the agent's gets the conclusion as its result, and its steps are
+        folded into one message, which Undo takes back: sessions whose policy is the ledger
+        show that in their place. Another result than it has is RECORD_EXISTS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
