@@ -384,3 +384,60 @@ func TestEventsOfASession(t *testing.T) {
 	_, err = refused.Recv()
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }
+
+// An event of a task makes the same task from both APIs, which is shown in prompts and gets
+// its result. What is no task, or another one, is refused by the native API; agents of
+// loom.v1 have always sent such events, so that there it passes as an event alone.
+//
+// C05, G25
+func TestTasksOfBothAPIs(t *testing.T) {
+	const task = `{"task_id":"t1","parameters":{"content":"sort the letters","n":[1,2.50]},"target_agent":"b","tags":["x"],"importance":0.25,"session_id":"s1"`
+	told := map[string]string{}
+	for name, emitting := range map[string]func(*testing.T, *servertest.Server) emitter{"native": native, "loom.v1": loom} {
+		s := servertest.Start(t, nil)
+		emit := emitting(t, s)
+		for _, e := range []struct{ topic, payload string }{
+			{"execute", task + `}`},
+			{"node.thinking", `{"task_id":"t2","parameters":{"content":"by hand"},"parent_task_id":"t1","session_id":"s1"}`},
+			{"node.error", `{"task_id":"t3","result":"no stamp","session_id":"s1","created_at":"2026-01-02T03:04:05Z"}`},
+			{"execute", task + `,"result":"sorted"}`},
+		} {
+			if refused := emit(agent, e.topic, e.payload); refused != "" {
+				t.Errorf("%s: %s %s: %s", name, e.topic, e.payload, refused)
+			}
+		}
+		for _, e := range []struct{ topic, payload, native string }{
+			{"execute", `{"task_id":"t1","session_id":"s1"}`, "RECORD_EXISTS"},
+			{"execute", `[1]`, "INVALID_REQUEST"},
+			{"execute", `{"task_id":"t4","importance":"high","session_id":"s1"}`, "INVALID_REQUEST"},
+			{"node.error", `{"task_id":"t5","action":"execute","session_id":"s1"}`, "INVALID_REQUEST"},
+		} {
+			want := e.native
+			if name == "loom.v1" {
+				want = ""
+			}
+			if refused := emit(agent, e.topic, e.payload); refused != want {
+				t.Errorf("%s: %s %s: %q, want %q", name, e.topic, e.payload, refused, want)
+			}
+		}
+		var all []string
+		for _, item := range MustAsk(t, s, "s1", "query_l1_memory", `{}`).Items {
+			delete(item, "created_at")
+			text, err := json.Marshal(item)
+			must(t, err)
+			all = append(all, string(text))
+		}
+		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s1", Goal: "go home", WithoutTools: true})
+		must(t, err)
+		for _, m := range got.GetMessages() {
+			all = append(all, m.GetRole().String()+" "+m.GetContent())
+		}
+		told[name] = strings.Join(all, "\n")
+	}
+	if diff := cmp.Diff(told["native"], told["loom.v1"]); diff != "" {
+		t.Errorf("loom.v1 does otherwise (-native +loom.v1):\n%s", diff)
+	}
+	if text := told["native"]; !strings.Contains(text, `"result":"sorted"`) || !strings.Contains(text, "ROLE_USER sort the letters\nROLE_ASSISTANT by hand") {
+		t.Errorf("what both did:\n%s", text)
+	}
+}
