@@ -185,6 +185,7 @@ func errorTable() []errorRow {
 		{children.ErrTooMany, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_AGENT_LIMIT_EXCEEDED, ""},
 		{children.ErrNotChild, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_FOUND, ""},
 		{children.ErrEnded, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_AGENT_ENDED, ""},
+		{children.ErrForkGone, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_GONE, ""},
 
 		{hand.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},

@@ -33,6 +33,10 @@ const (
 	MaxErrorBytes = 4096
 	// MaxTimeout bounds how long a child may take: 30 days.
 	MaxTimeout = 30 * 24 * time.Hour
+	// MaxForkBytes bounds what a fork begins with.
+	MaxForkBytes = 16 << 20
+	// MaxPromptIDBytes bounds the id of the prompt that it is a part of.
+	MaxPromptIDBytes = 128
 	// MaxLimit bounds each of the other limits.
 	MaxLimit = 1 << 40
 )
@@ -51,6 +55,8 @@ var (
 	ErrNotChild = errors.New("children: no such child")
 	// ErrEnded: the child has its result, and can do nothing more.
 	ErrEnded = errors.New("children: the child has ended")
+	// ErrForkGone: what a fork begins with was erased, with its parent.
+	ErrForkGone = errors.New("children: what the fork begins with was erased")
 )
 
 // The errors of results that nobody gave.
@@ -156,9 +162,18 @@ type Spawn struct {
 	Limits Asked
 	// Grants are names of blobs of the parent's that it may read.
 	Grants []string
+	// From makes a fork: a child whose prompts begin as one of its parent's did. Nil: its
+	// prompts have nothing of the parent's.
+	From *Point
 	// RequestID makes the call safe to repeat: the same id and content again give the child
 	// that is there.
 	RequestID string
+}
+
+// Point is where a fork leaves its parent.
+type Point struct {
+	// PromptID is a prompt of the session in which it is spawned; empty for the last.
+	PromptID string
 }
 
 // Result is what a child returned.
@@ -195,6 +210,8 @@ type Child struct {
 	Limits  Limits
 	// Time is when it was spawned, Deadline when it must have returned; zero for never.
 	Time, Deadline time.Time
+	// Fork is the hash of what its prompts begin with; empty for a child that is no fork.
+	Fork string
 	// Result is what it returned; nil as long as it lives.
 	Result *Result
 
@@ -252,6 +269,14 @@ func (s *Spawn) check() error {
 	}
 	if err := checkNames("tools", s.Tools, MaxTools, MaxToolBytes); err != nil {
 		return err
+	}
+	if s.From != nil {
+		if s.Tools != nil {
+			return refuse("tools", "do not go with fork_from: a fork has those of its parent")
+		}
+		if err := checkText("fork_from.prompt_id", s.From.PromptID, MaxPromptIDBytes, false); err != nil {
+			return err
+		}
 	}
 	if err := checkNames("grants", s.Grants, MaxGrants, MaxGrantBytes); err != nil {
 		return err

@@ -17,6 +17,7 @@ const (
 	tagAttached = 'v' // there, too: it was attached
 	tagSpawned  = 'p' // in the parent's scope: number of a step, child
 	tagGrant    = 'u' // in the reader's scope: hash of a blob, who has it
+	tagFork     = 'w' // in the parent's scope: hash, part of what its forks begin with
 	tagLive     = 'c' // in the list: a child that lives, or whose result was not told
 )
 
@@ -44,6 +45,14 @@ func grantKey(reader kv.Scope, ref string) []byte {
 	return reader.Key(tagGrant, sum)
 }
 
+// forkKey is where a part stands of what forks of a parent begin with, and forkPrefix all
+// parts.
+func forkKey(parent kv.Scope, hash string, part int) []byte {
+	return binary.BigEndian.AppendUint32(forkPrefix(parent, hash), uint32(part))
+}
+
+func forkPrefix(parent kv.Scope, hash string) []byte { return parent.Key(tagFork, []byte(hash)) }
+
 // Fields of a child.
 const (
 	fieldParent = iota + 1
@@ -65,6 +74,7 @@ const (
 	fieldRequest
 	fieldDigest
 	fieldResult
+	fieldFork
 )
 
 // Fields of a result.
@@ -105,6 +115,7 @@ func (c *Child) encode() []byte {
 		b = wire.AppendText(b, fieldRequest, c.requestID)
 		b = wire.AppendText(b, fieldDigest, c.digest[:])
 	}
+	b = wire.AppendText(b, fieldFork, c.Fork)
 	if c.Result != nil {
 		b = wire.AppendItem(b, fieldResult, c.Result.encode())
 	}
@@ -159,6 +170,8 @@ func decode(scope kv.Scope, value []byte) (Child, error) {
 			c.requestID = string(f.Bytes)
 		case fieldDigest:
 			copy(c.digest[:], f.Bytes)
+		case fieldFork:
+			c.Fork = string(f.Bytes)
 		case fieldResult:
 			if c.Result, err = decodeResult(f.Bytes); err != nil {
 				return Child{}, err
@@ -210,7 +223,7 @@ func decodeResult(value []byte) (*Result, error) {
 }
 
 // digestOf tells spawns with the same request id apart.
-func digestOf(c *Child, grants []string) [32]byte {
+func digestOf(c *Child, grants []string, from *Point) [32]byte {
 	said := Child{
 		Parent: c.Parent, Goal: c.Goal, SessionID: c.SessionID, ParentSession: c.ParentSession, Tools: c.Tools,
 		Profile: c.Profile, Limits: c.Limits,
@@ -218,6 +231,9 @@ func digestOf(c *Child, grants []string) [32]byte {
 	b := said.encode()
 	for _, ref := range grants {
 		b = wire.AppendItem(b, fieldResult, ref)
+	}
+	if from != nil {
+		b = wire.AppendItem(b, fieldFork, from.PromptID)
 	}
 	return sha256.Sum256(b)
 }

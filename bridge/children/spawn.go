@@ -3,6 +3,7 @@ package children
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,8 @@ const (
 	ToolResult = "agent:result"
 )
 
-// GoalMessage is the one message that a child's session begins with, of role system.
+// GoalMessage is the one message that a child's session begins with: of role system, of a
+// fork of role user.
 func GoalMessage(goal string) string { return "Goal: " + goal }
 
 // Birth is a child that is about to be made: whoever commits the step of its parent
@@ -101,6 +103,10 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 	if again, err := s.again(ctx, &c); again != nil || err != nil {
 		return again, err
 	}
+	head, err := s.forked(ctx, &c, &r)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.begin(&c); err != nil {
 		return nil, err
 	}
@@ -134,6 +140,7 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 		Blind: []kv.Ref{liveList.Ref(scope), childRef(c.parentScope())},
 		Stage: func(ctx context.Context, tx *kv.Tx, step uint64) error {
 			b.Child.Number = step
+			stageFork(tx, &b.Child, head)
 			return s.stage(ctx, tx, &b.Child, grants)
 		},
 	}
@@ -175,7 +182,7 @@ func (s *Spawner) child(ctx context.Context, r *Spawn) (Child, []blob.Entry, err
 	for i := range grants {
 		refs[i] = grants[i].Ref
 	}
-	c.digest = digestOf(&c, refs)
+	c.digest = digestOf(&c, refs, r.From)
 	if c.SessionID == "" {
 		c.SessionID = "session-" + strings.ToLower(rand.Text())
 	}
@@ -201,6 +208,43 @@ func (s *Spawner) has(c *Child, parents []string) error {
 	}
 	return nil
 }
+
+// forked says what a child's prompts begin with, where it is a fork, and returns that where
+// no other fork of the parent has it already.
+func (s *Spawner) forked(ctx context.Context, c *Child, r *Spawn) ([]byte, error) {
+	if r.From == nil {
+		return nil, nil
+	}
+	head, err := s.Forks.ForkPoint(ctx, c.parentScope(), c.ParentSession, r.From.PromptID)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(head) > MaxForkBytes:
+		return nil, invalid.Field(ErrInvalid, "fork_from", "is a prompt of %d bytes, over the limit of %d", len(head), MaxForkBytes)
+	}
+	sum := sha256.Sum256(head)
+	c.Fork = string(sum[:])
+	there, err := s.Store.engine.Get(ctx, kv.System, forkKey(c.parentScope(), c.Fork, 0))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("children: read fork: %w", err)
+	case there[0] != nil:
+		return nil, nil
+	}
+	return head, nil
+}
+
+// stageFork stages what a fork begins with.
+func stageFork(tx *kv.Tx, c *Child, head []byte) {
+	part := 0
+	for piece := range slices.Chunk(head, maxForkPart) {
+		tx.Put(kv.System, forkKey(c.parentScope(), c.Fork, part), piece)
+		part++
+	}
+}
+
+// maxForkPart bounds one value of what a fork begins with.
+const maxForkPart = 512 << 10
 
 // granted finds blobs by their names, and keeps them for good.
 func (s *Spawner) granted(ctx context.Context, owner kv.Scope, names []string) ([]blob.Entry, error) {
@@ -317,7 +361,11 @@ func (s *Spawner) stage(ctx context.Context, tx *kv.Tx, c *Child, grants []blob.
 	case there:
 		return exists(c.ID)
 	}
-	if _, err := s.Log.StageMessages(ctx, tx, scope, c.SessionID, []session.Message{{Role: session.System, Content: GoalMessage(c.Goal)}}); err != nil {
+	role := session.System
+	if c.Fork != "" {
+		role = session.User // it stands behind what was said
+	}
+	if _, err := s.Log.StageMessages(ctx, tx, scope, c.SessionID, []session.Message{{Role: role, Content: GoalMessage(c.Goal)}}); err != nil {
 		return err
 	}
 	tx.Put(kv.System, childKey(scope), c.encode())

@@ -37,6 +37,8 @@ type Deps struct {
 	Blobs  Blobs
 	// Folders makes the workspaces of children.
 	Folders Folders
+	// Forks says what forks begin with.
+	Forks Forks
 	// Teller tells agents of children and results.
 	Teller Teller
 	// InUse tells whether an agent is known beside the store, such as one that is
@@ -57,6 +59,13 @@ type Recorder interface {
 type Blobs interface {
 	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
 	Promote(ctx context.Context, scope kv.Scope, name string, p blob.Promotion) (blob.Entry, error)
+}
+
+// Forks says what forks begin with.
+type Forks interface {
+	// ForkPoint is what a fork of a session takes over from one of its prompts, the last
+	// where no id is given, in a form that makes prompts.
+	ForkPoint(ctx context.Context, scope kv.Scope, sessionID, promptID string) ([]byte, error)
 }
 
 // Folders makes the workspaces of children. *Workspaces is one.

@@ -2,6 +2,7 @@ package children
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -83,6 +84,26 @@ func (s *Store) Acts(ctx context.Context, scope kv.Scope) error {
 		return err
 	}
 	return b.Ended
+}
+
+// Fork is what the prompts of an agent's session begin with, nil for what is no fork.
+// ErrForkGone where it was erased.
+func (s *Store) Fork(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error) {
+	c, found, err := get(ctx, s.engine, scope)
+	if err != nil || !found || c.Fork == "" || c.SessionID != sessionID {
+		return nil, err
+	}
+	var head []byte
+	for pair, err := range s.engine.Scan(ctx, kv.System, kv.Prefix(forkPrefix(c.parentScope(), c.Fork))) {
+		if err != nil {
+			return nil, fmt.Errorf("children: read fork: %w", err)
+		}
+		head = append(head, pair.Value...)
+	}
+	if sum := sha256.Sum256(head); string(sum[:]) != c.Fork {
+		return nil, fmt.Errorf("%w: %q of %q", ErrForkGone, c.ID, c.Parent)
+	}
+	return head, nil
 }
 
 // Given are the tools that an agent may call; nil for all.

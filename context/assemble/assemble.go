@@ -122,6 +122,9 @@ type Options struct {
 	// StepOf returns the step of a session whose stored result a name leads to: a path, or
 	// a hash; empty for none. It is asked of what new calls name. Default: none is known.
 	StepOf func(ctx context.Context, scope kv.Scope, sessionID, name string) (stepID string)
+	// Forked is what the prompts of a session begin with that is a fork, as ForkPoint made
+	// it; nil for any other. Default: none is one.
+	Forked func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
 	// Depth is how many parents an agent has above it. Default: none.
 	Depth func(ctx context.Context, scope kv.Scope) int
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
@@ -150,6 +153,7 @@ type Assembler struct {
 	served     func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
 	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	depth      func(ctx context.Context, scope kv.Scope) int
+	forked     func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
 	engine     Snapshots
 	gatherer   *gather.Gatherer
 	clock      func() time.Time
@@ -172,7 +176,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.engine, a.gatherer, a.past, a.stepOf, a.depth = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf, opts.Depth
+		a.engine, a.gatherer, a.past, a.stepOf, a.depth, a.forked = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf, opts.Depth, opts.Forked
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}

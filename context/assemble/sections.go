@@ -44,6 +44,9 @@ func (t *task) prepare(ctx context.Context) error {
 	if t.tools, err = t.a.toolset(t.r); err != nil {
 		return err
 	}
+	if err := t.leaveParent(ctx); err != nil {
+		return err
+	}
 	t.end = recent
 	t.figures = working.Figures{Errors: recent.errors(), Depth: t.a.depthOf(ctx, t.r.Scope)}
 	t.arrange(recent)
@@ -76,6 +79,27 @@ func (t *task) arrange(recent *recent) {
 		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
+	if t.fork != nil {
+		t.frame.Fork(t.fork.messages)
+	}
+}
+
+// leaveParent takes over what a fork's prompts begin with, and its parent's tools.
+func (t *task) leaveParent(ctx context.Context) error {
+	if t.a.forked == nil {
+		return nil
+	}
+	stored, err := t.a.forked(ctx, t.r.Scope, sessionOf(t.r.SessionID))
+	if err != nil || stored == nil {
+		return err
+	}
+	if t.fork, err = decodeFork(stored); err != nil {
+		return err
+	}
+	if t.fork.format == t.r.Format && !t.r.WithoutTools {
+		t.tools, err = t.fork.toolset(t.a, t.r.Model)
+	}
+	return err
 }
 
 // injections are the sections that do not vary, in the order of registration.

@@ -90,6 +90,8 @@ type task struct {
 	back inject.Injection
 	// through is the place of the last entry of the log.
 	through uint64
+	// fork is what the prompt begins with where the session is a fork, or nil.
+	fork *fork
 	// folded is what was folded so that the log could be read on.
 	folded *Batch
 	// large and huge: it has one of the places of prompts with much text.

@@ -13,8 +13,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // sent is a prompt that was sent, made again.
@@ -204,4 +206,108 @@ func sectionDiffs(older, newer *sent, one, two *past.Layout) []SectionDiff {
 		}
 	}
 	return out
+}
+
+// fork is what the prompts of a fork begin with: the tools of a prompt of its parent's, in
+// their format, and its messages up to the fork point.
+type fork struct {
+	format   Format
+	tools    []byte
+	messages []session.Message
+}
+
+// Fields of a stored fork.
+const (
+	fieldForkFormat = iota + 1
+	fieldForkTools
+	fieldForkMessage
+)
+
+// ForkPoint is what a fork of a session takes over from a prompt that the session has sent,
+// the last where no id is given: tools, system and conversation, without what stands behind
+// the conversation for one turn only. What can't be made again is a *past.GoneError.
+func (a *Assembler) ForkPoint(ctx context.Context, scope kv.Scope, sessionID, promptID string) ([]byte, error) {
+	id := sessionOf(sessionID)
+	last := func() (*past.Prompt, error) { return a.past.Last(ctx, scope, id) }
+	if a.past == nil {
+		return nil, past.Gone("no prompts are recorded here")
+	}
+	s, err := a.diffed(ctx, scope, id, promptID, last)
+	if err != nil {
+		return nil, err
+	}
+	b := wire.AppendUint(nil, fieldForkFormat, uint64(s.format))
+	b = wire.AppendText(b, fieldForkTools, string(s.Tools))
+	for _, m := range s.conversation() {
+		b = wire.AppendItem(b, fieldForkMessage, session.EncodeMessage(&m))
+	}
+	return b, nil
+}
+
+// conversation are the messages of a prompt up to the last of its history. Of one that the
+// runtime sections are a part of, the history's part.
+func (s *sent) conversation() []session.Message {
+	end, cut := 0, 0
+	for i := range s.messages {
+		m := &s.messages[i]
+		switch {
+		case len(m.Pieces) == 0 || m.Pieces[0].Section == settings.History:
+			end, cut = i+1, 0
+			if len(m.Pieces) > 1 {
+				cut = m.Pieces[0].Bytes
+			}
+		case m.Role == session.System && end == i:
+			end = i + 1
+		}
+	}
+	out := make([]session.Message, end)
+	for i := range out {
+		out[i] = s.messages[i].Message
+	}
+	if cut > 0 {
+		out[end-1].Content = out[end-1].Content[:cut]
+	}
+	return out
+}
+
+// decodeFork reads what ForkPoint made.
+func decodeFork(stored []byte) (*fork, error) {
+	k := &fork{}
+	for f, err := range wire.Fields(stored) {
+		if err != nil {
+			return nil, fmt.Errorf("assemble: read fork: %w", err)
+		}
+		switch f.Number {
+		case fieldForkFormat:
+			k.format = Format(f.Value)
+		case fieldForkTools:
+			k.tools = bytes.Clone(f.Bytes)
+		case fieldForkMessage:
+			m, err := session.DecodeMessage(f.Bytes)
+			if err != nil {
+				return nil, fmt.Errorf("assemble: read fork: %w", err)
+			}
+			k.messages = append(k.messages, *m)
+		}
+	}
+	return k, nil
+}
+
+// toolset are the tools of a fork's parent, as they stood in its prompt.
+func (k *fork) toolset(a *Assembler, model string) (toolset, error) {
+	set := toolset{}
+	set.JSON = k.tools
+	for _, tool := range provider.ToolsOf(k.tools) {
+		schema := text.CanonicalJSON(tool.Schema)
+		set.Counted = append(set.Counted, tokens.Tool{Name: tool.Name, Description: tool.Description, Schema: schema})
+		set.costs = append(set.costs, ToolCost{Name: tool.Name})
+	}
+	if len(set.Counted) == 0 {
+		set.JSON = []byte("[]")
+	}
+	var err error
+	if set.Count, err = a.counter.Tools(model, set.Counted); err != nil {
+		return toolset{}, fmt.Errorf("assemble: count tools: %w", err)
+	}
+	return set, a.price(model, &set)
 }

@@ -13,7 +13,7 @@ import (
 // parents.
 func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
 	d.Children = children.New(children.Deps{
-		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Folders: d.folders,
+		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Folders: d.folders, Forks: d.Assembler,
 		Teller: topics.Teller{Bus: d.Events},
 		InUse: func(tenant, agent string) bool {
 			_, known := d.Agents.Get(tenant, agent)

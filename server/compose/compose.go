@@ -224,7 +224,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
-	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now = d.served, engine, o.Now
+	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now, o.Assemble.Forked = d.served, engine, o.Now, d.Family.Fork
 	o.Assemble.StepOf = func(ctx context.Context, scope kv.Scope, sessionID, name string) string {
 		return d.Blobs.StepOf(ctx, scope, sessionID, name)
 	}

@@ -22,6 +22,9 @@ func Spawn(parent kv.Scope, r *loombridgev1.SpawnAgentRequest) children.Spawn {
 	if r.GetWithoutTools() {
 		s.Tools = []string{}
 	}
+	if r.GetForkFrom() != nil {
+		s.From = &children.Point{PromptID: r.GetForkFrom().GetPromptId()}
+	}
 	if l := r.GetLimits(); l != nil {
 		s.Limits = children.Asked{Steps: l.Steps, StepTokens: l.TokensPerStep, Files: l.Files, Bytes: l.Bytes}
 		if l.GetTimeout() != nil {
@@ -70,7 +73,7 @@ func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
 			Steps: new(int64(l.Steps)), TokensPerStep: new(int64(l.StepTokens)), Files: new(int64(l.Files)), Bytes: new(l.Bytes),
 			Timeout: durationpb.New(l.Timeout),
 		},
-		CreateTime: Timestamp(c.Time), Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
+		Fork: c.Fork != "", CreateTime: Timestamp(c.Time), Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
 	}
 	if c.Deadline != (time.Time{}) {
 		out.ExpireTime = Timestamp(c.Deadline)

@@ -59,3 +59,31 @@ async def test_a_block_stops_its_child(srv: testing.Server) -> None:
             await waiting
         with pytest.raises(loombridge.AgentNotFoundError):
             await parent.gather("nobody", wait=0)
+
+
+# C01, C03
+async def test_forks(srv: testing.Server) -> None:
+    """A fork knows what its parent knew when it sent a prompt, and nothing that came later."""
+    async with loombridge.connect(srv.address, agent_id="kin-r", session_id="s1") as parent:
+        for n in range(5):
+            await parent.context.record_step("my.tool", output=f"found {n}: " + "words " * 50)
+        sent = await parent.context.assemble(system="You are careful.", format="openai")
+        await parent.context.record_step("my.tool", output="found later")
+        await parent.context.assemble(format="openai")
+        first = await parent.spawn("kin-5", goal="Go on.", fork=sent.receipt.prompt_id)
+        last = await parent.spawn("kin-6", goal="Go on.", fork=True)
+        assert first.spawned.fork
+        for child, knows in ((first, False), (last, True)):
+            async with loombridge.connect(
+                srv.address, agent_id=child.id, session_id=child.session_id
+            ) as ctx:
+                prompt = await ctx.context.assemble(format="openai")
+                messages = prompt.openai()["messages"]
+                assert ("found later" in json.dumps(messages)) == knows
+                assert messages[-1] == {"role": "user", "content": "Goal: Go on."}
+                if not knows:
+                    said = sent.openai()["messages"]
+                    assert messages[: len(said)] == said
+                    assert prompt.openai()["tools"] == sent.openai()["tools"]
+        with pytest.raises(loombridge.PromptGoneError):
+            await parent.spawn("kin-7", goal="Go on.", fork="nothing")

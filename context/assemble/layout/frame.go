@@ -75,6 +75,20 @@ func New(t Table, p *inject.Prepared, goal string) Frame {
 	return f
 }
 
+// Forked is the section of what a fork takes over from its parent.
+const Forked = "fork"
+
+// Fork makes the frame begin with what was said before, word for word, in place of a system
+// message of its own. What else stood before the history stands behind it.
+func (f *Frame) Fork(said []session.Message) {
+	own := slices.DeleteFunc(f.Before, func(m Message) bool { return m.Role == session.System })
+	f.After = slices.Concat(own, f.After)
+	f.Before = make([]Message, len(said))
+	for i := range said {
+		f.Before[i] = Message{Message: said[i], Pieces: []Piece{{Forked, said[i].Content}}, Cache: inject.Stable}
+	}
+}
+
 // separator is what stands between the query and the runtime sections in this turn.
 func separator(p *inject.Prepared) string {
 	const end = "."

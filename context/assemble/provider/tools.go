@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -72,4 +73,39 @@ func rootSchema(schema map[string]any) map[string]any {
 		root["properties"] = map[string]any{}
 	}
 	return root
+}
+
+// ToolsOf reads the tools that Tools has written, whatever the format. What is no such list
+// has none.
+func ToolsOf(written []byte) []Tool {
+	var list []map[string]any
+	if json.Unmarshal(written, &list) != nil {
+		return nil
+	}
+	var out []Tool
+	for _, d := range list {
+		if declared, ok := d["functionDeclarations"].([]any); ok { // Gemini's
+			for _, one := range declared {
+				if d, ok := one.(map[string]any); ok {
+					out = append(out, defined(d))
+				}
+			}
+			continue
+		}
+		if inner, ok := d["function"].(map[string]any); ok {
+			d = inner
+		}
+		out = append(out, defined(d))
+	}
+	return out
+}
+
+// defined is the tool of a definition.
+func defined(d map[string]any) (t Tool) {
+	t.Name, _ = d["name"].(string)
+	t.Description, _ = d["description"].(string)
+	if t.Schema, _ = d["parameters"].(map[string]any); t.Schema == nil {
+		t.Schema, _ = d["input_schema"].(map[string]any)
+	}
+	return t
 }

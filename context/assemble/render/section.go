@@ -110,6 +110,9 @@ func joinNeighbours(before, end []layout.Message) (rest, joined []layout.Message
 		return before, end
 	}
 	known, asked := before[last], end[0]
+	if known.Pieces[0].Section == layout.Forked {
+		return before, end
+	}
 	if known.Role != session.User || asked.Role != session.User || len(known.BlocksJSON)+len(asked.BlocksJSON) > 0 {
 		return before, end
 	}

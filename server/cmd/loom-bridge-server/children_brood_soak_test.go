@@ -207,3 +207,49 @@ func TestChildrenAtOnce(t *testing.T) {
 	t.Logf("%d children: spawned in %v, p50 %v, p99 %v each; lived in %v; memory %d KiB each when spawned, at most %d KiB",
 		b.size, spawned, b.took[b.size/2], b.took[b.size*99/100], lived, (idle-before)>>10/int64(b.size), (peak-before)>>10/int64(b.size))
 }
+
+// manyForks are spawned of one prompt.
+const manyForks = 100
+
+// Many forks at once of one prompt: each begins as that did, and still does when the server
+// was killed right behind the last one.
+//
+// C01
+func TestManyForks(t *testing.T) {
+	dir := t.TempDir()
+	server := MustStartChild(t, dir)
+	b := &brood{tb: t, size: manyForks, sessions: make([]string, manyForks), conns: []*grpc.ClientConn{MustDial(t, server.Address), MustDial(t, server.Address)}}
+	for n := range 60 {
+		_, err := b.contexts(0).RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+			AgentId: broodParent, SessionId: "s", ToolName: "my.tool", Success: true,
+			OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: strings.Repeat(fmt.Sprint("found ", n, " "), 200)},
+		})
+		must(t, err)
+	}
+	ask := func(agent, session string) string {
+		got, err := b.contexts(0).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: session, Format: loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT, MaxTokens: 100_000})
+		must(t, err)
+		return got.GetOpenaiChatJson()
+	}
+	parent := ask(broodParent, "s")
+	began := time.Now()
+	b.each(broodSpawners, func(n int) {
+		got, err := b.contexts(n).SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
+			AgentId: broodParent, SessionId: "s", ChildId: broodChild(n), Goal: "look", ForkFrom: &loombridgev1.ForkPoint{},
+		})
+		if err != nil {
+			t.Errorf("fork %d: %v", n, err)
+		}
+		b.sessions[n] = got.GetChild().GetSessionId()
+	})
+	t.Logf("%d forks of a prompt of %d bytes in %v", manyForks, len(parent), time.Since(began))
+	must(t, server.Process.Kill())
+	_ = server.Wait()
+	server = MustStartChild(t, dir)
+	b.conns = []*grpc.ClientConn{MustDial(t, server.Address)}
+	for n := range manyForks {
+		if prompt := ask(broodChild(n), b.sessions[n]); !strings.HasPrefix(prompt, strings.TrimSuffix(parent, "]}")) {
+			t.Fatalf("fork %d does not begin as its parent: %.300s", n, prompt)
+		}
+	}
+}

@@ -70,6 +70,8 @@ class ChildAgent(_brief.Brief):
     """When it must have returned; None is never."""
     result_step_id: str = ""
     """The step of the parent that has the whole result."""
+    fork: bool = False
+    """Its prompts begin as one of its parent's."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -213,6 +215,7 @@ class Family:
         profile: str | None,
         limits: ChildLimits | None,
         grants: Iterable[str],
+        fork: bool | str,
         request_id: str | None,
         timeout: _values.Seconds | None,
     ) -> Spawning:
@@ -233,6 +236,10 @@ class Family:
             if request_id is None
             else _values.text("request_id", request_id),
         )
+        if fork is not False:
+            request.fork_from.CopyFrom(
+                pb.ForkPoint(prompt_id="" if fork is True else _values.text("fork", fork))
+            )
         if limits is not None:
             for name in ("steps", "tokens_per_step", "files", "bytes"):
                 value = getattr(limits, name)
@@ -324,4 +331,5 @@ def _child(m: pb.ChildAgent) -> ChildAgent:
         time=_values.moment(m.create_time),
         expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
         result_step_id=m.result_step_id,
+        fork=m.fork,
     )

@@ -21,6 +21,7 @@ class Spawner:
         profile: str | None = None,
         limits: _children.ChildLimits | None = None,
         grants: Iterable[str] = (),
+        fork: bool | str = False,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _children.Spawning:
@@ -38,6 +39,9 @@ class Spawner:
             profile: name of a profile of the server's that bounds its calls besides.
             limits: what bounds it; default: 20 steps, 60 seconds and so on.
             grants: names of blobs of this agent's that it may read, by their refs.
+            fork: let its prompts begin, byte for byte, as the last one of this session did,
+                or as that with a `prompt_id`, so that the provider's cache serves them: the
+                child knows what this agent knew then, and has its tools. Not with `tools`.
             request_id: makes the call safe to repeat; default: made here.
             timeout: seconds; default: the client's.
 
@@ -45,6 +49,7 @@ class Spawner:
             AgentExistsError: the id is in use.
             MaxDepthExceededError: this agent is too deep to have children.
             AgentLimitExceededError: it has too many at once, or no step left.
+            PromptGoneError: the prompt to fork from can't be made again.
         """
         return self._family.spawning(
             child_id,
@@ -54,6 +59,7 @@ class Spawner:
             profile=profile,
             limits=limits,
             grants=grants,
+            fork=fork,
             request_id=request_id,
             timeout=timeout,
         )

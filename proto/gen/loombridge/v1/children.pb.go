@@ -195,7 +195,10 @@ type SpawnAgentRequest struct {
 	// most 64 of at most 512 bytes. They are kept for good.
 	Grants []string `protobuf:"bytes,10,rep,name=grants,proto3" json:"grants,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// fork_from makes the child a fork, which knows what its parent knew. Default: it is told its
+	// goal and nothing else.
+	ForkFrom      *ForkPoint `protobuf:"bytes,12,opt,name=fork_from,json=forkFrom,proto3" json:"fork_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,6 +310,67 @@ func (x *SpawnAgentRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *SpawnAgentRequest) GetForkFrom() *ForkPoint {
+	if x != nil {
+		return x.ForkFrom
+	}
+	return nil
+}
+
+// ForkPoint is where a fork leaves its parent: the prompts of the fork's session begin, byte
+// for byte, as one that the parent has sent in the session in which it spawns, with its
+// tools, its system message and its conversation, up to the end of that; so the provider's
+// cache serves them. The goal stands behind it, as a message of the user. The fork has its
+// parent's tools (no `tools` and no `without_tools`), and a system message or tools of its
+// own prompts count for nothing. Names in the conversation, such as `step_003`, are those of
+// the parent's: what the fork is to read it is granted. Where the parent's data are erased,
+// the fork's prompts are PROMPT_GONE.
+type ForkPoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// prompt_id is the prompt, from its receipt: PROMPT_GONE where it can't be made again. At
+	// most 128 bytes. Default: the last one of the session.
+	PromptId      string `protobuf:"bytes,1,opt,name=prompt_id,json=promptId,proto3" json:"prompt_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForkPoint) Reset() {
+	*x = ForkPoint{}
+	mi := &file_loombridge_v1_children_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkPoint) ProtoMessage() {}
+
+func (x *ForkPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_children_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkPoint.ProtoReflect.Descriptor instead.
+func (*ForkPoint) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ForkPoint) GetPromptId() string {
+	if x != nil {
+		return x.PromptId
+	}
+	return ""
+}
+
 // SpawnAgentResponse holds the child.
 type SpawnAgentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -318,7 +382,7 @@ type SpawnAgentResponse struct {
 
 func (x *SpawnAgentResponse) Reset() {
 	*x = SpawnAgentResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[2]
+	mi := &file_loombridge_v1_children_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -330,7 +394,7 @@ func (x *SpawnAgentResponse) String() string {
 func (*SpawnAgentResponse) ProtoMessage() {}
 
 func (x *SpawnAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[2]
+	mi := &file_loombridge_v1_children_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -343,7 +407,7 @@ func (x *SpawnAgentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpawnAgentResponse.ProtoReflect.Descriptor instead.
 func (*SpawnAgentResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SpawnAgentResponse) GetChild() *ChildAgent {
@@ -393,14 +457,16 @@ type ChildAgent struct {
 	// result_step_id is the step of the parent that has the result.
 	ResultStepId string `protobuf:"bytes,18,opt,name=result_step_id,json=resultStepId,proto3" json:"result_step_id,omitempty"`
 	// end_time is when the result came.
-	EndTime       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// fork says that its prompts begin as one of its parent's.
+	Fork          bool `protobuf:"varint,20,opt,name=fork,proto3" json:"fork,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChildAgent) Reset() {
 	*x = ChildAgent{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[3]
+	mi := &file_loombridge_v1_children_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -412,7 +478,7 @@ func (x *ChildAgent) String() string {
 func (*ChildAgent) ProtoMessage() {}
 
 func (x *ChildAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[3]
+	mi := &file_loombridge_v1_children_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -425,7 +491,7 @@ func (x *ChildAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildAgent.ProtoReflect.Descriptor instead.
 func (*ChildAgent) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ChildAgent) GetChildId() string {
@@ -561,6 +627,13 @@ func (x *ChildAgent) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ChildAgent) GetFork() bool {
+	if x != nil {
+		return x.Fork
+	}
+	return false
+}
+
 // CompleteTaskRequest ends a task with a conclusion.
 type CompleteTaskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -594,7 +667,7 @@ type CompleteTaskRequest struct {
 
 func (x *CompleteTaskRequest) Reset() {
 	*x = CompleteTaskRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[4]
+	mi := &file_loombridge_v1_children_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +679,7 @@ func (x *CompleteTaskRequest) String() string {
 func (*CompleteTaskRequest) ProtoMessage() {}
 
 func (x *CompleteTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[4]
+	mi := &file_loombridge_v1_children_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +692,7 @@ func (x *CompleteTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTaskRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CompleteTaskRequest) GetAgentId() string {
@@ -691,7 +764,7 @@ type CompleteTaskResponse struct {
 
 func (x *CompleteTaskResponse) Reset() {
 	*x = CompleteTaskResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[5]
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +776,7 @@ func (x *CompleteTaskResponse) String() string {
 func (*CompleteTaskResponse) ProtoMessage() {}
 
 func (x *CompleteTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[5]
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,7 +789,7 @@ func (x *CompleteTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTaskResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CompleteTaskResponse) GetChild() *ChildAgent {
@@ -755,7 +828,7 @@ type TaskFold struct {
 
 func (x *TaskFold) Reset() {
 	*x = TaskFold{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +840,7 @@ func (x *TaskFold) String() string {
 func (*TaskFold) ProtoMessage() {}
 
 func (x *TaskFold) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +853,7 @@ func (x *TaskFold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskFold.ProtoReflect.Descriptor instead.
 func (*TaskFold) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TaskFold) GetBatch() int64 {
@@ -836,7 +909,7 @@ type WaitAgentsRequest struct {
 
 func (x *WaitAgentsRequest) Reset() {
 	*x = WaitAgentsRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +921,7 @@ func (x *WaitAgentsRequest) String() string {
 func (*WaitAgentsRequest) ProtoMessage() {}
 
 func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +934,7 @@ func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsRequest.ProtoReflect.Descriptor instead.
 func (*WaitAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WaitAgentsRequest) GetAgentId() string {
@@ -916,7 +989,7 @@ type WaitAgentsResponse struct {
 
 func (x *WaitAgentsResponse) Reset() {
 	*x = WaitAgentsResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[8]
+	mi := &file_loombridge_v1_children_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1001,7 @@ func (x *WaitAgentsResponse) String() string {
 func (*WaitAgentsResponse) ProtoMessage() {}
 
 func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[8]
+	mi := &file_loombridge_v1_children_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1014,7 @@ func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsResponse.ProtoReflect.Descriptor instead.
 func (*WaitAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WaitAgentsResponse) GetChildren() []*ChildAgent {
@@ -993,7 +1066,7 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06_stepsB\x12\n" +
 	"\x10_tokens_per_stepB\b\n" +
 	"\x06_filesB\b\n" +
-	"\x06_bytes\"\xe6\x02\n" +
+	"\x06_bytes\"\x9d\x03\n" +
 	"\x11SpawnAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -1008,9 +1081,12 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06grants\x18\n" +
 	" \x03(\tR\x06grants\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\v \x01(\tR\trequestId\"E\n" +
+	"request_id\x18\v \x01(\tR\trequestId\x125\n" +
+	"\tfork_from\x18\f \x01(\v2\x18.loombridge.v1.ForkPointR\bforkFrom\"(\n" +
+	"\tForkPoint\x12\x1b\n" +
+	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\"E\n" +
 	"\x12SpawnAgentResponse\x12/\n" +
-	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\"\xaf\x05\n" +
+	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\"\xc3\x05\n" +
 	"\n" +
 	"ChildAgent\x12\x19\n" +
 	"\bchild_id\x18\x01 \x01(\tR\achildId\x12\x1b\n" +
@@ -1035,7 +1111,8 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x05error\x18\x10 \x01(\tR\x05error\x12!\n" +
 	"\fgranted_refs\x18\x11 \x03(\tR\vgrantedRefs\x12$\n" +
 	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\x125\n" +
-	"\bend_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\"\xe9\x01\n" +
+	"\bend_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x12\n" +
+	"\x04fork\x18\x14 \x01(\bR\x04fork\"\xe9\x01\n" +
 	"\x13CompleteTaskRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -1088,39 +1165,41 @@ func file_loombridge_v1_children_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_children_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_loombridge_v1_children_proto_goTypes = []any{
 	(ChildStatus)(0),              // 0: loombridge.v1.ChildStatus
 	(*ChildLimits)(nil),           // 1: loombridge.v1.ChildLimits
 	(*SpawnAgentRequest)(nil),     // 2: loombridge.v1.SpawnAgentRequest
-	(*SpawnAgentResponse)(nil),    // 3: loombridge.v1.SpawnAgentResponse
-	(*ChildAgent)(nil),            // 4: loombridge.v1.ChildAgent
-	(*CompleteTaskRequest)(nil),   // 5: loombridge.v1.CompleteTaskRequest
-	(*CompleteTaskResponse)(nil),  // 6: loombridge.v1.CompleteTaskResponse
-	(*TaskFold)(nil),              // 7: loombridge.v1.TaskFold
-	(*WaitAgentsRequest)(nil),     // 8: loombridge.v1.WaitAgentsRequest
-	(*WaitAgentsResponse)(nil),    // 9: loombridge.v1.WaitAgentsResponse
-	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*ForkPoint)(nil),             // 3: loombridge.v1.ForkPoint
+	(*SpawnAgentResponse)(nil),    // 4: loombridge.v1.SpawnAgentResponse
+	(*ChildAgent)(nil),            // 5: loombridge.v1.ChildAgent
+	(*CompleteTaskRequest)(nil),   // 6: loombridge.v1.CompleteTaskRequest
+	(*CompleteTaskResponse)(nil),  // 7: loombridge.v1.CompleteTaskResponse
+	(*TaskFold)(nil),              // 8: loombridge.v1.TaskFold
+	(*WaitAgentsRequest)(nil),     // 9: loombridge.v1.WaitAgentsRequest
+	(*WaitAgentsResponse)(nil),    // 10: loombridge.v1.WaitAgentsResponse
+	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
 }
 var file_loombridge_v1_children_proto_depIdxs = []int32{
-	10, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
+	11, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
 	1,  // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
-	4,  // 2: loombridge.v1.SpawnAgentResponse.child:type_name -> loombridge.v1.ChildAgent
-	1,  // 3: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
-	11, // 4: loombridge.v1.ChildAgent.create_time:type_name -> google.protobuf.Timestamp
-	11, // 5: loombridge.v1.ChildAgent.expire_time:type_name -> google.protobuf.Timestamp
-	0,  // 6: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
-	11, // 7: loombridge.v1.ChildAgent.end_time:type_name -> google.protobuf.Timestamp
-	4,  // 8: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
-	7,  // 9: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.TaskFold
-	10, // 10: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
-	4,  // 11: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	3,  // 2: loombridge.v1.SpawnAgentRequest.fork_from:type_name -> loombridge.v1.ForkPoint
+	5,  // 3: loombridge.v1.SpawnAgentResponse.child:type_name -> loombridge.v1.ChildAgent
+	1,  // 4: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
+	12, // 5: loombridge.v1.ChildAgent.create_time:type_name -> google.protobuf.Timestamp
+	12, // 6: loombridge.v1.ChildAgent.expire_time:type_name -> google.protobuf.Timestamp
+	0,  // 7: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
+	12, // 8: loombridge.v1.ChildAgent.end_time:type_name -> google.protobuf.Timestamp
+	5,  // 9: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
+	8,  // 10: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.TaskFold
+	11, // 11: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
+	5,  // 12: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_children_proto_init() }
@@ -1135,7 +1214,7 @@ func file_loombridge_v1_children_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_children_proto_rawDesc), len(file_loombridge_v1_children_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -37,7 +37,7 @@ class ChildLimits(_message.Message):
     def __init__(self, steps: _Optional[int] = ..., tokens_per_step: _Optional[int] = ..., files: _Optional[int] = ..., bytes: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class SpawnAgentRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "child_id", "goal", "child_session_id", "tools", "without_tools", "profile", "limits", "grants", "request_id")
+    __slots__ = ("agent_id", "session_id", "child_id", "goal", "child_session_id", "tools", "without_tools", "profile", "limits", "grants", "request_id", "fork_from")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CHILD_ID_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,7 @@ class SpawnAgentRequest(_message.Message):
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     GRANTS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    FORK_FROM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     child_id: str
@@ -60,7 +61,14 @@ class SpawnAgentRequest(_message.Message):
     limits: ChildLimits
     grants: _containers.RepeatedScalarFieldContainer[str]
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., child_id: _Optional[str] = ..., goal: _Optional[str] = ..., child_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., without_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., grants: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    fork_from: ForkPoint
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., child_id: _Optional[str] = ..., goal: _Optional[str] = ..., child_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., without_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., grants: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., fork_from: _Optional[_Union[ForkPoint, _Mapping]] = ...) -> None: ...
+
+class ForkPoint(_message.Message):
+    __slots__ = ("prompt_id",)
+    PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    prompt_id: str
+    def __init__(self, prompt_id: _Optional[str] = ...) -> None: ...
 
 class SpawnAgentResponse(_message.Message):
     __slots__ = ("child",)
@@ -69,7 +77,7 @@ class SpawnAgentResponse(_message.Message):
     def __init__(self, child: _Optional[_Union[ChildAgent, _Mapping]] = ...) -> None: ...
 
 class ChildAgent(_message.Message):
-    __slots__ = ("child_id", "parent_id", "goal", "session_id", "parent_session_id", "tools", "all_tools", "profile", "limits", "depth", "step_id", "create_time", "expire_time", "status", "result", "error", "granted_refs", "result_step_id", "end_time")
+    __slots__ = ("child_id", "parent_id", "goal", "session_id", "parent_session_id", "tools", "all_tools", "profile", "limits", "depth", "step_id", "create_time", "expire_time", "status", "result", "error", "granted_refs", "result_step_id", "end_time", "fork")
     CHILD_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_ID_FIELD_NUMBER: _ClassVar[int]
     GOAL_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +97,7 @@ class ChildAgent(_message.Message):
     GRANTED_REFS_FIELD_NUMBER: _ClassVar[int]
     RESULT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
     END_TIME_FIELD_NUMBER: _ClassVar[int]
+    FORK_FIELD_NUMBER: _ClassVar[int]
     child_id: str
     parent_id: str
     goal: str
@@ -108,7 +117,8 @@ class ChildAgent(_message.Message):
     granted_refs: _containers.RepeatedScalarFieldContainer[str]
     result_step_id: str
     end_time: _timestamp_pb2.Timestamp
-    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., parent_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., all_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., granted_refs: _Optional[_Iterable[str]] = ..., result_step_id: _Optional[str] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    fork: bool
+    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., parent_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., all_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., granted_refs: _Optional[_Iterable[str]] = ..., result_step_id: _Optional[str] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fork: bool = ...) -> None: ...
 
 class CompleteTaskRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "task_id", "conclusion", "failed", "error", "grants", "step_ids")
