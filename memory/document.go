@@ -44,6 +44,9 @@ func (s *Store) describe(d *segment.Document, r record.Record, metadata []string
 	d.AddValue(segment.Session, r.SessionID)
 	d.AddValue(segment.Author, r.Author)
 	d.AddValue(segment.Origin, r.Origin.String())
+	if r.Review != 0 {
+		d.AddValue(segment.Review, r.Review.String())
+	}
 	for _, value := range metadata {
 		d.AddValue(segment.Metadata, value)
 	}
@@ -96,6 +99,9 @@ func flagsOf(r record.Record) segment.Flags {
 	}
 	if r.Archived {
 		f |= segment.FlagArchived
+	}
+	if r.Review.Hides() {
+		f |= segment.FlagQuarantined
 	}
 	return f
 }

@@ -204,16 +204,25 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 			r.Origin, encoded = source.Origin, nil
 		}
 	}
+	replaced, origin, err := s.supersede(ctx, e, r)
+	if err != nil {
+		return err
+	}
+	if origin.Foreign() && origin > r.Origin { // nor is what takes its place
+		r.Origin, encoded = origin, nil
+	}
+	if e.store.holds(r.Origin) {
+		if r.Supersedes != "" {
+			return invalid.Field(ErrInvalid, "supersedes", "can't be given: records of origin %s wait for review, and the one replaced would be hidden meanwhile", r.Origin)
+		}
+		r.Review, encoded = record.ReviewHeld, nil
+	}
 	if encoded == nil {
 		terms, err := record.MetadataTerms(r.Metadata)
 		if err != nil {
 			return err
 		}
 		encoded = e.store.encodeDocument(*r, terms)
-	}
-	replaced, err := s.supersede(ctx, e, r)
-	if err != nil {
-		return err
 	}
 	e.add(write{record: r, blame: func(err error) error { return s.blame(i, err) }}, encoded, replaced)
 	return nil
@@ -340,23 +349,23 @@ func (s *saving) checkHolder(ctx context.Context, e *edit, r *record.Record, id 
 }
 
 // supersede lets the record that r replaces know by whom, and returns its
-// ordinal.
-func (s *saving) supersede(ctx context.Context, e *edit, r *record.Record) (uint32, error) {
+// ordinal and origin.
+func (s *saving) supersede(ctx context.Context, e *edit, r *record.Record) (uint32, record.Origin, error) {
 	if r.Supersedes == "" {
-		return 0, nil
+		return 0, 0, nil
 	}
 	old, stored, err := s.source(ctx, e, "supersedes", r.Supersedes)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := e.actor.may(old); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if old.SupersededBy != "" {
-		return 0, invalid.Field(ErrInvalid, "supersedes", "names record %q, which record %q has replaced already", old.ID, old.SupersededBy)
+		return 0, 0, invalid.Field(ErrInvalid, "supersedes", "names record %q, which record %q has replaced already", old.ID, old.SupersededBy)
 	}
 	e.tx.Put(kv.Records, record.Key(s.scope, old.ID), record.AppendSuperseded(stored, r.ID, s.now))
-	return old.Document.Ordinal, nil
+	return old.Document.Ordinal, old.Origin, nil
 }
 
 // source returns a record that the field names, decoded and as stored.

@@ -61,6 +61,9 @@ type Options struct {
 	// PreviousEmbedder makes vectors of queries in the space that Reembed is
 	// leaving. Nil: there is none.
 	PreviousEmbedder embed.Embedder
+	// Hold are the origins of records that wait for review before queries find them.
+	// Default none.
+	Hold []record.Origin
 	// Idle is called when a query begins to wait for the embedder, and what it returns
 	// when it goes on: whoever bounds the queries that run need not count it
 	// meanwhile. Default nil: nothing is called.
@@ -117,6 +120,7 @@ type Store struct {
 	slider      *slider
 	remembered  remembered
 	countTokens func(text string) int
+	hold        []record.Origin // wait for review
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
 	closed       atomic.Bool
@@ -150,6 +154,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		slider:       &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})},
 		remembered:   newRemembered(maxRememberedBytes),
 		countTokens:  o.CountTokens,
+		hold:         o.Hold,
 		vectorWeight: o.VectorWeight,
 	}
 	s.start(o.SweepEvery)

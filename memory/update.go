@@ -2,8 +2,10 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -65,6 +67,9 @@ type Update struct {
 	// each becomes what it is in the metadata of Values, and goes where it is not there.
 	// All others stay.
 	Members []string
+	// Review is the end of a review of the record, or zero. With one, no other field
+	// changes.
+	Review record.Review
 	// Values holds their new values; its other fields do not matter. An empty
 	// value empties the field.
 	Values record.Record
@@ -197,11 +202,11 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 		return err
 	}
 	next := up.guess
-	if next == nil || !bytes.Equal(next.stored, stored) || next.record.Origin < lowest {
+	if next == nil || !bytes.Equal(next.stored, stored) || next.record.Origin < lowest || e.store.holds(next.record.Origin) {
 		if next, err = e.store.redraft(stored, *old, func(r *record.Record) error {
 			err := up.apply(r)
 			r.Origin = max(r.Origin, lowest)
-			return err
+			return cmp.Or(err, up.hold(e.store, old, r))
 		}); err != nil {
 			return err
 		}
@@ -215,6 +220,26 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 	kv.StageOnceOf(e.tx, ref, e.actor.Agent, up.requestID, up.digest, record.EncodeChangeAnswer(next.record), up.now)
 	return nil
 }
+
+// shownFields are the fields that prompts show.
+const shownFields = TextField | AuthorField | MetadataField | KindField | TagsField
+
+// hold lets a record wait for review whose new content is of an origin that waits. What
+// was found so far does not go out of sight for it: that would be a way to hide a record.
+func (up *updating) hold(s *Store, old, r *record.Record) error {
+	changes := up.update.Fields&shownFields != 0 || len(up.update.Members) > 0 || r.Origin != old.Origin
+	switch {
+	case up.update.Review != 0 || !changes || !s.holds(r.Origin):
+		return nil
+	case !s.holds(old.Origin):
+		return invalid.Field(ErrInvalid, "origin", "is %s, which waits for review, and would hide a record that is found; save it as one of its own", r.Origin)
+	}
+	r.Review = record.ReviewHeld
+	return nil
+}
+
+// holds tells whether records of that origin wait for review.
+func (s *Store) holds(o record.Origin) bool { return slices.Contains(s.hold, o) }
 
 // named returns the record that the caller names, decoded and as stored.
 func (e *edit) named(ctx context.Context, id, key string, expected int64, now time.Time) (*record.Record, []byte, error) {
@@ -268,6 +293,12 @@ func (up *updating) lowestSource(ctx context.Context, e *edit, old *record.Recor
 // apply makes the change.
 func (up *updating) apply(r *record.Record) error {
 	fields, from := up.update.Fields, up.update.Values
+	switch {
+	case up.update.Review != 0:
+		r.Review = up.update.Review
+	case fields&(TextField|OriginField) == TextField|OriginField:
+		r.Review = 0 // that was of another text
+	}
 	for _, f := range []struct {
 		field Fields
 		set   func()
@@ -333,6 +364,7 @@ func (up *updating) content() [sha256.Size]byte {
 		fieldByKey
 		fieldExpected
 		fieldMember
+		fieldVerdict
 	)
 	u := up.update
 	changed := updating{update: u}
@@ -346,6 +378,7 @@ func (up *updating) content() [sha256.Size]byte {
 	b = wire.AppendUint(b, fieldFields, uint64(u.Fields))
 	b = wire.AppendText(b, fieldName, u.ID)
 	b = wire.AppendText(b, fieldByKey, u.Key)
+	b = wire.AppendUint(b, fieldVerdict, uint64(u.Review))
 	for _, name := range u.Members {
 		b = wire.AppendItem(b, fieldMember, name)
 	}
@@ -381,6 +414,13 @@ func checkUpdate(u Update) error {
 		return err
 	}
 	switch {
+	case u.Review == record.ReviewApproved || u.Review == record.ReviewRejected:
+		if u.Fields != 0 || len(u.Members) > 0 {
+			return invalid.Field(ErrInvalid, "update_mask", "names fields beside a review")
+		}
+		return nil
+	case u.Review != 0:
+		return invalid.Field(ErrInvalid, "decision", "is neither approved nor rejected")
 	case u.Fields == 0 && len(u.Members) == 0 || u.Fields&^allFields != 0:
 		return invalid.Field(ErrInvalid, "update_mask", "names no field, or one that can't change")
 	case len(u.Members) > 0 && u.Fields&MetadataField != 0:

@@ -146,6 +146,21 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	return &loombridgev1.UpdateRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(updated)}, nil
 }
 
+// ReviewRecord ends the review of a record.
+func (s *memoryService) ReviewRecord(ctx context.Context, r *loombridgev1.ReviewRecordRequest) (*loombridgev1.ReviewRecordResponse, error) {
+	ctx, scope, err := sharedMemory(ctx, r, validate.ReviewRecordRequest)
+	if err != nil {
+		return nil, err
+	}
+	reviewed, err := s.memory.Update(ctx, scope, memory.Update{
+		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Review: record.Review(r.GetDecision()),
+	}, r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ReviewRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(reviewed)}, nil
+}
+
 // DeleteRecord takes a record out of memory.
 func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
 	ctx, scope, err := sharedMemory(ctx, r, validate.DeleteRecordRequest)

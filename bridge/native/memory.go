@@ -216,6 +216,9 @@ func (m memories) summaries(ctx context.Context, c tools.Input) (tools.Output, e
 func (m memories) found(ctx context.Context, c tools.Input) (tools.Output, error) {
 	if id := c.String("record_id", ""); id != "" {
 		r, err := m.memory.Record(ctx, c.Scope, id)
+		if err == nil && r.Review.Hides() {
+			err = &memory.NotFoundError{Field: "id", Name: id}
+		}
 		if err != nil {
 			return tools.Output{}, memoryFailure(err)
 		}
@@ -237,6 +240,9 @@ func foundItem(r record.Record, score float64) map[string]any {
 	item := map[string]any{
 		"statement": r.Text, "id": r.ID, "kind": r.Kind, "score": number(score), "importance": number(r.Importance),
 		"session_id": r.SessionID, "created_at": timeText(r.CreateTime), "tags": anys(r.Tags),
+	}
+	if r.Origin.Foreign() {
+		item["origin"] = r.Origin.String()
 	}
 	if s, ok := tiers.SummaryOf(r); ok && r.Kind == tiers.Kind {
 		item["task_id"] = s.TaskID

@@ -130,7 +130,7 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 			return err
 		}
 		for i := range page.Records {
-			if r := &page.Records[i]; !r.Archived && r.SupersededBy == "" {
+			if r := &page.Records[i]; !r.Archived && r.SupersededBy == "" && !r.Review.Hides() {
 				all = append(all, note{scope, r})
 			}
 		}

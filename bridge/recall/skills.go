@@ -73,7 +73,7 @@ func SkillsOf(ctx context.Context, from Lister, scope kv.Scope) ([]settings.Skil
 
 // skillOf is the skill that a record is; false where it is none.
 func skillOf(r *record.Record) (settings.Skill, bool) {
-	if r.Archived || r.SupersededBy != "" || r.Origin.Foreign() {
+	if r.Archived || r.SupersededBy != "" || r.Origin.Foreign() || r.Review.Hides() {
 		return settings.Skill{}, false
 	}
 	return settings.SkillOf(r.Text, r.Key, r.Metadata)

@@ -23,6 +23,7 @@ const (
 	idField fieldKind = iota + 1
 	textField
 	originField
+	reviewField
 	tagsField
 	numberField
 	boolField
@@ -41,7 +42,7 @@ const (
 // operators lists what a field of the kind is compared with.
 func (k fieldKind) operators() string {
 	switch k {
-	case idField, originField, boolField:
+	case idField, originField, reviewField, boolField:
 		return equality + "and " + presence[:2]
 	case tagsField:
 		return ":"
@@ -92,6 +93,7 @@ var fields = map[string]field{
 	"session_id":  {kind: textField, index: segment.Session, of: func(r record.Record) string { return r.SessionID }},
 	"author":      {kind: textField, index: segment.Author, of: func(r record.Record) string { return r.Author }},
 	"origin":      {kind: originField, index: segment.Origin},
+	"review":      {kind: reviewField, index: segment.Review},
 	"tags":        {kind: tagsField, index: segment.Tag},
 	"importance":  {kind: numberField, column: selection.Importance, interval: importanceInterval},
 	"tier":        {kind: numberField, column: selection.Tier, interval: integerInterval},
@@ -138,7 +140,7 @@ func (f field) serves(operator string) bool {
 		return true
 	}
 	switch f.kind {
-	case idField, originField, boolField, tagsField, contentField:
+	case idField, originField, reviewField, boolField, tagsField, contentField:
 		return false
 	}
 	return true
@@ -201,6 +203,8 @@ func (f field) text(value string) (binder, string) {
 	switch {
 	case f.kind == originField && !slices.Contains(slices.Collect(maps.Values(record.OriginNames)), value):
 		return nil, "is one of user, agent, tool, web"
+	case f.kind == reviewField && !slices.Contains(slices.Collect(maps.Values(record.ReviewNames)), value):
+		return nil, "is one of held, approved, rejected"
 	case f.kind == idField && value == "":
 		return nil, "can't be empty"
 	}

@@ -15,6 +15,7 @@ const (
 	answerVersion        = 4
 	answerSupersededBy   = 5
 	answerSupersededTime = 6
+	answerReview         = 200
 	// AnswerItem is the answer for one record of a batch, and the only field of a
 	// batch's answer.
 	AnswerItem = 7
@@ -24,7 +25,8 @@ const (
 func EncodeAnswer(r Record) []byte {
 	b := wire.AppendText(nil, answerID, r.ID)
 	b = appendTime(b, answerCreateTime, r.CreateTime)
-	return appendTime(b, answerExpireTime, r.ExpireTime)
+	b = appendTime(b, answerExpireTime, r.ExpireTime)
+	return wire.AppendUint(b, answerReview, uint64(r.Review))
 }
 
 // EncodeChangeAnswer keeps what an update or a deletion answered beside the
@@ -50,6 +52,8 @@ func (r Record) WithAnswer(answer []byte) (Record, error) {
 			r.CreateTime = decodeTime(f)
 		case answerExpireTime:
 			r.ExpireTime = decodeTime(f)
+		case answerReview:
+			r.Review = Review(f.Value)
 		case answerVersion:
 			r.Version = int64(f.Value)
 		case answerSupersededBy:

@@ -41,6 +41,7 @@ const (
 	fieldMarked         = 28
 	fieldPlace          = 29
 	fieldSavedBy        = 30
+	fieldReview         = 200
 )
 
 // recordFormat is the format of the records that this version writes.
@@ -97,7 +98,8 @@ func appendLife(b []byte, r Record) []byte {
 	b = appendTime(b, fieldSupersededTime, r.SupersededTime)
 	b = wire.AppendUint(b, fieldMarked, bit(r.Document.Marked))
 	b = wire.AppendUint(b, fieldPlace, uint64(r.Document.Place))
-	return wire.AppendText(b, fieldSavedBy, r.SavedBy)
+	b = wire.AppendText(b, fieldSavedBy, r.SavedBy)
+	return wire.AppendUint(b, fieldReview, uint64(r.Review))
 }
 
 func bit(b bool) uint64 {
@@ -192,6 +194,8 @@ func (r *Record) setLife(f wire.Field) {
 		r.Document.Place = uint32(f.Value)
 	case fieldSavedBy:
 		r.SavedBy = string(f.Bytes)
+	case fieldReview:
+		r.Review = Review(f.Value)
 	}
 }
 

@@ -139,6 +139,8 @@ type Record struct {
 	DerivedFrom []string
 	// Origin is where the text came from. Zero when saving: OriginAgent.
 	Origin Origin
+	// Review says whether it waits for review, and how that ended; set by the store.
+	Review Review
 	// Tier is the memory tier, 1 to 4. Zero when saving: LongTerm.
 	Tier int
 	// Pinned tells whatever makes room or forgets to pass over the record.
@@ -195,7 +197,7 @@ func (r *Record) KeptVersions() (first, end int64) {
 func Normalize(r Record) Record {
 	r.EventTime, r.CreateTime, r.ExpireTime = StoredTime(r.EventTime), time.Time{}, StoredTime(r.ExpireTime)
 	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
-	r.Document = Document{}
+	r.Document, r.Review = Document{}, 0
 	r.SlidingTTL = StoredSpan(r.SlidingTTL)
 	if r.Kind == "" {
 		r.Kind = DefaultKind

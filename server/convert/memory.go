@@ -50,7 +50,7 @@ func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 func Saved(r record.Record) *loombridgev1.MemorySaveResponse {
 	return &loombridgev1.MemorySaveResponse{
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
-		Version: max(r.Version, 1),
+		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review),
 	}
 }
 
@@ -68,7 +68,7 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 		Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes, SupersededBy: r.SupersededBy,
 		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: Int32(r.Tier),
 		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
-		AgentId: r.SavedBy,
+		AgentId: r.SavedBy, Review: loombridgev1.Review(r.Review),
 	}
 	if r.SlidingTTL > 0 {
 		out.SlidingTtl = durationpb.New(r.SlidingTTL)

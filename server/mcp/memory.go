@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -132,6 +133,7 @@ type record struct {
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 	Author       string          `json:"author,omitempty"`
 	Origin       string          `json:"origin,omitempty"`
+	Review       string          `json:"review,omitempty"`
 	EventTime    string          `json:"event_time,omitempty"`
 	CreateTime   string          `json:"create_time"`
 	SupersededBy string          `json:"superseded_by,omitempty"`
@@ -141,6 +143,9 @@ func recordOf(r *loombridgev1.Record) record {
 	out := record{
 		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(), Tags: r.GetTags(), Author: r.GetAuthor(),
 		EventTime: timeOf(r.GetEventTime()), CreateTime: timeOf(r.GetCreateTime()), SupersededBy: r.GetSupersededBy(),
+	}
+	if r.GetReview() != 0 {
+		out.Review = strings.ToLower(strings.TrimPrefix(r.GetReview().String(), "REVIEW_"))
 	}
 	if out.Kind == "fact" {
 		out.Kind = ""

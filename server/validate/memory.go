@@ -184,9 +184,9 @@ type named interface {
 func (c *checker) record(r named, name any) {
 	c.owner(r.GetAgentId(), r.GetUserId())
 	switch name.(type) {
-	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id:
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ReviewRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id:
 		c.requiredName("id", r.GetId(), record.MaxIDBytes)
-	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key:
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ReviewRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key:
 		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
 	default:
 		c.add("name", "is required: give id or key")
@@ -230,6 +230,21 @@ func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	}
 	c.draft("record.", r.GetRecord())
 	c.mask(r)
+	c.version(r.ExpectedVersion)
+	c.request(r.GetRequestId())
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// ReviewRecordRequest checks what MemoryService.ReviewRecord is asked.
+func ReviewRecordRequest(r *loombridgev1.ReviewRecordRequest) error {
+	var c checker
+	c.record(r, r.GetName())
+	switch r.GetDecision() {
+	case loombridgev1.Review_REVIEW_APPROVED, loombridgev1.Review_REVIEW_REJECTED:
+	default:
+		c.add("decision", "is neither REVIEW_APPROVED nor REVIEW_REJECTED")
+	}
 	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
 	c.enum("json_form", r.GetJsonForm())

@@ -34,6 +34,28 @@ async def test_a_filter_deletes(live: loombridge.Client) -> None:
         await live.memory.delete_matching("old")
 
 
+async def test_records_wait_for_review(binary: Path) -> None:
+    async with (
+        testing.server(binary, args=("--hold-origins", "tool,web")) as server,
+        loombridge.connect(server.address, agent_id="a") as ctx,
+    ):
+        saved = await ctx.memory_save("the pump needs oil", origin="web", key="oil")
+        assert saved.review == "held"
+        assert not (await ctx.memory_query("pump oil")).hits
+        assert [(r.id, r.review) async for r in ctx.memory.list(filter='review = "held"')] == [
+            (saved.id, "held")
+        ]
+        approved = await ctx.memory.review(key="oil", approve=True, expected_version=1)
+        assert (approved.review, approved.origin, approved.version) == ("approved", "web", 2)
+        hit = (await ctx.memory_query("pump oil")).hits[0].record
+        assert (hit.id, hit.origin, hit.review) == (saved.id, "web", "approved")
+        with pytest.raises(loombridge.VersionConflictError):
+            await ctx.memory.review(id=saved.id, approve=False, expected_version=1)
+        assert (await ctx.memory.review(id=saved.id, approve=False)).review == "rejected"
+        assert not (await ctx.memory_query("pump oil")).hits
+        assert (await ctx.memory_save("the pump is loud", origin="user")).review == ""
+
+
 async def test_the_store_is_copied(binary: Path, tmp_path: Path) -> None:
     copies = ("--backup-dir", str(tmp_path / "copies"), "--backup-interval", "0")
     async with (

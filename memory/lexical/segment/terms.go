@@ -27,6 +27,8 @@ const (
 	Session Field = 's'
 	Author  Field = 'a'
 	Origin  Field = 'o'
+	// Review terms are states of records that somebody has to look at.
+	Review Field = 'r'
 	// Metadata terms are a path and a typed value.
 	Metadata Field = 'm'
 	// Key terms are the caller's own names of records.

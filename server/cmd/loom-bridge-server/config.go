@@ -23,6 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 )
@@ -51,6 +52,7 @@ type Config struct {
 
 	MemoryLanguage string
 	VectorWeight   float64
+	HoldOrigins    []record.Origin
 	Tiers          tiers.Options
 	Embedder       embed.Options
 	EmbedderFind   string // auto: one that listens on this machine

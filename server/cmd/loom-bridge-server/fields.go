@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
 // field is where a setting keeps its value, how it is written and what it may be.
@@ -291,6 +292,35 @@ func list(to *[]string, unit string) scalar[[]string] {
 		parse: func(text string) ([]string, error) { return items(text), nil },
 		print: func(values []string) string { return strings.Join(values, ",") },
 	}
+}
+
+// origins are names of origins of records.
+func origins(to *[]record.Origin) scalar[[]record.Origin] {
+	return scalar[[]record.Origin]{
+		to: to, name: "origin,...",
+		parse: func(text string) (all []record.Origin, err error) {
+			for _, name := range items(text) {
+				o := record.Origin(slices.IndexFunc(originNames, func(known string) bool { return known == name }) + 1)
+				if o == 0 {
+					return nil, errors.New("an origin is " + alternatives(originNames))
+				}
+				all = append(all, o)
+			}
+			return all, nil
+		},
+		print: func(all []record.Origin) string {
+			names := make([]string, len(all))
+			for i, o := range all {
+				names[i] = o.String()
+			}
+			return strings.Join(names, ",")
+		},
+	}
+}
+
+// originNames are the names of the origins, in the order of their numbers.
+var originNames = []string{
+	record.OriginUser.String(), record.OriginAgent.String(), record.OriginTool.String(), record.OriginWeb.String(),
 }
 
 // items are the parts of a list that are not blank.

@@ -150,6 +150,15 @@ func memoryEffects() []effect {
 			see: (*stand).shareOfVectors, with: "more than a half", without: "less",
 		},
 		{
+			setting: "hold-origins", args: []string{"--hold-origins", "tool,web"},
+			see: func(s *stand) func() string {
+				_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "the stable is warm", Origin: loombridgev1.Origin_ORIGIN_WEB})
+				must(s.tb, err)
+				return once(fmt.Sprint(hits(s.tb, s.process, "stable")))
+			},
+			with: "0", without: "1",
+		},
+		{
 			setting: "knowledge-endpoint", args: []string{"--knowledge-endpoint", "$API"},
 			see: func(s *stand) func() string {
 				_, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{AgentId: "a", Goal: "repair the pump"})

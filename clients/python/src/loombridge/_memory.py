@@ -224,6 +224,52 @@ class Memory(_spelling.Helpful):
         )
         return _records.record(answer.record)
 
+    async def review(
+        self,
+        *,
+        approve: bool,
+        id: str | None = None,  # noqa: A002  the record's own word
+        key: str | None = None,
+        expected_version: int | None = None,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _records.Record:
+        """End the review of a record, and return it as it is now.
+
+        A server may hold records of a tool or the web back until somebody has looked at
+        them; `list_records(filter='review = "held"')` lists these. Approved, queries find
+        it; rejected, they never do. Its origin stays.
+
+        Args:
+            approve: whether it is to be found.
+            id: the record's id.
+            key: the caller's own name for it; give exactly one of the two.
+            expected_version: the version that was looked at; default: any.
+            user_id: look in that person's memory instead of the agent's.
+            request_id: makes the call safe to repeat, and repeats it when no server
+                answers.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            RecordNotFoundError: there is none, or it has expired.
+            VersionConflictError: it has another version than expected.
+        """
+        request = pb.ReviewRecordRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            request_id=_values.optional_text("request_id", request_id),
+            decision=pb.REVIEW_APPROVED if approve else pb.REVIEW_REJECTED,
+            json_form=pb.JSON_FORM_TEXT,
+        )
+        _name(request, id, key)
+        if expected_version is not None:
+            request.expected_version = _values.long_integer("expected_version", expected_version)
+        answer = await self._transport.call(
+            _rpc.REVIEW_RECORD, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return _records.record(answer.record)
+
     async def delete(
         self,
         *,
@@ -463,7 +509,11 @@ class Memory(_spelling.Helpful):
 
 
 _Named: TypeAlias = (
-    pb.GetRecordRequest | pb.UpdateRecordRequest | pb.DeleteRecordRequest | pb.ListVersionsRequest
+    pb.GetRecordRequest
+    | pb.UpdateRecordRequest
+    | pb.DeleteRecordRequest
+    | pb.ListVersionsRequest
+    | pb.ReviewRecordRequest
 )
 
 

@@ -13,6 +13,7 @@ Origin: TypeAlias = Literal["user", "agent", "tool", "web"]
 to be taken as an instruction."""
 
 ORIGIN_ENUM = pb.Origin.DESCRIPTOR
+REVIEW_ENUM = pb.Review.DESCRIPTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Saved:
     """When it stops being shown; None means never."""
     version: int = 1
     """1, and more for a record that `replace` has changed."""
+    review: str = ""
+    """`held` where it waits for review and is not found meanwhile; else empty."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,6 +106,8 @@ class Record(_brief.Brief):
     """How far ahead reading it moves `expire_time`; None: reading moves nothing."""
     agent_id: str = ""
     """The agent that saved it, in a person's memory; empty in an agent's own."""
+    review: str = ""
+    """`held`, `approved` or `rejected`; empty where nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -262,6 +267,7 @@ def record(m: pb.Record) -> Record:
         pinned=m.pinned,
         sliding_ttl=m.sliding_ttl.ToTimedelta() if m.HasField("sliding_ttl") else None,
         agent_id=m.agent_id,
+        review=_review(m.review),
     )
 
 
@@ -272,7 +278,12 @@ def saved(m: pb.MemorySaveResponse) -> Saved:
         create_time=_values.moment(m.create_time),
         expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
         version=m.version or 1,
+        review=_review(m.review),
     )
+
+
+def _review(state: int) -> str:
+    return _values.enum_name(REVIEW_ENUM, "REVIEW_", state) if state else ""
 
 
 def _origin_number(origin: str) -> pb.Origin:

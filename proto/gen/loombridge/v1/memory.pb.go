@@ -80,6 +80,63 @@ func (JsonForm) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
 }
 
+// Review is what became of a record that somebody has to look at before it is found.
+type Review int32
+
+const (
+	// REVIEW_UNSPECIFIED: nobody was asked.
+	Review_REVIEW_UNSPECIFIED Review = 0
+	// REVIEW_HELD: it waits; no query finds it and no prompt shows it.
+	Review_REVIEW_HELD Review = 1
+	// REVIEW_APPROVED: somebody has let it through.
+	Review_REVIEW_APPROVED Review = 2
+	// REVIEW_REJECTED: somebody has refused it; no query finds it and no prompt shows it.
+	Review_REVIEW_REJECTED Review = 3
+)
+
+// Enum value maps for Review.
+var (
+	Review_name = map[int32]string{
+		0: "REVIEW_UNSPECIFIED",
+		1: "REVIEW_HELD",
+		2: "REVIEW_APPROVED",
+		3: "REVIEW_REJECTED",
+	}
+	Review_value = map[string]int32{
+		"REVIEW_UNSPECIFIED": 0,
+		"REVIEW_HELD":        1,
+		"REVIEW_APPROVED":    2,
+		"REVIEW_REJECTED":    3,
+	}
+)
+
+func (x Review) Enum() *Review {
+	p := new(Review)
+	*p = x
+	return p
+}
+
+func (x Review) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Review) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+}
+
+func (Review) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[1]
+}
+
+func (x Review) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Review.Descriptor instead.
+func (Review) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
 // Origin is the class of source that a record's text came from.
 type Origin int32
 
@@ -125,11 +182,11 @@ func (x Origin) String() string {
 }
 
 func (Origin) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
 }
 
 func (Origin) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[1]
+	return &file_loombridge_v1_memory_proto_enumTypes[2]
 }
 
 func (x Origin) Number() protoreflect.EnumNumber {
@@ -138,7 +195,7 @@ func (x Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Origin.Descriptor instead.
 func (Origin) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
 // QueryMode is which signals find candidates.
@@ -182,11 +239,11 @@ func (x QueryMode) String() string {
 }
 
 func (QueryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (QueryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[2]
+	return &file_loombridge_v1_memory_proto_enumTypes[3]
 }
 
 func (x QueryMode) Number() protoreflect.EnumNumber {
@@ -195,7 +252,7 @@ func (x QueryMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use QueryMode.Descriptor instead.
 func (QueryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 // EmptyReason says why a query found nothing.
@@ -248,11 +305,11 @@ func (x EmptyReason) String() string {
 }
 
 func (EmptyReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
 }
 
 func (EmptyReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[3]
+	return &file_loombridge_v1_memory_proto_enumTypes[4]
 }
 
 func (x EmptyReason) Number() protoreflect.EnumNumber {
@@ -261,7 +318,7 @@ func (x EmptyReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EmptyReason.Descriptor instead.
 func (EmptyReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // Record is one thing remembered.
@@ -325,7 +382,9 @@ type Record struct {
 	// own. It is changed, superseded and deleted by callers that may act for that
 	// agent, or whose credential may edit its records; for others that is
 	// AGENT_NOT_OWNED. Empty for what an older server saved, which all may change.
-	AgentId       string `protobuf:"bytes,25,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	AgentId string `protobuf:"bytes,25,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// review says whether it waits for review, and how that ended. See ReviewRecord.
+	Review        Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -546,6 +605,13 @@ func (x *Record) GetAgentId() string {
 	return ""
 }
 
+func (x *Record) GetReview() Review {
+	if x != nil {
+		return x.Review
+	}
+	return Review_REVIEW_UNSPECIFIED
+}
+
 type isRecord_MetadataForm interface {
 	isRecord_MetadataForm()
 }
@@ -623,6 +689,8 @@ type MemorySaveRequest struct {
 	DerivedFrom []string `protobuf:"bytes,19,rep,name=derived_from,json=derivedFrom,proto3" json:"derived_from,omitempty"`
 	// origin is where the text came from. Default ORIGIN_AGENT. It is never more than the
 	// least trusted origin among `derived_from`: what derives from the web stays ORIGIN_WEB.
+	// What supersedes a record of a tool or the web has its origin, too. Where the server holds records
+	// of such an origin for review, they supersede nothing.
 	Origin Origin `protobuf:"varint,20,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
 	// gives the first answer, for 24 hours unless the server is told otherwise. In a
@@ -916,7 +984,10 @@ type MemorySaveResponse struct {
 	// expire_time is when it stops being shown; unset means never.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// version is the record's: 1, and more for one that `replace` has changed.
-	Version       int64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	Version int64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// review is REVIEW_HELD where records of that origin wait for review, a setting of the
+	// server: it is stored, and not found before ReviewRecord has approved it.
+	Review        Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -977,6 +1048,13 @@ func (x *MemorySaveResponse) GetVersion() int64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *MemorySaveResponse) GetReview() Review {
+	if x != nil {
+		return x.Review
+	}
+	return Review_REVIEW_UNSPECIFIED
 }
 
 // MemoryOwner is whose memory.
@@ -1082,7 +1160,7 @@ type MemoryQueryRequest struct {
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// filter narrows the search, after AIP-160: `AND` (or a blank), `OR`, `NOT`,
 	// parentheses, `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
-	// `session_id`, `author`, `origin`, `text`, `importance`, `tier`, `pinned`,
+	// `session_id`, `author`, `origin`, `review` (held, approved, rejected), `text`, `importance`, `tier`, `pinned`,
 	// `version`, `event_time`, `create_time`, `update_time`, `expire_time`,
 	// `superseded_by`, `tags` (with `:`) and `metadata.` paths. With `=`, `!=` and
 	// `:` an asterisk in a text stands for any characters: `key = "ci*"`; `"\\*"`
@@ -2875,6 +2953,193 @@ func (x *UpdateRecordResponse) GetRecord() *Record {
 	return nil
 }
 
+// ReviewRecordRequest says how the review of a record ended.
+type ReviewRecordRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// name is how the record is named. Required.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*ReviewRecordRequest_Id
+	//	*ReviewRecordRequest_Key
+	Name isReviewRecordRequest_Name `protobuf_oneof:"name"`
+	// decision is REVIEW_APPROVED or REVIEW_REJECTED. Required.
+	Decision Review `protobuf:"varint,5,opt,name=decision,proto3,enum=loombridge.v1.Review" json:"decision,omitempty"`
+	// expected_version is the version that was looked at, from 1. Default: any.
+	ExpectedVersion *int64 `protobuf:"varint,6,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
+	// request_id makes the call safe to repeat.
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// json_form is how metadata comes back. Default struct.
+	JsonForm      JsonForm `protobuf:"varint,8,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewRecordRequest) Reset() {
+	*x = ReviewRecordRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewRecordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewRecordRequest) ProtoMessage() {}
+
+func (x *ReviewRecordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewRecordRequest.ProtoReflect.Descriptor instead.
+func (*ReviewRecordRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ReviewRecordRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ReviewRecordRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ReviewRecordRequest) GetName() isReviewRecordRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *ReviewRecordRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*ReviewRecordRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *ReviewRecordRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*ReviewRecordRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *ReviewRecordRequest) GetDecision() Review {
+	if x != nil {
+		return x.Decision
+	}
+	return Review_REVIEW_UNSPECIFIED
+}
+
+func (x *ReviewRecordRequest) GetExpectedVersion() int64 {
+	if x != nil && x.ExpectedVersion != nil {
+		return *x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *ReviewRecordRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ReviewRecordRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+type isReviewRecordRequest_Name interface {
+	isReviewRecordRequest_Name()
+}
+
+type ReviewRecordRequest_Id struct {
+	// id is the record's id.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
+}
+
+type ReviewRecordRequest_Key struct {
+	// key is the caller's own name for it.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
+}
+
+func (*ReviewRecordRequest_Id) isReviewRecordRequest_Name() {}
+
+func (*ReviewRecordRequest_Key) isReviewRecordRequest_Name() {}
+
+// ReviewRecordResponse holds the record as it is now.
+type ReviewRecordResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// record is what is stored now.
+	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReviewRecordResponse) Reset() {
+	*x = ReviewRecordResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReviewRecordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReviewRecordResponse) ProtoMessage() {}
+
+func (x *ReviewRecordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReviewRecordResponse.ProtoReflect.Descriptor instead.
+func (*ReviewRecordResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReviewRecordResponse) GetRecord() *Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 // DeleteRecordRequest names one record.
 type DeleteRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2900,7 +3165,7 @@ type DeleteRecordRequest struct {
 
 func (x *DeleteRecordRequest) Reset() {
 	*x = DeleteRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +3177,7 @@ func (x *DeleteRecordRequest) String() string {
 func (*DeleteRecordRequest) ProtoMessage() {}
 
 func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +3190,7 @@ func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteRecordRequest) GetAgentId() string {
@@ -3010,7 +3275,7 @@ type DeleteRecordResponse struct {
 
 func (x *DeleteRecordResponse) Reset() {
 	*x = DeleteRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3287,7 @@ func (x *DeleteRecordResponse) String() string {
 func (*DeleteRecordResponse) ProtoMessage() {}
 
 func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3300,7 @@ func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteRecordResponse) GetId() string {
@@ -3074,7 +3339,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3351,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3099,7 +3364,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -3178,7 +3443,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3455,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3468,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -3239,7 +3504,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3516,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3529,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -3307,7 +3572,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3584,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3597,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -3355,7 +3620,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3367,7 +3632,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +3645,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -3413,7 +3678,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3690,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3703,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -3475,7 +3740,7 @@ type GetMemoryStatsRequest struct {
 
 func (x *GetMemoryStatsRequest) Reset() {
 	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +3752,7 @@ func (x *GetMemoryStatsRequest) String() string {
 func (*GetMemoryStatsRequest) ProtoMessage() {}
 
 func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +3765,7 @@ func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetMemoryStatsRequest) GetAgentId() string {
@@ -3544,7 +3809,7 @@ type GetMemoryStatsResponse struct {
 
 func (x *GetMemoryStatsResponse) Reset() {
 	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3556,7 +3821,7 @@ func (x *GetMemoryStatsResponse) String() string {
 func (*GetMemoryStatsResponse) ProtoMessage() {}
 
 func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3569,7 +3834,7 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetMemoryStatsResponse) GetRecords() int64 {
@@ -3650,7 +3915,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3662,7 +3927,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3675,7 +3940,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -3703,7 +3968,7 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\a\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\a\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -3740,7 +4005,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06pinned\x18\x17 \x01(\bR\x06pinned\x12:\n" +
 	"\vsliding_ttl\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"slidingTtl\x12\x19\n" +
-	"\bagent_id\x18\x19 \x01(\tR\aagentIdB\x0f\n" +
+	"\bagent_id\x18\x19 \x01(\tR\aagentId\x12.\n" +
+	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06reviewB\x0f\n" +
 	"\rmetadata_form\"\xfa\x06\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
@@ -3779,14 +4045,15 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\areplace\x18\x18 \x01(\bR\areplaceB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\xb8\x01\n" +
+	"\v_importance\"\xe8\x01\n" +
 	"\x12MemorySaveResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\x03R\aversion\"N\n" +
+	"\aversion\x18\x04 \x01(\x03R\aversion\x12.\n" +
+	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\"N\n" +
 	"\vMemoryOwner\x12\x1b\n" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userIdB\a\n" +
@@ -3941,6 +4208,20 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"E\n" +
 	"\x14UpdateRecordResponse\x12-\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xc4\x02\n" +
+	"\x13ReviewRecordRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x121\n" +
+	"\bdecision\x18\x05 \x01(\x0e2\x15.loombridge.v1.ReviewR\bdecision\x12.\n" +
+	"\x10expected_version\x18\x06 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x124\n" +
+	"\tjson_form\x18\b \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x06\n" +
+	"\x04nameB\x13\n" +
+	"\x11_expected_version\"E\n" +
+	"\x14ReviewRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xdb\x01\n" +
 	"\x13DeleteRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
@@ -4003,7 +4284,12 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bJsonForm\x12\x19\n" +
 	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +
-	"\x0eJSON_FORM_TEXT\x10\x02*d\n" +
+	"\x0eJSON_FORM_TEXT\x10\x02*[\n" +
+	"\x06Review\x12\x16\n" +
+	"\x12REVIEW_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vREVIEW_HELD\x10\x01\x12\x13\n" +
+	"\x0fREVIEW_APPROVED\x10\x02\x12\x13\n" +
+	"\x0fREVIEW_REJECTED\x10\x03*d\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vORIGIN_USER\x10\x01\x12\x10\n" +
@@ -4022,11 +4308,12 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xab\x06\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x84\a\n" +
 	"\rMemoryService\x12S\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12\\\n" +
 	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\fReviewRecord\x12\".loombridge.v1.ReviewRecordRequest\x1a#.loombridge.v1.ReviewRecordResponse\x12W\n" +
 	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\x12Z\n" +
 	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\x12Y\n" +
 	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\x03\x90\x02\x01\x12N\n" +
@@ -4046,120 +4333,130 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_memory_proto_rawDescData
 }
 
-var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
-	(Origin)(0),                    // 1: loombridge.v1.Origin
-	(QueryMode)(0),                 // 2: loombridge.v1.QueryMode
-	(EmptyReason)(0),               // 3: loombridge.v1.EmptyReason
-	(*Record)(nil),                 // 4: loombridge.v1.Record
-	(*MemorySaveRequest)(nil),      // 5: loombridge.v1.MemorySaveRequest
-	(*MemorySaveResponse)(nil),     // 6: loombridge.v1.MemorySaveResponse
-	(*MemoryOwner)(nil),            // 7: loombridge.v1.MemoryOwner
-	(*MemoryQueryRequest)(nil),     // 8: loombridge.v1.MemoryQueryRequest
-	(*MemoryQueryResponse)(nil),    // 9: loombridge.v1.MemoryQueryResponse
-	(*MemoryHit)(nil),              // 10: loombridge.v1.MemoryHit
-	(*Passage)(nil),                // 11: loombridge.v1.Passage
-	(*HitExplanation)(nil),         // 12: loombridge.v1.HitExplanation
-	(*SignalScore)(nil),            // 13: loombridge.v1.SignalScore
-	(*QueryReceipt)(nil),           // 14: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),       // 15: loombridge.v1.GetRecordRequest
-	(*ListVersionsRequest)(nil),    // 16: loombridge.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),   // 17: loombridge.v1.ListVersionsResponse
-	(*DeleteRecordsRequest)(nil),   // 18: loombridge.v1.DeleteRecordsRequest
-	(*DeleteRecordsResponse)(nil),  // 19: loombridge.v1.DeleteRecordsResponse
-	(*GetRecordResponse)(nil),      // 20: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),            // 21: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),    // 22: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),   // 23: loombridge.v1.UpdateRecordResponse
-	(*DeleteRecordRequest)(nil),    // 24: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),   // 25: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),     // 26: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 27: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),       // 28: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),      // 29: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),         // 30: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),        // 31: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),  // 32: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil), // 33: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),    // 34: loombridge.v1.EmbeddingSpaceStats
-	(*timestamppb.Timestamp)(nil),  // 35: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 36: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 37: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 38: google.protobuf.FieldMask
+	(Review)(0),                    // 1: loombridge.v1.Review
+	(Origin)(0),                    // 2: loombridge.v1.Origin
+	(QueryMode)(0),                 // 3: loombridge.v1.QueryMode
+	(EmptyReason)(0),               // 4: loombridge.v1.EmptyReason
+	(*Record)(nil),                 // 5: loombridge.v1.Record
+	(*MemorySaveRequest)(nil),      // 6: loombridge.v1.MemorySaveRequest
+	(*MemorySaveResponse)(nil),     // 7: loombridge.v1.MemorySaveResponse
+	(*MemoryOwner)(nil),            // 8: loombridge.v1.MemoryOwner
+	(*MemoryQueryRequest)(nil),     // 9: loombridge.v1.MemoryQueryRequest
+	(*MemoryQueryResponse)(nil),    // 10: loombridge.v1.MemoryQueryResponse
+	(*MemoryHit)(nil),              // 11: loombridge.v1.MemoryHit
+	(*Passage)(nil),                // 12: loombridge.v1.Passage
+	(*HitExplanation)(nil),         // 13: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),            // 14: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),           // 15: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),       // 16: loombridge.v1.GetRecordRequest
+	(*ListVersionsRequest)(nil),    // 17: loombridge.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),   // 18: loombridge.v1.ListVersionsResponse
+	(*DeleteRecordsRequest)(nil),   // 19: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),  // 20: loombridge.v1.DeleteRecordsResponse
+	(*GetRecordResponse)(nil),      // 21: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),            // 22: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),    // 23: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),   // 24: loombridge.v1.UpdateRecordResponse
+	(*ReviewRecordRequest)(nil),    // 25: loombridge.v1.ReviewRecordRequest
+	(*ReviewRecordResponse)(nil),   // 26: loombridge.v1.ReviewRecordResponse
+	(*DeleteRecordRequest)(nil),    // 27: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),   // 28: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),     // 29: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 30: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),       // 31: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),      // 32: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),         // 33: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),        // 34: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),  // 35: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil), // 36: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),    // 37: loombridge.v1.EmbeddingSpaceStats
+	(*timestamppb.Timestamp)(nil),  // 38: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 39: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 40: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 41: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	35, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	35, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	35, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	36, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	1,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	35, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	37, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	35, // 7: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	36, // 8: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	37, // 9: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	35, // 10: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	37, // 11: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	1,  // 12: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	35, // 13: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	35, // 14: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	2,  // 15: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	0,  // 16: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 17: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	37, // 18: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	10, // 19: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	14, // 20: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	4,  // 21: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	7,  // 22: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	12, // 23: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	11, // 24: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	13, // 25: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	3,  // 26: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	0,  // 27: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	35, // 28: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	0,  // 29: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 30: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	4,  // 31: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	35, // 32: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	36, // 33: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	37, // 34: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	35, // 35: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	37, // 36: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	1,  // 37: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	21, // 38: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	38, // 39: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 40: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 41: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 42: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	4,  // 43: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	21, // 44: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	6,  // 45: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	34, // 46: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	15, // 47: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	22, // 48: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	16, // 49: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	24, // 50: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	18, // 51: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	26, // 52: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	28, // 53: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	30, // 54: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	32, // 55: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	20, // 56: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	23, // 57: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	17, // 58: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	25, // 59: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	19, // 60: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	27, // 61: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	29, // 62: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	31, // 63: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	33, // 64: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	56, // [56:65] is the sub-list for method output_type
-	47, // [47:56] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	38, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	38, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	38, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	39, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	2,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	38, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	40, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	1,  // 7: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	38, // 8: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	39, // 9: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	40, // 10: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	38, // 11: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	40, // 12: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	2,  // 13: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	38, // 14: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	38, // 15: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	1,  // 16: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	3,  // 17: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	0,  // 18: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 19: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	40, // 20: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	11, // 21: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	15, // 22: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	5,  // 23: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	8,  // 24: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	13, // 25: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	12, // 26: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	14, // 27: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	4,  // 28: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	0,  // 29: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	38, // 30: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	0,  // 31: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 32: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	5,  // 33: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	38, // 34: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	39, // 35: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	40, // 36: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	38, // 37: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	40, // 38: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	2,  // 39: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	22, // 40: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	41, // 41: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 42: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 43: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	1,  // 44: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	0,  // 45: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 46: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 47: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 48: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	22, // 49: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	7,  // 50: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	37, // 51: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	16, // 52: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	23, // 53: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	17, // 54: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	25, // 55: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	27, // 56: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	19, // 57: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	29, // 58: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	31, // 59: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	33, // 60: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	35, // 61: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	21, // 62: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	24, // 63: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	18, // 64: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	26, // 65: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	28, // 66: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	20, // 67: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	30, // 68: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	32, // 69: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	34, // 70: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	36, // 71: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	62, // [62:72] is the sub-list for method output_type
+	52, // [52:62] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -4202,6 +4499,10 @@ func file_loombridge_v1_memory_proto_init() {
 		(*UpdateRecordRequest_Key)(nil),
 	}
 	file_loombridge_v1_memory_proto_msgTypes[20].OneofWrappers = []any{
+		(*ReviewRecordRequest_Id)(nil),
+		(*ReviewRecordRequest_Key)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[22].OneofWrappers = []any{
 		(*DeleteRecordRequest_Id)(nil),
 		(*DeleteRecordRequest_Key)(nil),
 	}
@@ -4210,8 +4511,8 @@ func file_loombridge_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   31,
+			NumEnums:      5,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

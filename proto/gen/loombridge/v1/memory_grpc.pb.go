@@ -22,6 +22,7 @@ const (
 	MemoryService_GetRecord_FullMethodName      = "/loombridge.v1.MemoryService/GetRecord"
 	MemoryService_UpdateRecord_FullMethodName   = "/loombridge.v1.MemoryService/UpdateRecord"
 	MemoryService_ListVersions_FullMethodName   = "/loombridge.v1.MemoryService/ListVersions"
+	MemoryService_ReviewRecord_FullMethodName   = "/loombridge.v1.MemoryService/ReviewRecord"
 	MemoryService_DeleteRecord_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecord"
 	MemoryService_DeleteRecords_FullMethodName  = "/loombridge.v1.MemoryService/DeleteRecords"
 	MemoryService_ListRecords_FullMethodName    = "/loombridge.v1.MemoryService/ListRecords"
@@ -47,6 +48,12 @@ type MemoryServiceClient interface {
 	// ListVersions returns a record as it is and as it was before its changes, the newest
 	// first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
+	// ReviewRecord ends the review of a record: once approved, queries find it and prompts
+	// may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
+	// never becomes an instruction. The record as it was is kept as an earlier version. Any
+	// record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
+	// and is not the record's.
+	ReviewRecord(ctx context.Context, in *ReviewRecordRequest, opts ...grpc.CallOption) (*ReviewRecordResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
 	// earlier versions with it. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error)
@@ -102,6 +109,16 @@ func (c *memoryServiceClient) ListVersions(ctx context.Context, in *ListVersions
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListVersionsResponse)
 	err := c.cc.Invoke(ctx, MemoryService_ListVersions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ReviewRecord(ctx context.Context, in *ReviewRecordRequest, opts ...grpc.CallOption) (*ReviewRecordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReviewRecordResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ReviewRecord_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +211,12 @@ type MemoryServiceServer interface {
 	// ListVersions returns a record as it is and as it was before its changes, the newest
 	// first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
+	// ReviewRecord ends the review of a record: once approved, queries find it and prompts
+	// may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
+	// never becomes an instruction. The record as it was is kept as an earlier version. Any
+	// record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
+	// and is not the record's.
+	ReviewRecord(context.Context, *ReviewRecordRequest) (*ReviewRecordResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
 	// earlier versions with it. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error)
@@ -233,6 +256,9 @@ func (UnimplementedMemoryServiceServer) UpdateRecord(context.Context, *UpdateRec
 }
 func (UnimplementedMemoryServiceServer) ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListVersions not implemented")
+}
+func (UnimplementedMemoryServiceServer) ReviewRecord(context.Context, *ReviewRecordRequest) (*ReviewRecordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReviewRecord not implemented")
 }
 func (UnimplementedMemoryServiceServer) DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRecord not implemented")
@@ -323,6 +349,24 @@ func _MemoryService_ListVersions_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MemoryServiceServer).ListVersions(ctx, req.(*ListVersionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ReviewRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReviewRecordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ReviewRecord(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ReviewRecord_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ReviewRecord(ctx, req.(*ReviewRecordRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -446,6 +490,10 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListVersions",
 			Handler:    _MemoryService_ListVersions_Handler,
+		},
+		{
+			MethodName: "ReviewRecord",
+			Handler:    _MemoryService_ReviewRecord_Handler,
 		},
 		{
 			MethodName: "DeleteRecord",

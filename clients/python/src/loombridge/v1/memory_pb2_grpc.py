@@ -51,6 +51,11 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
                 _registered_method=True)
+        self.ReviewRecord = channel.unary_unary(
+                '/loombridge.v1.MemoryService/ReviewRecord',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.FromString,
+                _registered_method=True)
         self.DeleteRecord = channel.unary_unary(
                 '/loombridge.v1.MemoryService/DeleteRecord',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
@@ -108,6 +113,17 @@ class MemoryServiceServicer(object):
     def ListVersions(self, request, context):
         """ListVersions returns a record as it is and as it was before its changes, the newest
         first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReviewRecord(self, request, context):
+        """ReviewRecord ends the review of a record: once approved, queries find it and prompts
+        may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
+        never becomes an instruction. The record as it was is kept as an earlier version. Any
+        record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
+        and is not the record's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -181,6 +197,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ListVersions,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.SerializeToString,
+            ),
+            'ReviewRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReviewRecord,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.SerializeToString,
             ),
             'DeleteRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecord,
@@ -296,6 +317,33 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/ListVersions',
             loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReviewRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/ReviewRecord',
+            loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,
