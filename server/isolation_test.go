@@ -24,11 +24,18 @@ const (
 type planted struct {
 	id, parent, session string
 	depth               int
-	secret              string
-	ref                 string   // of a blob with the secret
-	may                 []string // secrets of others that crossed to it
+	secret              *secret
+	ref                 string          // of a blob with the secret
+	blobs               map[string]bool // refs of others that it was granted
 	heard               subscription
 	done                bool
+}
+
+// secret is a text that some agents may find, by their ids: those that said it, and those
+// that it crossed to.
+type secret struct {
+	text  string
+	knows map[string]bool
 }
 
 // forest plants trees of agents on one server.
@@ -37,6 +44,18 @@ type forest struct {
 	s    *servertest.Server
 	dice *rand.Rand
 	all  []*planted // of the tree that is being planted
+	// secrets are those of this tree, and of the one before it.
+	secrets []*secret
+}
+
+// secret makes a secret that some agents may know.
+func (f *forest) secret(who ...string) *secret {
+	s := &secret{fmt.Sprintf("canary%d", f.dice.Uint64()), make(map[string]bool)}
+	for _, id := range who {
+		s.knows[id] = true
+	}
+	f.secrets = append(f.secrets, s)
+	return s
 }
 
 // No secret of an agent is found in anything that another agent reads, but what was
@@ -53,10 +72,16 @@ func TestNothingLeaksBetweenAgents(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d, %d trees", seed, trees)
 	s := servertest.Start(t, nil)
+	var before []*secret
+	deepest := 0
 	for i := range trees {
 		ctx, cancel := context.WithCancel(t.Context())
 		f := &forest{T: t, s: s, dice: rand.New(rand.NewPCG(seed, uint64(i)))}
 		f.plant(ctx, i)
+		own := f.secrets
+		f.secrets = append(f.secrets, before...)
+		before = own
+		deepest = max(deepest, f.all[len(f.all)-1].depth)
 		f.cross()
 		f.search()
 		cancel()
@@ -64,22 +89,32 @@ func TestNothingLeaksBetweenAgents(t *testing.T) {
 			t.Fatalf("tree %d of seed %d", i, seed)
 		}
 	}
+	t.Logf("the deepest last agent of a tree has %d above it", deepest)
 }
 
 // plant spawns a tree, and puts secrets into each of its agents.
 func (f *forest) plant(ctx context.Context, tree int) {
 	f.Helper()
 	for n := range 2 + f.dice.IntN(isolationAgents-1) {
-		a := &planted{id: fmt.Sprintf("t%d-%d", tree, n), session: "default", secret: fmt.Sprintf("canary%d", f.dice.Uint64())}
+		a := &planted{id: fmt.Sprintf("t%d-%d", tree, n), session: "default", blobs: make(map[string]bool)}
+		a.secret = f.secret(a.id)
 		if n > 0 {
-			var above *planted
-			for above == nil || above.depth >= 5 {
+			above := f.all[len(f.all)-1] // half of them deep, half of them broad
+			for f.dice.IntN(2) == 0 || above.depth >= 5 {
 				above = f.all[f.dice.IntN(len(f.all))]
 			}
-			spawn := &loombridgev1.SpawnAgentRequest{AgentId: above.id, ChildId: a.id, Goal: "goal of " + a.id, ChildSessionId: "default"}
+			spawn := &loombridgev1.SpawnAgentRequest{AgentId: above.id, ChildId: a.id, Goal: "goal of " + a.id + " " + f.secret(a.id, above.id).text, ChildSessionId: "default"}
 			if f.dice.IntN(3) == 0 {
 				spawn.Grants = []string{above.ref}
-				a.may = append(a.may, above.secret)
+				a.blobs[above.ref], above.secret.knows[a.id] = true, true
+			}
+			if f.dice.IntN(4) == 0 { // it is told all that its parent knows
+				_, err := f.s.Context.Assemble(f.Context(), &loombridgev1.AssembleRequest{AgentId: above.id})
+				must(f, err)
+				spawn.ForkFrom = &loombridgev1.ForkPoint{}
+				for _, s := range f.secrets {
+					s.knows[a.id] = s.knows[a.id] || s.knows[above.id]
+				}
 			}
 			MustSpawn(f, f.s, spawn)
 			a.parent, a.depth = above.id, above.depth+1
@@ -97,25 +132,25 @@ func (f *forest) fill(a *planted) {
 	f.Helper()
 	t, s := f.T, f.s
 	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: a.id, Messages: []*loombridgev1.Message{
-		{Role: loombridgev1.Role_ROLE_SYSTEM, Content: "system " + a.secret}, {Role: loombridgev1.Role_ROLE_USER, Content: "user " + a.secret},
+		{Role: loombridgev1.Role_ROLE_SYSTEM, Content: "system " + a.secret.text}, {Role: loombridgev1.Role_ROLE_USER, Content: "user " + a.secret.text},
 	}})
 	must(t, err)
 	step, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
 		AgentId: a.id, ToolName: "x:y", Success: true,
-		OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: strings.Repeat("step "+a.secret+"\n", 60)},
+		OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: strings.Repeat("step "+a.secret.text+"\n", 60)},
 	})
 	must(t, err)
 	a.ref = step.GetStep().GetOutcomeRef()
-	_, err = s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: a.id, Text: "the memory of " + a.secret})
+	_, err = s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: a.id, Text: "the memory of " + a.secret.text})
 	must(t, err)
-	goal := "working " + a.secret
+	goal := "working " + a.secret.text
 	_, err = s.Context.UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{AgentId: a.id, Goal: &goal})
 	must(t, err)
 	MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: a.id, Topic: "execute", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{
 		PayloadJson: fmt.Sprintf(`{"task_id":"task of %s"}`, a.id),
 	}})
 	if a.depth > 0 { // agents that nobody spawned share a workspace
-		must(t, write(t, s, a.id, "notes.txt", "file "+a.secret))
+		must(t, write(t, s, a.id, "notes.txt", "file "+a.secret.text))
 	}
 }
 
@@ -125,7 +160,7 @@ func (f *forest) cross() {
 	for range f.dice.IntN(2 * len(f.all)) {
 		from, to := f.all[f.dice.IntN(len(f.all))], f.all[f.dice.IntN(len(f.all))]
 		_, err := f.s.Events.SendMessage(f.Context(), &loombridgev1.SendMessageRequest{
-			AgentId: from.id, TargetAgentId: to.id, Content: "message from " + from.id,
+			AgentId: from.id, TargetAgentId: to.id, Content: "message from " + from.id + " " + f.secret(from.id, to.id).text,
 		})
 		must(f, err)
 	}
@@ -138,11 +173,11 @@ func (f *forest) cross() {
 			grants = []string{a.ref}
 			for _, above := range f.all {
 				if above.id == a.parent {
-					above.may = append(above.may, a.secret)
+					above.blobs[a.ref], a.secret.knows[above.id] = true, true
 				}
 			}
 		}
-		mustReturn(f, f.s, a.id, "result of "+a.id, grants...)
+		mustReturn(f, f.s, a.id, "result of "+a.id+" "+f.secret(a.id, a.parent).text, grants...)
 		a.done = true
 	}
 }
@@ -154,14 +189,14 @@ func (f *forest) search() {
 	for _, a := range f.all {
 		read := f.reads(a)
 		for _, where := range []string{"prompt", "conversation"} {
-			if !strings.Contains(read[where], a.secret) {
+			if !strings.Contains(read[where], a.secret.text) {
 				f.Errorf("%s does not find its own secret in its %s: nothing would be found there", a.id, where)
 			}
 		}
 		for where, text := range read {
-			for _, other := range f.all {
-				if other != a && strings.Contains(text, other.secret) && !contains(a.may, other.secret) {
-					f.Errorf("%s finds the secret of %s in its %s", a.id, other.id, where)
+			for _, s := range f.secrets {
+				if !s.knows[a.id] && strings.Contains(text, s.text) {
+					f.Errorf("%s finds a secret of %v in its %s", a.id, s.knows, where)
 				}
 			}
 		}
@@ -169,21 +204,12 @@ func (f *forest) search() {
 			stream, err := f.s.Context.ReadBlob(f.Context(), &loombridgev1.ReadBlobRequest{AgentId: a.id, Name: other.ref})
 			must(f, err)
 			got, err := stream.Recv()
-			granted := other == a || contains(a.may, other.secret)
-			if read := err == nil && strings.Contains(string(got.GetData()), other.secret); read != granted {
+			granted := other == a || a.blobs[other.ref]
+			if read := err == nil && strings.Contains(string(got.GetData()), other.secret.text); read != granted {
 				f.Errorf("%s reads the blob of %s: %v, granted %v (%v)", a.id, other.id, read, granted, err)
 			}
 		}
 	}
-}
-
-func contains(list []string, text string) bool {
-	for _, one := range list {
-		if one == text {
-			return true
-		}
-	}
-	return false
 }
 
 // reads is what an agent reads, by where.
@@ -199,7 +225,7 @@ func (f *forest) reads(a *planted) map[string]string {
 	add("conversation", said, err)
 	blobs, err := s.Context.ListBlobs(t.Context(), &loombridgev1.ListBlobsRequest{AgentId: a.id})
 	add("blobs", blobs, err)
-	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: a.id, Query: "the memory of " + f.all[f.dice.IntN(len(f.all))].secret, Limit: 100})
+	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: a.id, Query: "the memory of " + f.all[f.dice.IntN(len(f.all))].secret.text, Limit: 100})
 	add("memory", found, err)
 	messages, err := s.Events.ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: a.id})
 	add("messages", messages, err)
