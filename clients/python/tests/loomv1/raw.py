@@ -18,7 +18,7 @@ import grpc.aio
 
 PROTOS = Path(__file__).resolve().parents[4] / "proto"
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds that a test waits for a message; on a busy machine it may take one or two."""
 
 BACKOFF = 0.5
