@@ -56,8 +56,8 @@ func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
 // Errors of opening a data directory.
 var (
-	// ErrLocked: another process has the directory open.
-	ErrLocked = errors.New("kv: data directory is in use by another process")
+	// ErrLocked: another process has the store open.
+	ErrLocked = errors.New("kv: store is in use by another process")
 	// ErrForeign: the directory holds something that is not a Loom Bridge store.
 	ErrForeign = errors.New("kv: directory holds something else than a Loom Bridge store")
 	// ErrNewer: the store was written by a later version.

@@ -25,15 +25,22 @@ const (
 
 // reading gives an error of a statement that writes nothing its kind.
 func (db *DB) reading(err error) error {
+	state, ok := errors.AsType[*pgconn.PgError](err)
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); connecting && !ok && !errors.Is(err, context.Canceled) {
+		return unreachable(err)
+	}
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	state, ok := errors.AsType[*pgconn.PgError](err)
 	if ok && !strings.HasPrefix(state.Code, classConnection) && !strings.HasPrefix(state.Code, classShutdown) && !strings.HasPrefix(state.Code, classResources) {
 		return fmt.Errorf("PostgreSQL: %w", err)
 	}
-	return fmt.Errorf("%w: %w", kv.ErrUnreachable, err)
+	return unreachable(err)
 }
+
+// unreachable says that no server answers. The deadline that a connection had is not that of
+// a caller, so err is only told.
+func unreachable(err error) error { return fmt.Errorf("%w: %s", kv.ErrUnreachable, err.Error()) }
 
 // verdict is what an error of a commit means.
 type verdict int
@@ -49,7 +56,7 @@ func writing(err error) (verdict, error) {
 	state, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		if pgconn.SafeToRetry(err) {
-			return again, fmt.Errorf("%w: %w", kv.ErrUnreachable, err)
+			return again, unreachable(err)
 		}
 		return unknown, fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	}
@@ -63,7 +70,7 @@ func writing(err error) (verdict, error) {
 	case strings.HasPrefix(state.Code, classShutdown) || strings.HasPrefix(state.Code, classConnection):
 		return unknown, fmt.Errorf("%w: %w", kv.ErrUnknownOutcome, err)
 	case strings.HasPrefix(state.Code, classResources):
-		return again, fmt.Errorf("%w: %w", kv.ErrUnreachable, err)
+		return again, unreachable(err)
 	}
 	return refused, fmt.Errorf("PostgreSQL: %w", err)
 }

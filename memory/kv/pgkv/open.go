@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"os"
 	"strconv"
 	"time"
 
@@ -35,6 +36,9 @@ type Options struct {
 	// Exclusive refuses to open a store that another process has opened so (ErrLocked),
 	// and refuses the commits of this one (ErrFailed) once another has.
 	Exclusive bool
+	// ReadOnly opens a store for reading alone, also beside a process that has it open
+	// exclusively. Its tables must be there; commits fail with kv.ErrReadOnly.
+	ReadOnly bool
 	// CommitTimeout is how long a commit waits for the server's answer. Default 15 s.
 	CommitTimeout time.Duration
 	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
@@ -124,7 +128,29 @@ func Open(ctx context.Context, address string, options *Options) (_ *DB, err err
 	}
 	db.joiner = newJoiner(db, o.Lanes)
 	db.herald = newHerald(db, calls.ConnConfig)
+	if db.holder != nil {
+		db.keeper = startKeeper(db, db.holder, calls.ConnConfig)
+		db.holder = nil
+	}
 	return db, nil
+}
+
+// CheckAddress returns an error, without the password, unless address is one that Open
+// takes.
+func CheckAddress(address string) error {
+	if _, err := pgx.ParseConfig(address); err != nil {
+		return hidePassword(err)
+	}
+	return nil
+}
+
+// processName is how the server's list of sessions names this process.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("loom-bridge %.32s %d", host, os.Getpid())
 }
 
 // poolConfig is how connections of a pool are made.
@@ -140,7 +166,7 @@ func poolConfig(address string, o Options, most int) (*pgxpool.Config, error) {
 	}
 	params := config.ConnConfig.RuntimeParams
 	if params["application_name"] == "" {
-		params["application_name"] = "loom-bridge"
+		params["application_name"] = processName()
 	}
 	params["search_path"] = pgx.Identifier{o.Schema}.Sanitize()
 	params["default_transaction_isolation"] = "read committed"
@@ -152,6 +178,9 @@ func poolConfig(address string, o Options, most int) (*pgxpool.Config, error) {
 	params["plan_cache_mode"] = "force_generic_plan"
 	if o.Unsynced {
 		params["synchronous_commit"] = "off"
+	}
+	if o.ReadOnly {
+		params["default_transaction_read_only"] = "on"
 	}
 	return config, nil
 }
@@ -183,6 +212,13 @@ func (db *DB) prepare(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	}
 	if version < minVersion {
 		return fmt.Errorf("%w: the server is PostgreSQL %d, and 15 is the oldest that will do", kv.ErrForeign, version/10000)
+	}
+	if db.options.ReadOnly {
+		found, err := db.format(ctx, conn)
+		if err == nil && found == 0 {
+			err = fmt.Errorf("%w: there is no store", kv.ErrForeign)
+		}
+		return err
 	}
 	if err := db.migrate(ctx, conn); err != nil {
 		return err
@@ -232,24 +268,6 @@ func (db *DB) format(ctx context.Context, conn *pgx.Conn) (int, error) {
 		return 0, fmt.Errorf("%w: format %d, this version reads up to %d", kv.ErrNewer, number, kv.Format)
 	}
 	return number, nil
-}
-
-// take makes this process the only one that has the store, for as long as conn lives,
-// and begins an epoch.
-func (db *DB) take(ctx context.Context, conn *pgx.Conn) error {
-	var free bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, db.lockNumber("holder")).Scan(&free); err != nil {
-		return db.reading(err)
-	}
-	if !free {
-		return kv.ErrLocked
-	}
-	err := conn.QueryRow(ctx, `UPDATE meta SET value = (value::int8 + 1)::text WHERE name = 'epoch' RETURNING value::int8`).Scan(&db.epoch)
-	if err != nil {
-		return db.reading(err)
-	}
-	db.holder = conn
-	return nil
 }
 
 // lockNumber is the number of an advisory lock of this store.

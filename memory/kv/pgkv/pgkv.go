@@ -32,7 +32,8 @@ type DB struct {
 	health  kv.Health
 	origin  string // tells this process's moves from those of others
 
-	holder *pgx.Conn // holds the store for this process; nil unless it is exclusive
+	holder *pgx.Conn // holds the store for this process until the keeper has it
+	keeper *keeper   // nil unless the store is exclusive
 	epoch  int64     // zero unless the store is exclusive
 
 	users   lifetime.Users
@@ -213,10 +214,15 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
+	if db.options.ReadOnly {
+		return kv.ErrReadOnly
+	}
 	if err := db.joiner.commit(ctx, c); err != nil {
 		return err
 	}
-	db.herald.tell(c.Guards)
+	if !db.options.Exclusive { // otherwise nobody is there who could be told
+		db.herald.tell(c.Guards)
+	}
 	return nil
 }
 
@@ -228,6 +234,9 @@ func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 	defer db.users.Leave()
 	if int(ks) >= len(db.sql) {
 		return fmt.Errorf("%w: keyspace %d", kv.ErrBadScope, ks)
+	}
+	if db.options.ReadOnly {
+		return kv.ErrReadOnly
 	}
 	_, err := db.calls.Exec(ctx, db.sql[ks].drop, from(r), r.End)
 	return db.reading(err)
@@ -356,6 +365,9 @@ func (db *DB) release() (err error) {
 	db.open.Close()
 	if db.herald != nil {
 		db.herald.close()
+	}
+	if db.keeper != nil {
+		db.keeper.close()
 	}
 	if db.calls != nil {
 		db.calls.Close()

@@ -26,6 +26,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/installs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
 // refuse is the error about the value of a flag.
@@ -53,17 +54,43 @@ func (o offline) dataDir() (string, error) {
 	return config.DataDir, err
 }
 
+// files is the directory of a store that has one.
+func (o offline) files() (string, error) {
+	config, err := o.load()
+	if err != nil {
+		return "", err
+	}
+	return config.files(ownFiles)
+}
+
+// place is where the store is, for people.
+func (o offline) place() (dir, far string, err error) {
+	config, err := o.config()
+	if err == nil && config.Store.Far() {
+		far = config.Store.String()
+	}
+	return config.DataDir, far, err
+}
+
 // read opens the store for reading.
 func (o offline) read() (kv.Engine, error) {
 	config, err := o.config()
 	if err != nil {
 		return nil, err
 	}
-	engine, err := rockskv.OpenReadOnly(config.DataDir, nil)
+	return config.readStore(context.Background())
+}
+
+// readAt is read, for a store in another directory unless that is empty.
+func (o offline) readAt(ctx context.Context, dir string) (kv.Engine, error) {
+	config, err := o.load()
 	if err != nil {
-		return nil, storeError(err, config.DataDir)
+		return nil, err
 	}
-	return engine, nil
+	if dir != "" {
+		config.DataDir, config.Store = dir, stores.Place{}
+	}
+	return config.readStore(ctx)
 }
 
 // open opens the store.
@@ -72,11 +99,7 @@ func (o offline) open() (kv.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := openStore(config)
-	if err != nil {
-		return nil, err
-	}
-	return engine, nil
+	return config.openStore(context.Background(), nil)
 }
 
 func (o offline) logger(to io.Writer) (*slog.Logger, error) {
@@ -105,7 +128,7 @@ func (o offline) reduction() (step.Options, error) {
 }
 
 func (o offline) checks(stdout, stderr io.Writer) checks.Options {
-	return checks.Options{DataDir: o.dataDir, Language: o.language, Unopened: storeError, Out: stdout, Progress: stderr}
+	return checks.Options{Store: o.place, DataDir: o.files, Read: o.readAt, Language: o.language, Unopened: storeError, Out: stdout, Progress: stderr}
 }
 
 // take adds settings to the flags of a command.
@@ -121,7 +144,7 @@ func checkCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.C
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
 	command = store.checks(stdout, stderr).Command()
-	take(command.Flags(), keyConfig, keyDataDir, keyMemoryLanguage)
+	take(command.Flags(), keyConfig, keyStore, keyDataDir, keyMemoryLanguage)
 	return command
 }
 
@@ -130,7 +153,7 @@ func repairCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
 	command = store.checks(stdout, stderr).RepairCommand()
-	take(command.Flags(), keyConfig, keyDataDir)
+	take(command.Flags(), keyConfig, keyStore, keyDataDir)
 	return command
 }
 
@@ -141,7 +164,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	command = exports.Command(exports.Options{
 		DataDir: store.dataDir, Open: store.read, Reduction: store.reduction, Refuse: refuse, Out: stdout, Progress: stderr,
 	})
-	take(command.Flags(), keyConfig, keyDataDir, "rules")
+	take(command.Flags(), keyConfig, keyStore, keyDataDir, "rules")
 	command.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "data" {
 			name = keyDataDir
@@ -156,7 +179,7 @@ func auditCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
 	command = audits.Command(audits.Options{Read: store.read, Open: store.open, Logger: store.logger, Refuse: refuse, Out: stdout})
-	take(command.PersistentFlags(), keyConfig, keyDataDir)
+	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir)
 	return command
 }
 
@@ -186,7 +209,10 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) { return s.connect(ctx, load) },
 		DataDir: func() (string, error) {
 			config, err := load()
-			return config.DataDir, err
+			if err != nil {
+				return "", err
+			}
+			return config.DataDir, config.checkBackups()
 		},
 		Local: func(ctx context.Context, full bool, show func(done, total int64)) (backup.Backup, error) {
 			config, err := load()
@@ -205,7 +231,7 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			}
 		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyBackupDir, keyDataDir, "addr")
+	take(command.PersistentFlags(), keyConfig, keyBackupDir, keyStore, keyDataDir, "addr")
 	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
 	return command
 }
@@ -215,7 +241,7 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
 	command = erasures.Command(erasures.Options{
-		DataDir: store.dataDir, Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
+		DataDir: store.files, Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
 		Read: func(dir string) (*rockskv.DB, error) {
 			engine, err := rockskv.OpenReadOnly(dir, nil)
 			if err != nil {
@@ -225,7 +251,7 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 		},
 		Backups: store.backups,
 	})
-	take(command.PersistentFlags(), keyConfig, keyDataDir, keyBackupDir)
+	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir, keyBackupDir)
 	return command
 }
 
@@ -286,10 +312,21 @@ func checkPassed(env environment, arguments []string) error {
 
 // hasStore refuses a data directory that is not there.
 func (c Config) hasStore() error {
+	if c.Store.Far() { // opening it tells
+		return nil
+	}
 	if _, err := os.Stat(c.DataDir); err != nil {
 		return &ConfigError{keyDataDir, c.DataDir, "there is no store: " + err.Error()}
 	}
 	return nil
+}
+
+// storeError names the setting of a store that can't be opened.
+func (c Config) storeError(err error) error {
+	if c.Store.Far() {
+		return fmt.Errorf("--%s (%s) %s: %w", keyStore, envName(keyStore), c.Store, err)
+	}
+	return storeError(err, c.DataDir)
 }
 
 // storeError says where a store is that can't be opened, and what this program can do

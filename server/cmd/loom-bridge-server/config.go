@@ -26,6 +26,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
 // Config is the value of every setting. The table in settings.go says of each what
@@ -33,6 +34,8 @@ import (
 type Config struct {
 	File, Addr, AddrFile, DataDir, Workspace, Durability string
 	Ephemeral                                            bool
+	// Store is where the store is; in DataDir unless it says more.
+	Store stores.Place
 	// StoreWait is how long another process may still have the store open: of servers
 	// that take turns. No setting; 0 for a server of its own.
 	StoreWait time.Duration
@@ -162,7 +165,7 @@ func (e *ConfigError) Error() string {
 // or with what they name. What one setting may be by itself was checked when it
 // was read.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.checkLoom, c.checkTLS, c.checkHistory, c.checkPrompts, c.checkEmbedder, c.checkWeb} {
+	for _, check := range []func() error{c.checkStore, c.checkLoom, c.checkTLS, c.checkHistory, c.checkPrompts, c.checkEmbedder, c.checkWeb} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -25,8 +25,9 @@ func makeEphemeral(opened *closers) (string, error) {
 
 // nameHolder adds to the error about a store in use which process has it, where
 // that can be told, and what else to do.
-func nameHolder(dir string, err error) error {
-	if !errors.Is(err, kv.ErrLocked) {
+func (c Config) nameHolder(err error) error {
+	dir := c.DataDir
+	if !errors.Is(err, kv.ErrLocked) || c.Store.Far() { // PostgreSQL has named it
 		return err
 	}
 	holder := "another process"

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
 const (
@@ -88,11 +89,17 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 			continue
 		}
 		if err := s.to.Set(value); err != nil {
+			if s.name == keyStore { // it may hold a password
+				value = stores.Hide(value)
+			}
 			return Config{}, &ConfigError{s.name, value, err.Error()}
 		}
 	}
 	if err := c.Validate(); err != nil {
 		return Config{}, err
+	}
+	if c.Store.Dir != "" {
+		c.DataDir = c.Store.Dir
 	}
 	if c.Hosted, c.NotHosted, err = mcp.ParseTables(written, getenv); err != nil {
 		return Config{}, fmt.Errorf("settings file %s: %w", path, err)

@@ -33,6 +33,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -47,6 +48,7 @@ const sideBySide = 8
 
 func TestMain(m *testing.M) {
 	becomeOther()
+	pgtest.Become()
 	if os.Getenv(asServer) != "" {
 		main()
 		return
@@ -63,6 +65,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	binary.remove()
+	pgtest.StopShared()
 	os.Exit(code)
 }
 

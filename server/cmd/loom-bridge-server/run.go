@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"time"
 
@@ -26,7 +25,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
@@ -119,9 +117,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 			return err
 		}
 	}
-	engine, err := openFreedStore(ctx, config)
+	engine, err := config.openStore(ctx, logger)
 	if err != nil {
-		return nameHolder(config.DataDir, err)
+		return config.nameHolder(err)
 	}
 	opened.add(engine.Close)
 	places, err := hand.OpenFolders(config.Workspace, &hand.FolderOptions{PerTenant: credentials != nil, Store: config.DataDir})
@@ -239,40 +237,6 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	}
 	return errors.Join(err, failed)
 }
-
-func openStore(config Config) (*rockskv.DB, error) {
-	durability, err := rockskv.ParseDurability(config.Durability)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(config.DataDir, 0o700); err != nil {
-		return nil, &ConfigError{keyDataDir, config.DataDir, err.Error()}
-	}
-	engine, err := rockskv.Open(config.DataDir, &rockskv.Options{Durability: durability})
-	if err != nil {
-		return nil, storeError(err, config.DataDir)
-	}
-	return engine, nil
-}
-
-// openFreedStore is openStore, and waits for another process that has it open for as long
-// as the configuration says. The address is held meanwhile, so that others wait there.
-func openFreedStore(ctx context.Context, config Config) (*rockskv.DB, error) {
-	for end := time.Now().Add(config.StoreWait); ; {
-		engine, err := openStore(config)
-		if !errors.Is(err, kv.ErrLocked) || time.Now().After(end) {
-			return engine, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-time.After(storePoll):
-		}
-	}
-}
-
-// storePoll is the time between two attempts at a store that another process has open.
-const storePoll = 20 * time.Millisecond
 
 // recoverCalls records what a killed server was doing.
 func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) error {

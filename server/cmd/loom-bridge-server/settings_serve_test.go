@@ -92,6 +92,11 @@ func servingEffects() []effect {
 			with: "there", without: "not there",
 		},
 		{
+			setting: "store", args: []string{"--store", "rocksdb:$DIR/beside", "--data-dir", "$DIR/beside"},
+			see:  func(s *stand) func() string { return once(s.exists("beside/LOOM-FORMAT")) },
+			with: "there", without: "not there",
+		},
+		{
 			setting: "ephemeral", args: []string{"--ephemeral"},
 			see:  func(s *stand) func() string { return once(s.exists("store/LOOM-FORMAT")) },
 			with: "not there", without: "there",

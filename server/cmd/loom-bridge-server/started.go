@@ -102,6 +102,9 @@ func absolute(path string) string {
 }
 
 func (s started) store() string {
+	if s.config.Store.Far() {
+		return s.config.Store.String() + "; on this machine " + absolute(s.config.DataDir)
+	}
 	if s.config.Ephemeral {
 		return absolute(s.config.DataDir) + " (ephemeral: removed when the server ends)"
 	}
@@ -109,6 +112,9 @@ func (s started) store() string {
 }
 
 func (s started) durability() string {
+	if s.config.Store.Far() && s.config.Durability != "sync" {
+		return s.config.Durability + ": what is acknowledged survives the end of this process, not of PostgreSQL"
+	}
 	return s.config.Durability + map[string]string{
 		"sync": ": what is acknowledged survives a power loss",
 		"wal":  ": what is acknowledged survives the end of the process, not of the machine",

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
 // Scrub is how a running server reads its store back.
@@ -36,6 +40,8 @@ func (c Config) checkBackups() error {
 	switch {
 	case c.Backups.Dir == "":
 		return nil
+	case c.Store.Far():
+		return &ConfigError{keyBackupDir, c.Backups.Dir, "means nothing with a store in PostgreSQL: " + ownBackups}
 	case c.Ephemeral:
 		return &ConfigError{keyBackupDir, c.Backups.Dir, "means nothing with --ephemeral"}
 	}
@@ -59,15 +65,16 @@ func (c Config) source(engine kv.Checkpointer) backup.Source {
 }
 
 // startBackups begins to make backups, if there is a folder for them; else there is none.
-func startBackups(config Config, engine kv.Checkpointer, logger *slog.Logger, opened *closers) (*backup.Keeper, error) {
-	if config.Backups.Dir == "" {
+func startBackups(config Config, engine kv.Engine, logger *slog.Logger, opened *closers) (*backup.Keeper, error) {
+	copied, ok := engine.(kv.Checkpointer)
+	if config.Backups.Dir == "" || !ok {
 		return nil, nil
 	}
 	folder, err := backup.Open(config.Backups.Dir)
 	if err != nil {
 		return nil, &ConfigError{keyBackupDir, config.Backups.Dir, err.Error()}
 	}
-	keeper := backup.StartKeeper(folder, config.source(engine), backup.KeeperOptions{
+	keeper := backup.StartKeeper(folder, config.source(copied), backup.KeeperOptions{
 		Every: config.Backups.Interval, Keep: config.Backups.Keep, Logger: logger,
 	})
 	opened.add(keeper.Close)
@@ -76,7 +83,7 @@ func startBackups(config Config, engine kv.Checkpointer, logger *slog.Logger, op
 
 // backUp makes a backup of a store that no server has open.
 func backUp(ctx context.Context, config Config, p backup.Plan) (made backup.Backup, err error) {
-	if err := config.hasStore(); err != nil {
+	if _, err := config.files(ownBackups); err != nil {
 		return made, err
 	}
 	if config.Backups.Dir == "" {
@@ -89,12 +96,106 @@ func backUp(ctx context.Context, config Config, p backup.Plan) (made backup.Back
 	if err != nil {
 		return made, &ConfigError{keyBackupDir, config.Backups.Dir, err.Error()}
 	}
-	engine, err := openStore(config)
+	engine, err := config.openStore(ctx, nil)
 	if err != nil {
-		return made, nameHolder(config.DataDir, err)
+		return made, config.nameHolder(err)
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	return folder.Create(ctx, config.source(engine), p)
+	copied, ok := engine.(kv.Checkpointer)
+	if !ok {
+		return made, fmt.Errorf("%w: %s", stores.ErrNoFiles, ownBackups)
+	}
+	return folder.Create(ctx, config.source(copied), p)
+}
+
+// storePlace is the setting of where the store is.
+func (c *Config) storePlace() field {
+	return scalar[stores.Place]{to: &c.Store, name: "address", parse: func(text string) (stores.Place, error) {
+		if text == "" {
+			return stores.Place{}, nil
+		}
+		return stores.Parse(text)
+	}, print: stores.Place.String}
+}
+
+// checkStore refuses two places for one store.
+func (c Config) checkStore() error {
+	place := c.Store.String()
+	switch {
+	case place == "":
+		return nil
+	case c.Ephemeral:
+		return &ConfigError{keyStore, place, "means nothing with --ephemeral"}
+	case !c.Store.Far() && c.DataDir != NewConfig().DataDir && c.DataDir != c.Store.Dir:
+		return &ConfigError{keyStore, place, "is another directory than --" + keyDataDir + " (" + c.DataDir + "); give one of them"}
+	}
+	return nil
+}
+
+// place is where the store is.
+func (c Config) place() stores.Place {
+	if c.Store.Far() {
+		return c.Store
+	}
+	return stores.Place{Dir: c.DataDir}
+}
+
+// What else to do with a store in PostgreSQL.
+const (
+	ownBackups = "back up its database, as with pg_basebackup or pg_dump"
+	ownFiles   = "it looks after its files itself"
+)
+
+// files is the directory of a store that is there; for one in PostgreSQL the error says what
+// to use instead.
+func (c Config) files(instead string) (string, error) {
+	dir, err := c.place().Files(instead)
+	if err != nil {
+		return "", fmt.Errorf("--%s (%s): %w", keyStore, envName(keyStore), err)
+	}
+	return dir, c.hasStore()
+}
+
+// openStore opens the store for this process alone.
+func (c Config) openStore(ctx context.Context, logger *slog.Logger) (stores.Engine, error) {
+	// With a store elsewhere it holds what is this machine's alone.
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return nil, &ConfigError{keyDataDir, c.DataDir, err.Error()}
+	}
+	engine, err := c.place().Open(ctx, stores.Options{Durability: c.Durability, Wait: c.StoreWait, Logger: logger})
+	if err != nil {
+		return nil, c.storeError(err)
+	}
+	return engine, nil
+}
+
+// readStore opens the store for reading alone.
+func (c Config) readStore(ctx context.Context) (stores.Engine, error) {
+	engine, err := c.place().OpenReadOnly(ctx)
+	if err != nil {
+		return nil, c.storeError(err)
+	}
+	return engine, nil
+}
+
+// tellStore says whether a store in PostgreSQL is there.
+func (c Config) tellStore(ctx context.Context, out io.Writer) {
+	if !c.Store.Far() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorServers)
+	defer cancel()
+	said := "answers"
+	switch engine, err := c.Store.OpenReadOnly(ctx); {
+	case errors.Is(err, kv.ErrForeign):
+		said = "answers: " + err.Error() + "; a server makes one where the schema is empty"
+	case err != nil:
+		said = err.Error()
+	default:
+		said += ", and holds a store"
+		_ = engine.Close() // nothing was written
+	}
+	fmt.Fprintf(out, "store %s: %s\n", c.Store, said)
 }
 
 // startScrub begins to read the store back, unless the settings say never. What it

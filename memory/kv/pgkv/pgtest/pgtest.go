@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,20 +60,34 @@ var (
 
 // Main runs the tests of a package and ends the server that they shared.
 func Main(m *testing.M) {
-	if dir := os.Getenv(childEnv); dir != "" {
-		if err := serve(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	Become()
 	code := m.Run()
+	StopShared()
+	os.Exit(code)
+}
+
+// Become is what a TestMain of another kind begins with: it runs a server where this process
+// was started for that, and does not return then.
+func Become() {
+	dir := os.Getenv(childEnv)
+	if dir == "" {
+		return
+	}
+	if err := serve(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// StopShared ends the server that the tests of a package shared, if there is one.
+func StopShared() {
 	mu.Lock()
 	defer mu.Unlock()
 	if shared != nil {
 		shared.Stop()
+		shared = nil
 	}
-	os.Exit(code)
 }
 
 // Address returns that of the server which all tests of a package share.
@@ -110,6 +125,25 @@ func Schema(tb testing.TB, address string) string {
 	return name
 }
 
+// Role returns an address of the same server for a new role, which may no more than make
+// schemas.
+func Role(tb testing.TB, address, name, password string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, address)
+	if err == nil {
+		_, err = conn.Exec(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'; GRANT CREATE ON DATABASE "+conn.Config().Database+" TO "+name)
+		err = errors.Join(err, conn.Close(ctx))
+	}
+	place, failed := url.Parse(address)
+	if err = errors.Join(err, failed); err != nil {
+		tb.Fatalf("make the role %s: %v", name, err)
+	}
+	place.User = url.UserPassword(name, password)
+	return place.String()
+}
+
 // Start starts a server with parameters of postgresql.conf beside the usual ones. Main
 // must be what the program begins with.
 func Start(parameters map[string]string) (*Server, error) {
@@ -123,6 +157,63 @@ func Start(parameters map[string]string) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// Kill ends the postmaster with SIGKILL. The processes that it leaves behind end by
+// themselves.
+func (s *Server) Kill() error {
+	text, err := os.ReadFile(filepath.Join(s.Folder(), "postmaster.pid"))
+	if err != nil {
+		return err
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// Restart starts a server again that was killed, as it was. It returns when it answers.
+func (s *Server) Restart() error {
+	text, err := os.ReadFile(filepath.Join(s.Folder(), "postmaster.opts"))
+	if err != nil {
+		return err
+	}
+	program, rest, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	var args []string
+	for i, part := range strings.Split(rest, `"`) {
+		if i%2 == 1 { // the others are what stands between two arguments
+			args = append(args, part)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for {
+		again := exec.Command(program, args...)
+		again.Dir, again.SysProcAttr = s.dir, s.child.SysProcAttr
+		if err := again.Start(); err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- again.Wait() }()
+		for answers := false; !answers; {
+			select {
+			case err = <-ended: // those that the killed one left are still there
+				answers = true
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(20 * time.Millisecond):
+				conn, err := pgx.Connect(ctx, s.Address)
+				if err == nil {
+					return conn.Close(ctx)
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 func (s *Server) start(parameters map[string]string) error {

@@ -24,8 +24,13 @@ var ErrFailed = errors.New("check failed")
 
 // Options are what the commands work with. All are required.
 type Options struct {
-	// DataDir is where the settings have the store, which is there.
+	// Store is where the settings have the store: in a directory that is there or, if far is
+	// not empty, elsewhere.
+	Store func() (dir, far string, err error)
+	// DataDir is the directory of a store that has one.
 	DataDir func() (string, error)
+	// Read opens the store of the settings for reading, or that in another directory.
+	Read func(ctx context.Context, dir string) (kv.Engine, error)
 	// Language is that of its memory.
 	Language func() (analysis.Language, error)
 	// Unopened adds to an error what can be done about a store that can't be opened.
@@ -43,14 +48,17 @@ func (o Options) Command() *cobra.Command {
 			"against its checksum, then every record, step, message, fold, event and offloaded\n" +
 			"result, and the memory index of every owner against its records. Nothing is\n" +
 			"written, so that the right to read is enough. No server may be running on the data\n" +
-			"directory. The exit status is 1 when something is damaged.\n" +
+			"directory; on a store in PostgreSQL one may. The exit status is 1 when something is damaged.\n" +
 			"An index that was made in another language is not compared: it is made anew when a\n" +
 			"server uses it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := o.DataDir()
-			if err != nil {
+			dir, far, err := o.Store()
+			switch {
+			case err != nil:
 				return err
+			case far != "":
+				return o.check(cmd.Context(), "", far)
 			}
 			return o.Check(cmd.Context(), dir)
 		},
@@ -67,9 +75,16 @@ type checking struct {
 }
 
 // Check reads back the store in dir.
-func (o Options) Check(ctx context.Context, dir string) error {
+func (o Options) Check(ctx context.Context, dir string) error { return o.check(ctx, dir, "") }
+
+// check reads back a store: one without a directory is far.
+func (o Options) check(ctx context.Context, dir, far string) (err error) {
 	c := &checking{Options: o, dir: dir, progress: progress.New(o.Progress)}
-	err := c.files(ctx)
+	if far != "" {
+		c.say("files: %s has them; PostgreSQL reads them back itself (pg_amcheck, pg_checksums)\n", far)
+	} else {
+		err = c.files(ctx)
+	}
 	if err == nil {
 		err = c.entries(ctx)
 	}
@@ -124,13 +139,13 @@ func (c *checking) entries(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := rockskv.OpenReadOnly(c.dir, nil)
+	engine, err := c.Read(ctx, c.dir)
 	if errors.Is(err, kv.ErrDamaged) && c.damaged > 0 {
 		c.say("entries: not read, because a store in this state is not opened\n")
 		return nil
 	}
 	if err != nil {
-		return c.Unopened(err, c.dir)
+		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	writer := kv.NewWriter(engine, nil)

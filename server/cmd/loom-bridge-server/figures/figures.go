@@ -56,7 +56,7 @@ func (m *Metrics) Calls() *observe.Metrics {
 
 // Watch adds the figures about what is stored and who is connected. They are counted until
 // stop is called.
-func (m *Metrics) Watch(parts *compose.Domain, engine *rockskv.DB, scrub func() integrity.Report, logger *slog.Logger) (stop func() error) {
+func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func() integrity.Report, logger *slog.Logger) (stop func() error) {
 	if m == nil {
 		return func() error { return nil }
 	}
@@ -89,7 +89,7 @@ const censusEvery = 30 * time.Second
 // connected.
 type figures struct {
 	parts  *compose.Domain
-	engine *rockskv.DB
+	engine kv.Monitored
 	logger *slog.Logger
 
 	mu      sync.Mutex
@@ -198,16 +198,18 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 		send(figureEventBytes, float64(census.events.Bytes))
 		send(figureMessages, float64(census.messages))
 	}
-	sizes := f.engine.Sizes()
-	for _, ks := range kv.Keyspaces() {
-		send(figureStore, float64(sizes[ks]), ks.String())
+	if own, ok := f.engine.(*rockskv.DB); ok { // a PostgreSQL has figures of its own
+		sizes := own.Sizes()
+		for _, ks := range kv.Keyspaces() {
+			send(figureStore, float64(sizes[ks]), ks.String())
+		}
+		store := own.Stats()
+		send(figureCommits, float64(store.Commits))
+		send(figureConflicts, float64(store.Conflicts))
+		send(figureSyncs, float64(store.WALSyncs))
+		send(figureSyncTime, store.SyncTime.Seconds())
+		send(figureLogBytes, float64(store.WALBytes))
 	}
-	store := f.engine.Stats()
-	send(figureCommits, float64(store.Commits))
-	send(figureConflicts, float64(store.Conflicts))
-	send(figureSyncs, float64(store.WALSyncs))
-	send(figureSyncTime, store.SyncTime.Seconds())
-	send(figureLogBytes, float64(store.WALBytes))
 
 	known, attached := f.parts.Agents.Count()
 	send(figureAgents, float64(known))

@@ -1,0 +1,211 @@
+// Package stores opens the store that the settings name: of RocksDB in a directory, or in a
+// schema of a PostgreSQL.
+package stores
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+)
+
+// ErrNoFiles: what was asked for works on the files of a store, and a PostgreSQL has its own.
+var ErrNoFiles = errors.New("the store is in PostgreSQL, which has its own files")
+
+// Engine is an open store.
+type Engine interface {
+	kv.Engine
+	kv.Monitored
+}
+
+// far is an Engine in PostgreSQL. It is no kv.Notifier: it is open for this process alone,
+// which holds it by a session that ends with the process. So nobody waits for the lease of a
+// process that was killed.
+type far interface {
+	Engine
+	kv.RangeDropper
+}
+
+// alone is a far Engine without what it offers to several processes.
+type alone struct{ far }
+
+// Place says where a store is.
+type Place struct {
+	// Dir is its directory, unless it is far.
+	Dir string
+	// address is that of PostgreSQL, with the password; empty for a directory.
+	address string
+	schema  string
+}
+
+// Far tells whether the store is in PostgreSQL.
+func (p Place) Far() bool { return p.address != "" }
+
+// String is the place for people: without the password and without parameters.
+func (p Place) String() string {
+	switch {
+	case p.Far() && p.schema != pgkv.DefaultSchema:
+		return Hide(p.address) + ", schema " + p.schema
+	case p.Far():
+		return Hide(p.address)
+	case p.Dir != "":
+		return rocks + p.Dir
+	}
+	return ""
+}
+
+// rocks begins the place of a store in a directory.
+const rocks = "rocksdb:"
+
+// schemaParameter is the one of an address that is ours.
+const schemaParameter = "schema"
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// Parse reads a place: rocksdb:DIR or postgres://user@host:5432/database?schema=name. Its
+// errors hold nothing of the text.
+func Parse(text string) (Place, error) {
+	if dir, ok := strings.CutPrefix(text, rocks); ok {
+		if dir == "" {
+			return Place{}, errors.New("the directory is missing")
+		}
+		return Place{Dir: dir}, nil
+	}
+	address, err := url.Parse(text)
+	if err != nil || address.Scheme != "postgres" && address.Scheme != "postgresql" {
+		return Place{}, errors.New("give rocksdb:DIRECTORY or postgres://user@host:5432/database")
+	}
+	query, err := url.ParseQuery(address.RawQuery)
+	if err != nil {
+		return Place{}, errors.New("its parameters can't be read")
+	}
+	schema := pgkv.DefaultSchema
+	if query.Has(schemaParameter) {
+		if schema = query.Get(schemaParameter); !schemaName.MatchString(schema) || strings.HasPrefix(schema, "pg_") {
+			return Place{}, errors.New("a schema has small letters, digits and _, and 63 of them at most")
+		}
+		query.Del(schemaParameter)
+		address.RawQuery = query.Encode()
+	}
+	if err := pgkv.CheckAddress(address.String()); err != nil {
+		return Place{}, err
+	}
+	return Place{address: address.String(), schema: schema}, nil
+}
+
+// Hide is an address without what nobody may read in a log: password and parameters.
+func Hide(text string) string {
+	address, err := url.Parse(text)
+	switch {
+	case err == nil && address.Host != "":
+		if address.User != nil {
+			address.User = url.User(address.User.Username())
+		}
+		address.RawQuery, address.Fragment = "", ""
+		return address.String()
+	case strings.HasPrefix(text, rocks):
+		return text
+	}
+	for _, scheme := range []string{"postgres:", "postgresql:"} {
+		if strings.HasPrefix(text, scheme) {
+			return scheme + "…"
+		}
+	}
+	return "…"
+}
+
+// Options says how a store is opened.
+type Options struct {
+	// Durability is sync, wal or none. In PostgreSQL the last two do not wait for its disk.
+	Durability string
+	// Wait is how long another process may still have it open.
+	Wait   time.Duration
+	Logger *slog.Logger
+}
+
+const (
+	// poll is the time between two attempts at a store that another process has open.
+	poll = 20 * time.Millisecond
+	// farPoll is the same for one in PostgreSQL.
+	farPoll = 200 * time.Millisecond
+	// farWait is how long a server of PostgreSQL may take to notice that a process ended.
+	farWait = 2 * time.Second
+)
+
+// Open opens a store for this process alone, and waits for another one that has it open for
+// as long as o says.
+func (p Place) Open(ctx context.Context, o Options) (Engine, error) {
+	wait, pause := o.Wait, poll
+	if p.Far() {
+		wait, pause = max(wait, farWait), farPoll
+	}
+	for end := time.Now().Add(wait); ; {
+		engine, err := p.open(ctx, o)
+		if !errors.Is(err, kv.ErrLocked) || time.Now().After(end) {
+			return engine, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (p Place) open(ctx context.Context, o Options) (Engine, error) {
+	durability, err := rockskv.ParseDurability(o.Durability)
+	if err != nil {
+		return nil, err
+	}
+	if p.Far() {
+		db, err := pgkv.Open(ctx, p.address, &pgkv.Options{
+			Schema: p.schema, Exclusive: true, Unsynced: durability != rockskv.Sync, Logger: o.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return alone{db}, nil
+	}
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	db, err := rockskv.Open(p.Dir, &rockskv.Options{Durability: durability})
+	if err != nil { // not as an interface that holds nil
+		return nil, err
+	}
+	return db, nil
+}
+
+// OpenReadOnly opens a store for reading alone: one in a directory while nobody else has it
+// open, one in PostgreSQL also beside a server.
+func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
+	if p.Far() {
+		db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, ReadOnly: true})
+		if err != nil {
+			return nil, err
+		}
+		return alone{db}, nil
+	}
+	db, err := rockskv.OpenReadOnly(p.Dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// Files returns the directory of a store, or an ErrNoFiles that says what to use instead.
+func (p Place) Files(instead string) (string, error) {
+	if p.Far() {
+		return "", fmt.Errorf("%w: %s", ErrNoFiles, instead)
+	}
+	return p.Dir, nil
+}
