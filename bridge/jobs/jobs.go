@@ -206,10 +206,10 @@ func (j *Jobs) Start(s Start) (Info, error) {
 	}
 	run.Policy.Limits.Output = anyOutput
 	go func() {
-		defer place.Leave()
 		defer cancel()
 		outcome, err := j.runner.Run(ctx, run, sandbox.Streams{Stdout: out, Stderr: out})
 		done()
+		place.Leave() // before the end is told: who hears of it may start the next at once
 		b.finish(outcome, err, j.opts.Now())
 		j.audit(b)
 		close(b.audited)
