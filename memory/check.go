@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/memory/feed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -86,6 +87,9 @@ func (s *Store) checkView(ctx context.Context, view kv.Reader, scope kv.Scope) (
 	}
 	ordinals, err := readOrdinals(ctx, view, scope)
 	if err != nil {
+		return found, err
+	}
+	if err := feed.Check(ctx, view, scope, found.Add); err != nil {
 		return found, err
 	}
 	return found, s.checkVectors(ctx, view, scope, ordinals, found.Add)

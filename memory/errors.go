@@ -52,7 +52,7 @@ func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, own := range []error{ErrInvalid, filter.ErrInvalid, ErrExists, ErrNotFound, ErrVersionConflict, ErrNoEmbedder, ErrEmbedder} {
+	for _, own := range []error{ErrInvalid, filter.ErrInvalid, ErrExists, ErrNotFound, ErrVersionConflict, ErrPositionGone, ErrNoEmbedder, ErrEmbedder} {
 		if errors.Is(err, own) {
 			return err
 		}

@@ -78,6 +78,7 @@ func (s *Staging) Do(ctx context.Context, commit func() error) error {
 // work goes on. It makes the caller wait only when that has fallen far behind.
 func (s *Staging) Done(ctx context.Context) {
 	s.store.embeddings.saved(s.scope)
+	s.store.bell.Ring(s.scope)
 	s.store.packer.Saved(ctx, s.scope, s.statistics)
 }
 
@@ -112,8 +113,9 @@ type edit struct {
 
 	change     lexical.Change
 	writes     []write
-	versions   int64 // how many more earlier versions there are
-	removed    int   // about how many bytes removing records has written
+	versions   int64    // how many more earlier versions there are
+	removed    int      // about how many bytes removing records has written
+	gone       []string // ids of removed records that the feed is not told of yet
 	statistics segment.Statistics
 	result     []record.Record // what the caller is answered
 }
@@ -184,6 +186,9 @@ func (e *edit) flush(ctx context.Context) error {
 			}
 		}
 	}
+	if err := e.noteGone(ctx); err != nil {
+		return err
+	}
 	return e.countVersions(ctx)
 }
 
@@ -227,6 +232,7 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 		}
 	}
 	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
+	e.gone = append(e.gone, r.ID)
 	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
 	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
 	e.dropVersions(r)

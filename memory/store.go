@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/feed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
@@ -119,6 +120,7 @@ type Store struct {
 	embeddings  *embeddings
 	slider      *slider
 	remembered  remembered
+	bell        feed.Bell // wakes those who follow a scope
 	countTokens func(text string) int
 	hold        []record.Origin // wait for review
 	// vectorWeight is Options.VectorWeight.

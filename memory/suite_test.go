@@ -205,6 +205,11 @@ func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 		"LongTexts":             testLongTexts,
 		"Closed":                testClosed,
 		"AgreesWithPlainSearch": testAgreesWithModel,
+		"Follow":                testFollow,
+		"FollowWaits":           testFollowWaits,
+		"FollowErrors":          testFollowErrors,
+		"Transfer":              testTransfer,
+		"ImportErrors":          testImportErrors,
 	}
 	if testing.Short() {
 		// They fill a limit, one call after another: minutes under the race detector,

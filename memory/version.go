@@ -113,7 +113,7 @@ func (e *edit) version(ctx context.Context, id string, version int64) (record.Re
 func (e *edit) keepVersion(old *record.Record, stored []byte) {
 	e.tx.Put(kv.Records, record.VersionKey(e.scope, old.ID, old.Version), stored)
 	e.versions++
-	if oldest := old.Version - record.MaxVersions; oldest > 0 {
+	if oldest := old.Version - record.MaxVersions; oldest >= max(1, old.FirstVersion) {
 		e.tx.Delete(kv.Records, record.VersionKey(e.scope, old.ID, oldest))
 		e.versions--
 	}

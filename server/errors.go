@@ -34,6 +34,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -128,6 +129,8 @@ func errorTable() []errorRow {
 		{memory.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
 		{memory.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{memory.ErrVersionConflict, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_VERSION_CONFLICT, ""},
+		{memory.ErrPositionGone, codes.OutOfRange, loombridgev1.ErrorReason_ERROR_REASON_POSITION_GONE, ""},
+		{record.ErrLine, codes.InvalidArgument, reasonInvalid, ""},
 		{memory.ErrNoEmbedder, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NO_EMBEDDER, ""},
 		{memory.ErrEmbedder, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_EMBEDDER_UNAVAILABLE, ""},
 		{vector.ErrDimension, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_EMBEDDING_MISMATCH, ""},

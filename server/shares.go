@@ -104,6 +104,7 @@ var stores = map[string]bool{
 	loombridgev1.MemoryService_BatchSave_FullMethodName:       true,
 	loombridgev1.MemoryService_UpdateRecord_FullMethodName:    true,
 	loombridgev1.MemoryService_ReviewRecord_FullMethodName:    true,
+	loombridgev1.MemoryService_ImportRecords_FullMethodName:   true,
 	loombridgev1.ContextService_RecordStep_FullMethodName:     true,
 	loombridgev1.ContextService_UploadStep_FullMethodName:     true,
 	loombridgev1.ContextService_AppendMessages_FullMethodName: true,
@@ -160,9 +161,11 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 // workingMethods have streams that work all the time, as unary calls do,
 // and do not wait for something to happen.
 var workingMethods = map[string]bool{
-	loombridgev1.ContextService_ReadBlob_FullMethodName:    true,
-	loombridgev1.ContextService_SearchBlobs_FullMethodName: true,
-	loombridgev1.ContextService_UploadStep_FullMethodName:  true,
+	loombridgev1.ContextService_ReadBlob_FullMethodName:     true,
+	loombridgev1.ContextService_SearchBlobs_FullMethodName:  true,
+	loombridgev1.ContextService_UploadStep_FullMethodName:   true,
+	loombridgev1.MemoryService_ExportRecords_FullMethodName: true,
+	loombridgev1.MemoryService_ImportRecords_FullMethodName: true,
 }
 
 // placedStream charges a stream to the agent that its first message names.

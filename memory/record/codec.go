@@ -41,6 +41,7 @@ const (
 	fieldMarked         = 28
 	fieldPlace          = 29
 	fieldSavedBy        = 30
+	fieldFirstVersion   = 31
 	fieldReview         = 200
 )
 
@@ -99,6 +100,7 @@ func appendLife(b []byte, r Record) []byte {
 	b = wire.AppendUint(b, fieldMarked, bit(r.Document.Marked))
 	b = wire.AppendUint(b, fieldPlace, uint64(r.Document.Place))
 	b = wire.AppendText(b, fieldSavedBy, r.SavedBy)
+	b = wire.AppendUint(b, fieldFirstVersion, uint64(r.FirstVersion))
 	return wire.AppendUint(b, fieldReview, uint64(r.Review))
 }
 
@@ -194,6 +196,8 @@ func (r *Record) setLife(f wire.Field) {
 		r.Document.Place = uint32(f.Value)
 	case fieldSavedBy:
 		r.SavedBy = string(f.Bytes)
+	case fieldFirstVersion:
+		r.FirstVersion = int64(f.Value)
 	case fieldReview:
 		r.Review = Review(f.Value)
 	}

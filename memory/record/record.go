@@ -149,6 +149,9 @@ type Record struct {
 	Archived bool
 	// Version counts the changes of the record, from 1; set by the store.
 	Version int64
+	// FirstVersion is the first version that there can be of it, where that is not 1,
+	// because it was imported without those before; set by the store.
+	FirstVersion int64
 	// UpdateTime is when it was changed last, unset in version 1; set by the
 	// store.
 	UpdateTime time.Time
@@ -189,7 +192,7 @@ func (r *Record) ExpiredAt(now time.Time) bool {
 // KeptVersions returns the numbers of the first earlier version that is kept of
 // the record, and of the one behind the last.
 func (r *Record) KeptVersions() (first, end int64) {
-	return max(1, r.Version-MaxVersions), r.Version
+	return max(1, r.Version-MaxVersions, r.FirstVersion), r.Version
 }
 
 // Normalize sets the defaults of a record that is to be saved and drops what is
@@ -197,7 +200,7 @@ func (r *Record) KeptVersions() (first, end int64) {
 func Normalize(r Record) Record {
 	r.EventTime, r.CreateTime, r.ExpireTime = StoredTime(r.EventTime), time.Time{}, StoredTime(r.ExpireTime)
 	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
-	r.Document, r.Review = Document{}, 0
+	r.Document, r.Review, r.FirstVersion = Document{}, 0, 0
 	r.SlidingTTL = StoredSpan(r.SlidingTTL)
 	if r.Kind == "" {
 		r.Kind = DefaultKind

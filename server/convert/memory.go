@@ -60,6 +60,20 @@ type RecordView struct {
 	Embeddings bool
 }
 
+// Change writes a change of a memory.
+func (v RecordView) Change(c memory.Change) *loombridgev1.WatchRecordsResponse {
+	out := &loombridgev1.WatchRecordsResponse{Position: c.Position, Change: &loombridgev1.WatchRecordsResponse_DeletedId{DeletedId: c.ID}}
+	if c.Record != nil {
+		out.Change = &loombridgev1.WatchRecordsResponse_Saved{Saved: v.Record(*c.Record)}
+	}
+	return out
+}
+
+// Imported writes what became of an import.
+func Imported(i memory.Imported) *loombridgev1.ImportRecordsResponse {
+	return &loombridgev1.ImportRecordsResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired)}
+}
+
 // Record writes a record as far as it is wanted.
 func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 	out := &loombridgev1.Record{

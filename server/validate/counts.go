@@ -73,6 +73,7 @@ func Counts() admission.Table {
 		"loombridge.v1.RecordDraft.embedding":              record.MaxEmbedding,
 		"loombridge.v1.RecordDraft.derived_from":           record.MaxDerivedFrom,
 		"loombridge.v1.BatchSaveRequest.records":           memory.MaxBatchRecords,
+		"loombridge.v1.ImportRecordsRequest.lines":         maxLines,
 
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
 		"loombridge.v1.CountTokensRequest.messages":    session.MaxMessages,

@@ -328,6 +328,43 @@ func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	return c.err()
 }
 
+// maxPositionBytes bounds a position of a watch.
+const maxPositionBytes = 64
+
+// WatchRecordsRequest checks what MemoryService.WatchRecords is asked.
+func WatchRecordsRequest(r *loombridgev1.WatchRecordsRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	c.text("after", r.GetAfter(), maxPositionBytes)
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// ExportRecordsRequest checks what MemoryService.ExportRecords is asked.
+func ExportRecordsRequest(r *loombridgev1.ExportRecordsRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	return c.err()
+}
+
+// maxLines bounds the lines of one message of an import.
+const maxLines = 10_000
+
+// ImportRecordsRequest checks the first message of an import.
+func ImportRecordsRequest(r *loombridgev1.ImportRecordsRequest) error {
+	var c checker
+	c.owner(r.GetAgentId(), r.GetUserId())
+	c.count("lines", len(r.GetLines()), maxLines)
+	return c.err()
+}
+
+// ImportLines checks a later message of an import.
+func ImportLines(r *loombridgev1.ImportRecordsRequest) error {
+	var c checker
+	c.count("lines", len(r.GetLines()), maxLines)
+	return c.err()
+}
+
 // BatchSaveRequest checks what MemoryService.BatchSave is asked.
 func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 	var c checker

@@ -27,6 +27,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/transfers"
 )
 
 // refuse is the error about the value of a flag.
@@ -284,6 +285,21 @@ func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 		"token; its credential must say whose calls it approves."
 	take(command.PersistentFlags(), "addr", keyConfig)
 	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS")
+	return command
+}
+
+// recordsCommand moves records between memories of servers that run.
+func recordsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
+	s, line := &shim{env: env}, progress.New(stderr)
+	var command *cobra.Command
+	command = transfers.Command(transfers.Options{
+		In: os.Stdin, Out: stdout, Told: line.Clear, Progress: func(records int) { line.Show("%d records", records) },
+		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
+			return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
+		},
+	})
+	take(command.PersistentFlags(), "addr", keyConfig)
+	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
 	return command
 }
 

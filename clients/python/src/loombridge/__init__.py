@@ -84,6 +84,7 @@ from loombridge._errors import (
     OperatorRequiredError,
     OutcomeUnknownError,
     OverloadedError,
+    PositionGoneError,
     PositionUnknownError,
     PromptGoneError,
     PromptUnknownError,
@@ -204,6 +205,7 @@ from loombridge._status import Status
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tasks import FoundTask, Task, TaskFold
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
+from loombridge._transfer import ImportedRecords, RecordChange, RecordExport, RecordWatch
 from loombridge._values import JsonValue, Seconds
 from loombridge._working import (
     Dashboard,
@@ -317,6 +319,7 @@ __all__ = [
     "Hits",
     "HostRule",
     "Image",
+    "ImportedRecords",
     "Injection",
     "InjectionLimits",
     "InjectionPhase",
@@ -360,6 +363,7 @@ __all__ = [
     "Plan",
     "PlanItem",
     "PlanStatus",
+    "PositionGoneError",
     "PositionUnknownError",
     "Preset",
     "PressureLevel",
@@ -380,11 +384,14 @@ __all__ = [
     "QuotaExceededError",
     "Receipt",
     "Record",
+    "RecordChange",
     "RecordDraft",
     "RecordExistsError",
+    "RecordExport",
     "RecordField",
     "RecordListing",
     "RecordNotFoundError",
+    "RecordWatch",
     "RecordedStep",
     "ReembedProgress",
     "Reembedding",

@@ -370,6 +370,10 @@ class PositionUnknownError(LoomBridgeError):
     """The topic has no such sequence yet."""
 
 
+class PositionGoneError(LoomBridgeError):
+    """What changed behind a position is not known any more; watch again without one."""
+
+
 class SlowConsumerError(LoomBridgeError):
     """The subscriber did not read for too long; resume from its `positions`."""
 
@@ -486,6 +490,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "WORKING_TOO_LARGE": WorkingTooLargeError,
     "RESERVED_TOPIC": ReservedTopicError,
     "POSITION_UNKNOWN": PositionUnknownError,
+    "POSITION_GONE": PositionGoneError,
     "SLOW_CONSUMER": SlowConsumerError,
     "TOO_LARGE": TooLargeError,
     "OVERLOADED": OverloadedError,

@@ -158,11 +158,11 @@ class Receiver(Generic[RequestT, ResponseT]):
         transport: _rpc.Transport,
         method: "_rpc.Method[RequestT, ResponseT]",
         request: RequestT,
-        timeout: float,
+        timeout: float | None,
         resume: Resume,
         nothing: str,
     ) -> None:
-        """Make no call yet; `nothing` says what did not come within the timeout."""
+        """Make no call yet; `nothing` says what did not come within the timeout, if any."""
         self.request = request
         """What the call asks for; a change holds from the next call on."""
         self.closed = False

@@ -223,6 +223,10 @@ const (
 	// ERROR_REASON_STORE_UNREACHABLE: the server of the store does not answer; nothing was
 	// written, so try again. Example: MemorySave while PostgreSQL fails over.
 	ErrorReason_ERROR_REASON_STORE_UNREACHABLE ErrorReason = 220
+	// ERROR_REASON_POSITION_GONE: what changed behind a position is not known any more.
+	// Example: WatchRecords with a position from before the memory was erased. Watch again
+	// without one.
+	ErrorReason_ERROR_REASON_POSITION_GONE ErrorReason = 250
 )
 
 // Enum value maps for ErrorReason.
@@ -286,6 +290,7 @@ var (
 		161: "ERROR_REASON_SNAPSHOT_NOT_FOUND",
 		62:  "ERROR_REASON_BACKUP_RUNNING",
 		220: "ERROR_REASON_STORE_UNREACHABLE",
+		250: "ERROR_REASON_POSITION_GONE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -346,6 +351,7 @@ var (
 		"ERROR_REASON_SNAPSHOT_NOT_FOUND":    161,
 		"ERROR_REASON_BACKUP_RUNNING":        62,
 		"ERROR_REASON_STORE_UNREACHABLE":     220,
+		"ERROR_REASON_POSITION_GONE":         250,
 	}
 )
 
@@ -380,7 +386,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xba\x0f\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xdb\x0f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -440,7 +446,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x17ERROR_REASON_NO_RENEWAL\x10\xa0\x01\x12$\n" +
 	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\xa1\x01\x12\x1f\n" +
 	"\x1bERROR_REASON_BACKUP_RUNNING\x10>\x12#\n" +
-	"\x1eERROR_REASON_STORE_UNREACHABLE\x10\xdc\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1eERROR_REASON_STORE_UNREACHABLE\x10\xdc\x01\x12\x1f\n" +
+	"\x1aERROR_REASON_POSITION_GONE\x10\xfa\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

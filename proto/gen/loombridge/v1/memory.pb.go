@@ -3964,6 +3964,450 @@ func (x *EmbeddingSpaceStats) GetVectors() int64 {
 	return 0
 }
 
+// WatchRecordsRequest is whose memory to watch, and from where on.
+type WatchRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is the agent that asks. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id watches that person's memory in place of the agent's own.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// after is the position of the last message that was applied. Empty: from the
+	// beginning, every record.
+	After string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// json_form is the form of metadata. Default: a Struct.
+	JsonForm JsonForm `protobuf:"varint,4,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	// include_embeddings completes the records with their vectors. One that an embedder
+	// adds later is no change.
+	IncludeEmbeddings bool `protobuf:"varint,5,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *WatchRecordsRequest) Reset() {
+	*x = WatchRecordsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRecordsRequest) ProtoMessage() {}
+
+func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
+func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *WatchRecordsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *WatchRecordsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *WatchRecordsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *WatchRecordsRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+func (x *WatchRecordsRequest) GetIncludeEmbeddings() bool {
+	if x != nil {
+		return x.IncludeEmbeddings
+	}
+	return false
+}
+
+// WatchRecordsResponse is a change, or says that there is none at the moment.
+type WatchRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// change is what changed; unset where caught_up is true.
+	//
+	// Types that are valid to be assigned to Change:
+	//
+	//	*WatchRecordsResponse_Saved
+	//	*WatchRecordsResponse_DeletedId
+	Change isWatchRecordsResponse_Change `protobuf_oneof:"change"`
+	// position stands for this change and all before. At most 64 letters, digits, - and _.
+	Position string `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
+	// caught_up tells that all changes made so far were sent: once after those of the
+	// beginning at least, and again after others.
+	CaughtUp      bool `protobuf:"varint,4,opt,name=caught_up,json=caughtUp,proto3" json:"caught_up,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRecordsResponse) Reset() {
+	*x = WatchRecordsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRecordsResponse) ProtoMessage() {}
+
+func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
+func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *WatchRecordsResponse) GetSaved() *Record {
+	if x != nil {
+		if x, ok := x.Change.(*WatchRecordsResponse_Saved); ok {
+			return x.Saved
+		}
+	}
+	return nil
+}
+
+func (x *WatchRecordsResponse) GetDeletedId() string {
+	if x != nil {
+		if x, ok := x.Change.(*WatchRecordsResponse_DeletedId); ok {
+			return x.DeletedId
+		}
+	}
+	return ""
+}
+
+func (x *WatchRecordsResponse) GetPosition() string {
+	if x != nil {
+		return x.Position
+	}
+	return ""
+}
+
+func (x *WatchRecordsResponse) GetCaughtUp() bool {
+	if x != nil {
+		return x.CaughtUp
+	}
+	return false
+}
+
+type isWatchRecordsResponse_Change interface {
+	isWatchRecordsResponse_Change()
+}
+
+type WatchRecordsResponse_Saved struct {
+	// saved is a record that is new or has changed, as it is now. One that expires comes
+	// as deleted_id some seconds after its expire_time.
+	Saved *Record `protobuf:"bytes,1,opt,name=saved,proto3,oneof"`
+}
+
+type WatchRecordsResponse_DeletedId struct {
+	// deleted_id is the id of a record that was deleted or has expired. It may be of one
+	// that was never sent.
+	DeletedId string `protobuf:"bytes,2,opt,name=deleted_id,json=deletedId,proto3,oneof"`
+}
+
+func (*WatchRecordsResponse_Saved) isWatchRecordsResponse_Change() {}
+
+func (*WatchRecordsResponse_DeletedId) isWatchRecordsResponse_Change() {}
+
+// ExportRecordsRequest is whose memory to export.
+type ExportRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is the agent that asks. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id exports that person's memory in place of the agent's own.
+	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRecordsRequest) Reset() {
+	*x = ExportRecordsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRecordsRequest) ProtoMessage() {}
+
+func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRecordsRequest.ProtoReflect.Descriptor instead.
+func (*ExportRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ExportRecordsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ExportRecordsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// ExportRecordsResponse is a part of an export.
+type ExportRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// lines are JSON objects without newlines, at least one. A file of them, each ended by a
+	// newline, is JSON Lines.
+	Lines         []string `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRecordsResponse) Reset() {
+	*x = ExportRecordsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRecordsResponse) ProtoMessage() {}
+
+func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRecordsResponse.ProtoReflect.Descriptor instead.
+func (*ExportRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ExportRecordsResponse) GetLines() []string {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// ImportRecordsRequest is a part of an import.
+type ImportRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is the agent that imports. Required in the first message; later ones are of
+	// the same.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id imports into that person's memory in place of the agent's own. Of the first
+	// message.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// skip_existing leaves a record as it is whose id comes with another content, in place
+	// of ending the import. Of the first message.
+	SkipExisting bool `protobuf:"varint,3,opt,name=skip_existing,json=skipExisting,proto3" json:"skip_existing,omitempty"`
+	// lines are those of ExportRecords, in order; at most 10,000 in a message. One has at
+	// most 2 MiB.
+	Lines         []string `protobuf:"bytes,4,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportRecordsRequest) Reset() {
+	*x = ImportRecordsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportRecordsRequest) ProtoMessage() {}
+
+func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportRecordsRequest.ProtoReflect.Descriptor instead.
+func (*ImportRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ImportRecordsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ImportRecordsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ImportRecordsRequest) GetSkipExisting() bool {
+	if x != nil {
+		return x.SkipExisting
+	}
+	return false
+}
+
+func (x *ImportRecordsRequest) GetLines() []string {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// ImportRecordsResponse says what became of the records of an import.
+type ImportRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// saved is how many are new.
+	Saved int64 `protobuf:"varint,1,opt,name=saved,proto3" json:"saved,omitempty"`
+	// unchanged is how many were there already, as they came.
+	Unchanged int64 `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	// skipped is how many were there as something else and stayed so.
+	Skipped int64 `protobuf:"varint,3,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// expired is how many had expired and were left out.
+	Expired       int64 `protobuf:"varint,4,opt,name=expired,proto3" json:"expired,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportRecordsResponse) Reset() {
+	*x = ImportRecordsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportRecordsResponse) ProtoMessage() {}
+
+func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportRecordsResponse.ProtoReflect.Descriptor instead.
+func (*ImportRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ImportRecordsResponse) GetSaved() int64 {
+	if x != nil {
+		return x.Saved
+	}
+	return 0
+}
+
+func (x *ImportRecordsResponse) GetUnchanged() int64 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
+}
+
+func (x *ImportRecordsResponse) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *ImportRecordsResponse) GetExpired() int64 {
+	if x != nil {
+		return x.Expired
+	}
+	return 0
+}
+
 var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
@@ -4280,7 +4724,35 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x13EmbeddingSpaceStats\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x18\n" +
-	"\avectors\x18\x03 \x01(\x03R\avectors*O\n" +
+	"\avectors\x18\x03 \x01(\x03R\avectors\"\xc4\x01\n" +
+	"\x13WatchRecordsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x124\n" +
+	"\tjson_form\x18\x04 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
+	"\x12include_embeddings\x18\x05 \x01(\bR\x11includeEmbeddings\"\xa9\x01\n" +
+	"\x14WatchRecordsResponse\x12-\n" +
+	"\x05saved\x18\x01 \x01(\v2\x15.loombridge.v1.RecordH\x00R\x05saved\x12\x1f\n" +
+	"\n" +
+	"deleted_id\x18\x02 \x01(\tH\x00R\tdeletedId\x12\x1a\n" +
+	"\bposition\x18\x03 \x01(\tR\bposition\x12\x1b\n" +
+	"\tcaught_up\x18\x04 \x01(\bR\bcaughtUpB\b\n" +
+	"\x06change\"J\n" +
+	"\x14ExportRecordsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"-\n" +
+	"\x15ExportRecordsResponse\x12\x14\n" +
+	"\x05lines\x18\x01 \x03(\tR\x05lines\"\x85\x01\n" +
+	"\x14ImportRecordsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12#\n" +
+	"\rskip_existing\x18\x03 \x01(\bR\fskipExisting\x12\x14\n" +
+	"\x05lines\x18\x04 \x03(\tR\x05lines\"\x7f\n" +
+	"\x15ImportRecordsResponse\x12\x14\n" +
+	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
+	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +
+	"\askipped\x18\x03 \x01(\x03R\askipped\x12\x18\n" +
+	"\aexpired\x18\x04 \x01(\x03R\aexpired*O\n" +
 	"\bJsonForm\x12\x19\n" +
 	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +
@@ -4308,7 +4780,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x84\a\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xa5\t\n" +
 	"\rMemoryService\x12S\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12\\\n" +
@@ -4317,7 +4789,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\x12Z\n" +
 	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\x12Y\n" +
 	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\x03\x90\x02\x01\x12N\n" +
-	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\x12J\n" +
+	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\x12^\n" +
+	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\x03\x90\x02\x010\x01\x12a\n" +
+	"\rExportRecords\x12#.loombridge.v1.ExportRecordsRequest\x1a$.loombridge.v1.ExportRecordsResponse\"\x03\x90\x02\x010\x01\x12\\\n" +
+	"\rImportRecords\x12#.loombridge.v1.ImportRecordsRequest\x1a$.loombridge.v1.ImportRecordsResponse(\x01\x12J\n" +
 	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse0\x01\x12b\n" +
 	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -4334,7 +4809,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
 	(Review)(0),                    // 1: loombridge.v1.Review
@@ -4374,33 +4849,39 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*GetMemoryStatsRequest)(nil),  // 35: loombridge.v1.GetMemoryStatsRequest
 	(*GetMemoryStatsResponse)(nil), // 36: loombridge.v1.GetMemoryStatsResponse
 	(*EmbeddingSpaceStats)(nil),    // 37: loombridge.v1.EmbeddingSpaceStats
-	(*timestamppb.Timestamp)(nil),  // 38: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 39: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 40: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 41: google.protobuf.FieldMask
+	(*WatchRecordsRequest)(nil),    // 38: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),   // 39: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),   // 40: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),  // 41: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),   // 42: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),  // 43: loombridge.v1.ImportRecordsResponse
+	(*timestamppb.Timestamp)(nil),  // 44: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 45: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 46: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 47: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	38, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	38, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	38, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	39, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	44, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	44, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	44, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	45, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	2,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	38, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	40, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	44, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	46, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
 	1,  // 7: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	38, // 8: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	39, // 9: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	40, // 10: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	38, // 11: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	40, // 12: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	44, // 8: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	45, // 9: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	46, // 10: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	44, // 11: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	46, // 12: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	2,  // 13: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	38, // 14: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	38, // 15: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	44, // 14: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	44, // 15: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	1,  // 16: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
 	3,  // 17: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
 	0,  // 18: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
 	8,  // 19: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	40, // 20: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	46, // 20: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
 	11, // 21: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
 	15, // 22: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
 	5,  // 23: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
@@ -4410,18 +4891,18 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	14, // 27: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
 	4,  // 28: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
 	0,  // 29: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	38, // 30: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	44, // 30: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
 	0,  // 31: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	5,  // 32: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
 	5,  // 33: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	38, // 34: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	39, // 35: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	40, // 36: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	38, // 37: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	40, // 38: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	44, // 34: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	45, // 35: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	46, // 36: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	44, // 37: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	46, // 38: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
 	2,  // 39: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
 	22, // 40: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	41, // 41: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	47, // 41: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 42: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
 	5,  // 43: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
 	1,  // 44: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
@@ -4432,31 +4913,39 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	22, // 49: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
 	7,  // 50: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
 	37, // 51: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	16, // 52: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	23, // 53: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	17, // 54: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	25, // 55: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	27, // 56: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	19, // 57: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	29, // 58: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	31, // 59: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	33, // 60: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	35, // 61: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	21, // 62: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	24, // 63: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	18, // 64: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	26, // 65: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	28, // 66: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	20, // 67: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	30, // 68: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	32, // 69: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	34, // 70: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	36, // 71: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	62, // [62:72] is the sub-list for method output_type
-	52, // [52:62] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	0,  // 52: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 53: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	16, // 54: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	23, // 55: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	17, // 56: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	25, // 57: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	27, // 58: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	19, // 59: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	29, // 60: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	31, // 61: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	38, // 62: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	40, // 63: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	42, // 64: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	33, // 65: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	35, // 66: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	21, // 67: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	24, // 68: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	18, // 69: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	26, // 70: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	28, // 71: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	20, // 72: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	30, // 73: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	32, // 74: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	39, // 75: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	41, // 76: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	43, // 77: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	34, // 78: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	36, // 79: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	67, // [67:80] is the sub-list for method output_type
+	54, // [54:67] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -4506,13 +4995,17 @@ func file_loombridge_v1_memory_proto_init() {
 		(*DeleteRecordRequest_Id)(nil),
 		(*DeleteRecordRequest_Key)(nil),
 	}
+	file_loombridge_v1_memory_proto_msgTypes[34].OneofWrappers = []any{
+		(*WatchRecordsResponse_Saved)(nil),
+		(*WatchRecordsResponse_DeletedId)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   33,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

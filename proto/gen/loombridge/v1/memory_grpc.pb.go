@@ -27,6 +27,9 @@ const (
 	MemoryService_DeleteRecords_FullMethodName  = "/loombridge.v1.MemoryService/DeleteRecords"
 	MemoryService_ListRecords_FullMethodName    = "/loombridge.v1.MemoryService/ListRecords"
 	MemoryService_BatchSave_FullMethodName      = "/loombridge.v1.MemoryService/BatchSave"
+	MemoryService_WatchRecords_FullMethodName   = "/loombridge.v1.MemoryService/WatchRecords"
+	MemoryService_ExportRecords_FullMethodName  = "/loombridge.v1.MemoryService/ExportRecords"
+	MemoryService_ImportRecords_FullMethodName  = "/loombridge.v1.MemoryService/ImportRecords"
 	MemoryService_Reembed_FullMethodName        = "/loombridge.v1.MemoryService/Reembed"
 	MemoryService_GetMemoryStats_FullMethodName = "/loombridge.v1.MemoryService/GetMemoryStats"
 )
@@ -68,6 +71,31 @@ type MemoryServiceClient interface {
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
 	// BatchSave saves many records at once, all or none: the fast way to import.
 	BatchSave(ctx context.Context, in *BatchSaveRequest, opts ...grpc.CallOption) (*BatchSaveResponse, error)
+	// WatchRecords streams what changes in one owner's memory: first every record, or what
+	// changed behind the position that is given, then each further change when it is made.
+	// Who applies the messages in their order and keeps the position of the last one has a
+	// copy of the memory that goes on where it stopped, after an end of either side. A record
+	// that changed several times meanwhile comes once, as it is last. Like a listing it has all
+	// tiers' records, those replaced, archived or waiting for review included, and prolongs
+	// nothing. Errors: POSITION_GONE when the changes behind the position are not known any
+	// more; watch again without one then, and drop the copy.
+	WatchRecords(ctx context.Context, in *WatchRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRecordsResponse], error)
+	// ExportRecords streams one owner's memory as lines of JSON, one object each, in the order
+	// in which the records came: with their vectors, versions, times and relations. What a
+	// record was before stands in lines in front of it, marked `earlier`. ImportRecords takes
+	// the lines into another memory, whose export is then the same, byte for byte. Records that
+	// have expired are left out. Of a memory that changes meanwhile each record is as it was at
+	// some moment during the call.
+	ExportRecords(ctx context.Context, in *ExportRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportRecordsResponse], error)
+	// ImportRecords takes lines of ExportRecords into a memory, behind the records that are
+	// there, with all that they say: ids, versions, times, vectors, whether they were
+	// reviewed. In a person's memory the records keep the agents that saved them, which the
+	// caller must own. It commits as it goes, each record as a whole: after an error, which
+	// names the line, what stands before that may be saved, and the same lines can be sent
+	// again, because a record that is there as it came is passed over. Errors: RECORD_EXISTS
+	// for an id that is there with another content, unless skip_existing is set, and for a key
+	// that another record has; AGENT_NOT_OWNED.
+	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
 	// Reembed makes vectors in the server's embedding space for all records that
 	// have none there, while memory goes on serving; it says how far it is, and may
 	// be called again after a stop. Vectors of other spaces that stand on the same
@@ -165,9 +193,60 @@ func (c *memoryServiceClient) BatchSave(ctx context.Context, in *BatchSaveReques
 	return out, nil
 }
 
+func (c *memoryServiceClient) WatchRecords(ctx context.Context, in *WatchRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRecordsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[0], MemoryService_WatchRecords_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRecordsRequest, WatchRecordsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_WatchRecordsClient = grpc.ServerStreamingClient[WatchRecordsResponse]
+
+func (c *memoryServiceClient) ExportRecords(ctx context.Context, in *ExportRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportRecordsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[1], MemoryService_ExportRecords_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportRecordsRequest, ExportRecordsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_ExportRecordsClient = grpc.ServerStreamingClient[ExportRecordsResponse]
+
+func (c *memoryServiceClient) ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[2], MemoryService_ImportRecords_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImportRecordsRequest, ImportRecordsResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_ImportRecordsClient = grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse]
+
 func (c *memoryServiceClient) Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[0], MemoryService_Reembed_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[3], MemoryService_Reembed_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -231,6 +310,31 @@ type MemoryServiceServer interface {
 	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
 	// BatchSave saves many records at once, all or none: the fast way to import.
 	BatchSave(context.Context, *BatchSaveRequest) (*BatchSaveResponse, error)
+	// WatchRecords streams what changes in one owner's memory: first every record, or what
+	// changed behind the position that is given, then each further change when it is made.
+	// Who applies the messages in their order and keeps the position of the last one has a
+	// copy of the memory that goes on where it stopped, after an end of either side. A record
+	// that changed several times meanwhile comes once, as it is last. Like a listing it has all
+	// tiers' records, those replaced, archived or waiting for review included, and prolongs
+	// nothing. Errors: POSITION_GONE when the changes behind the position are not known any
+	// more; watch again without one then, and drop the copy.
+	WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[WatchRecordsResponse]) error
+	// ExportRecords streams one owner's memory as lines of JSON, one object each, in the order
+	// in which the records came: with their vectors, versions, times and relations. What a
+	// record was before stands in lines in front of it, marked `earlier`. ImportRecords takes
+	// the lines into another memory, whose export is then the same, byte for byte. Records that
+	// have expired are left out. Of a memory that changes meanwhile each record is as it was at
+	// some moment during the call.
+	ExportRecords(*ExportRecordsRequest, grpc.ServerStreamingServer[ExportRecordsResponse]) error
+	// ImportRecords takes lines of ExportRecords into a memory, behind the records that are
+	// there, with all that they say: ids, versions, times, vectors, whether they were
+	// reviewed. In a person's memory the records keep the agents that saved them, which the
+	// caller must own. It commits as it goes, each record as a whole: after an error, which
+	// names the line, what stands before that may be saved, and the same lines can be sent
+	// again, because a record that is there as it came is passed over. Errors: RECORD_EXISTS
+	// for an id that is there with another content, unless skip_existing is set, and for a key
+	// that another record has; AGENT_NOT_OWNED.
+	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
 	// Reembed makes vectors in the server's embedding space for all records that
 	// have none there, while memory goes on serving; it says how far it is, and may
 	// be called again after a stop. Vectors of other spaces that stand on the same
@@ -271,6 +375,15 @@ func (UnimplementedMemoryServiceServer) ListRecords(context.Context, *ListRecord
 }
 func (UnimplementedMemoryServiceServer) BatchSave(context.Context, *BatchSaveRequest) (*BatchSaveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BatchSave not implemented")
+}
+func (UnimplementedMemoryServiceServer) WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[WatchRecordsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchRecords not implemented")
+}
+func (UnimplementedMemoryServiceServer) ExportRecords(*ExportRecordsRequest, grpc.ServerStreamingServer[ExportRecordsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExportRecords not implemented")
+}
+func (UnimplementedMemoryServiceServer) ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ImportRecords not implemented")
 }
 func (UnimplementedMemoryServiceServer) Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error {
 	return status.Error(codes.Unimplemented, "method Reembed not implemented")
@@ -443,6 +556,35 @@ func _MemoryService_BatchSave_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_WatchRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRecordsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MemoryServiceServer).WatchRecords(m, &grpc.GenericServerStream[WatchRecordsRequest, WatchRecordsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_WatchRecordsServer = grpc.ServerStreamingServer[WatchRecordsResponse]
+
+func _MemoryService_ExportRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportRecordsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MemoryServiceServer).ExportRecords(m, &grpc.GenericServerStream[ExportRecordsRequest, ExportRecordsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_ExportRecordsServer = grpc.ServerStreamingServer[ExportRecordsResponse]
+
+func _MemoryService_ImportRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(MemoryServiceServer).ImportRecords(&grpc.GenericServerStream[ImportRecordsRequest, ImportRecordsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_ImportRecordsServer = grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]
+
 func _MemoryService_Reembed_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(ReembedRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -517,6 +659,21 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchRecords",
+			Handler:       _MemoryService_WatchRecords_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ExportRecords",
+			Handler:       _MemoryService_ExportRecords_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ImportRecords",
+			Handler:       _MemoryService_ImportRecords_Handler,
+			ClientStreams: true,
+		},
 		{
 			StreamName:    "Reembed",
 			Handler:       _MemoryService_Reembed_Handler,

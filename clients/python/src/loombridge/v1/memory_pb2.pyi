@@ -639,3 +639,67 @@ class EmbeddingSpaceStats(_message.Message):
     dimension: int
     vectors: int
     def __init__(self, name: _Optional[str] = ..., dimension: _Optional[int] = ..., vectors: _Optional[int] = ...) -> None: ...
+
+class WatchRecordsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "after", "json_form", "include_embeddings")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
+    INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    after: str
+    json_form: JsonForm
+    include_embeddings: bool
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., after: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ...) -> None: ...
+
+class WatchRecordsResponse(_message.Message):
+    __slots__ = ("saved", "deleted_id", "position", "caught_up")
+    SAVED_FIELD_NUMBER: _ClassVar[int]
+    DELETED_ID_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    CAUGHT_UP_FIELD_NUMBER: _ClassVar[int]
+    saved: Record
+    deleted_id: str
+    position: str
+    caught_up: bool
+    def __init__(self, saved: _Optional[_Union[Record, _Mapping]] = ..., deleted_id: _Optional[str] = ..., position: _Optional[str] = ..., caught_up: bool = ...) -> None: ...
+
+class ExportRecordsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+
+class ExportRecordsResponse(_message.Message):
+    __slots__ = ("lines",)
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    lines: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, lines: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ImportRecordsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "skip_existing", "lines")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SKIP_EXISTING_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    skip_existing: bool
+    lines: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., skip_existing: bool = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ImportRecordsResponse(_message.Message):
+    __slots__ = ("saved", "unchanged", "skipped", "expired")
+    SAVED_FIELD_NUMBER: _ClassVar[int]
+    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
+    SKIPPED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    saved: int
+    unchanged: int
+    skipped: int
+    expired: int
+    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ...) -> None: ...

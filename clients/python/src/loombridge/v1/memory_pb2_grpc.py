@@ -76,6 +76,21 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveResponse.FromString,
                 _registered_method=True)
+        self.WatchRecords = channel.unary_stream(
+                '/loombridge.v1.MemoryService/WatchRecords',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsResponse.FromString,
+                _registered_method=True)
+        self.ExportRecords = channel.unary_stream(
+                '/loombridge.v1.MemoryService/ExportRecords',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsResponse.FromString,
+                _registered_method=True)
+        self.ImportRecords = channel.stream_unary(
+                '/loombridge.v1.MemoryService/ImportRecords',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.FromString,
+                _registered_method=True)
         self.Reembed = channel.unary_stream(
                 '/loombridge.v1.MemoryService/Reembed',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.ReembedRequest.SerializeToString,
@@ -163,6 +178,46 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchRecords(self, request, context):
+        """WatchRecords streams what changes in one owner's memory: first every record, or what
+        changed behind the position that is given, then each further change when it is made.
+        Who applies the messages in their order and keeps the position of the last one has a
+        copy of the memory that goes on where it stopped, after an end of either side. A record
+        that changed several times meanwhile comes once, as it is last. Like a listing it has all
+        tiers' records, those replaced, archived or waiting for review included, and prolongs
+        nothing. Errors: POSITION_GONE when the changes behind the position are not known any
+        more; watch again without one then, and drop the copy.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportRecords(self, request, context):
+        """ExportRecords streams one owner's memory as lines of JSON, one object each, in the order
+        in which the records came: with their vectors, versions, times and relations. What a
+        record was before stands in lines in front of it, marked `earlier`. ImportRecords takes
+        the lines into another memory, whose export is then the same, byte for byte. Records that
+        have expired are left out. Of a memory that changes meanwhile each record is as it was at
+        some moment during the call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportRecords(self, request_iterator, context):
+        """ImportRecords takes lines of ExportRecords into a memory, behind the records that are
+        there, with all that they say: ids, versions, times, vectors, whether they were
+        reviewed. In a person's memory the records keep the agents that saved them, which the
+        caller must own. It commits as it goes, each record as a whole: after an error, which
+        names the line, what stands before that may be saved, and the same lines can be sent
+        again, because a record that is there as it came is passed over. Errors: RECORD_EXISTS
+        for an id that is there with another content, unless skip_existing is set, and for a key
+        that another record has; AGENT_NOT_OWNED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Reembed(self, request, context):
         """Reembed makes vectors in the server's embedding space for all records that
         have none there, while memory goes on serving; it says how far it is, and may
@@ -222,6 +277,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.BatchSave,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.BatchSaveResponse.SerializeToString,
+            ),
+            'WatchRecords': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchRecords,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsResponse.SerializeToString,
+            ),
+            'ExportRecords': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportRecords,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsResponse.SerializeToString,
+            ),
+            'ImportRecords': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportRecords,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.SerializeToString,
             ),
             'Reembed': grpc.unary_stream_rpc_method_handler(
                     servicer.Reembed,
@@ -452,6 +522,87 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/BatchSave',
             loombridge_dot_v1_dot_memory__pb2.BatchSaveRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.BatchSaveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/WatchRecords',
+            loombridge_dot_v1_dot_memory__pb2.WatchRecordsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.WatchRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/ExportRecords',
+            loombridge_dot_v1_dot_memory__pb2.ExportRecordsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ExportRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportRecords(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/loombridge.v1.MemoryService/ImportRecords',
+            loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,166 @@
+"""Records on their way: watched as they change, exported and imported as lines."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from dataclasses import dataclass
+from typing import Self, cast
+
+from loombridge import _brief, _records, _rpc, _stream, _values
+from loombridge.v1 import memory_pb2 as pb
+
+IMPORT_TIMEOUT = 300.0
+"""Seconds for an import: some 100,000 records."""
+
+_LINES = 10_000  # of one message, as the server bounds it
+_BYTES = 256 << 10  # of one message, about
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordChange(_brief.Brief):
+    """A change of a memory, or the word that there is none at the moment."""
+
+    record: _records.Record | None
+    """What was saved or changed, as it is now; else None."""
+    deleted_id: str
+    """The id of a record that was deleted or has expired; else empty. It may be one that
+    was never seen."""
+    position: str
+    """Stands for this change and all before: `after=` goes on from here."""
+    caught_up: bool
+    """All changes made so far were seen."""
+
+
+class RecordWatch(_stream.Stream[pb.WatchRecordsRequest, pb.WatchRecordsResponse]):
+    """Changes of a memory: `async for change in ctx.memory.watch()`.
+
+    When the connection breaks it goes on behind the last change that was handed out.
+    `close`, leaving `async with`, or dropping it ends it.
+    """
+
+    def __init__(self, transport: _rpc.Transport, request: pb.WatchRecordsRequest) -> None:
+        """Made by `ctx.memory.watch`."""
+        super().__init__(
+            _stream.Receiver(
+                transport,
+                _rpc.WATCH_RECORDS,
+                request,
+                None,
+                _stream.Resume.ALWAYS,
+                "no change came",
+            )
+        )
+
+    def __aiter__(self) -> Self:
+        """Return it itself."""
+        return self
+
+    async def __anext__(self) -> RecordChange:
+        """Wait for the next change.
+
+        Raises:
+            PositionGoneError: what changed behind `after` is not known any more; drop what
+                is known, and watch again without.
+            ServerUnreachableError: no server answers any more; the next wait tries again.
+        """
+        message = await self._receiver.next()
+        self._receiver.request.after = message.position
+        saved = message.WhichOneof("change") == "saved"
+        return RecordChange(
+            record=_records.record(message.saved) if saved else None,
+            deleted_id=message.deleted_id,
+            position=message.position,
+            caught_up=message.caught_up,
+        )
+
+    async def __aenter__(self) -> Self:
+        """Return it itself; the call begins with the first wait."""
+        return self
+
+
+class RecordExport:
+    """Lines of an export: `async for line in ctx.memory.export_lines()`.
+
+    Each loop begins anew.
+    """
+
+    def __init__(
+        self, transport: _rpc.Transport, request: pb.ExportRecordsRequest, timeout: float
+    ) -> None:
+        """Made by `ctx.memory.export_lines`."""
+        self._transport = transport
+        self._request = request
+        self._timeout = timeout
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """Yield the lines, each a JSON object without a newline."""
+        receiver = _stream.Receiver(
+            self._transport,
+            _rpc.EXPORT_RECORDS,
+            self._request,
+            self._timeout,
+            _stream.Resume.AT_FIRST,
+            "no records were exported",
+        )
+        try:
+            while True:
+                try:
+                    message = await receiver.next()
+                except StopAsyncIteration:
+                    return
+                for line in message.lines:
+                    yield line
+        finally:
+            receiver.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecords:
+    """What became of the records of an import."""
+
+    saved: int
+    """How many are new."""
+    unchanged: int
+    """How many were there already, as they came."""
+    skipped: int
+    """How many were there as something else, and stayed so."""
+    expired: int
+    """How many had expired, and were left out."""
+
+
+async def import_lines(
+    transport: _rpc.Transport,
+    envelope: pb.ImportRecordsRequest,
+    lines: Iterable[str] | AsyncIterable[str],
+    timeout: _values.Seconds | None,
+) -> ImportedRecords:
+    """Send the lines of an export."""
+    # A text would be sent letter by letter.
+    if isinstance(cast("object", lines), str | bytes):
+        raise TypeError("lines must be a file that is open, or a list of lines; not one text")
+
+    async def messages() -> AsyncIterator[pb.ImportRecordsRequest]:
+        message, size = envelope, 0
+        async for line in _each(lines):
+            text = _values.text("lines", line).rstrip("\n")
+            if size and (size + len(text) > _BYTES or len(message.lines) == _LINES):
+                yield message
+                message, size = pb.ImportRecordsRequest(agent_id=envelope.agent_id), 0
+            message.lines.append(text)
+            size += len(text) + 1
+        yield message
+
+    answer = await transport.upload(_rpc.IMPORT_RECORDS, messages, timeout=timeout)
+    return ImportedRecords(
+        saved=answer.saved,
+        unchanged=answer.unchanged,
+        skipped=answer.skipped,
+        expired=answer.expired,
+    )
+
+
+async def _each(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:
+    if isinstance(lines, AsyncIterable):
+        async for line in lines:
+            yield line
+    else:
+        for line in lines:
+            yield line

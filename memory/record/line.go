@@ -1,0 +1,194 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// MaxLineBytes bounds a line: the longest record there can be, with every byte of its
+// text escaped and its vector as digits.
+const MaxLineBytes = 6*MaxTextBytes + 2*MaxMetadataBytes + 32*MaxEmbedding + 128<<10
+
+// ErrLine: a line is none of an export; the error says what is wrong with it.
+var ErrLine = errors.New("record: line of an export can't be read")
+
+// Line is a line of an export.
+type Line struct {
+	Record Record
+	// Earlier tells that it is what the record of that id was before.
+	Earlier bool
+	// KeyGone tells that the key, which another record took over, does not name it.
+	KeyGone bool
+}
+
+// line is its form in JSON.
+type line struct {
+	Earlier        bool            `json:"earlier,omitempty"`
+	ID             string          `json:"id"`
+	Version        int64           `json:"version"`
+	Text           string          `json:"text"`
+	Key            string          `json:"key,omitempty"`
+	KeyGone        bool            `json:"key_gone,omitempty"`
+	Kind           string          `json:"kind"`
+	SessionID      string          `json:"session_id,omitempty"`
+	AgentID        string          `json:"agent_id,omitempty"`
+	Author         string          `json:"author,omitempty"`
+	EventTime      *time.Time      `json:"event_time,omitempty"`
+	CreateTime     *time.Time      `json:"create_time,omitempty"`
+	UpdateTime     *time.Time      `json:"update_time,omitempty"`
+	ExpireTime     *time.Time      `json:"expire_time,omitempty"`
+	SlidingTTL     string          `json:"sliding_ttl,omitempty"`
+	Metadata       json.RawMessage `json:"metadata,omitempty"`
+	Tags           []string        `json:"tags,omitempty"`
+	Importance     float64         `json:"importance"`
+	Supersedes     string          `json:"supersedes,omitempty"`
+	SupersededBy   string          `json:"superseded_by,omitempty"`
+	SupersededTime *time.Time      `json:"superseded_time,omitempty"`
+	DerivedFrom    []string        `json:"derived_from,omitempty"`
+	Origin         string          `json:"origin"`
+	Review         string          `json:"review,omitempty"`
+	Tier           int             `json:"tier"`
+	Pinned         bool            `json:"pinned,omitempty"`
+	Archived       bool            `json:"archived,omitempty"`
+	EmbeddingSpace string          `json:"embedding_space,omitempty"`
+	Embedding      []float32       `json:"embedding,omitempty"`
+}
+
+// Encode returns the line without a newline: a JSON object with all that was stored, the
+// vector included. Equal records give equal bytes.
+func (of Line) Encode() ([]byte, error) {
+	r := of.Record
+	l := line{
+		Earlier: of.Earlier, ID: r.ID, Version: r.Version, Text: r.Text, Key: r.Key, KeyGone: of.KeyGone, Kind: r.Kind, SessionID: r.SessionID,
+		AgentID: r.SavedBy, Author: r.Author, EventTime: written(r.EventTime), CreateTime: written(r.CreateTime), UpdateTime: written(r.UpdateTime),
+		ExpireTime: written(r.ExpireTime), Metadata: r.Metadata, Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes,
+		SupersededBy: r.SupersededBy, SupersededTime: written(r.SupersededTime), DerivedFrom: r.DerivedFrom, Origin: r.Origin.String(),
+		Review: r.Review.String(), Tier: r.Tier, Pinned: r.Pinned, Archived: r.Archived, EmbeddingSpace: r.EmbeddingSpace, Embedding: r.Embedding,
+	}
+	if r.SlidingTTL > 0 {
+		l.SlidingTTL = r.SlidingTTL.String()
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(l); err != nil {
+		return nil, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+func written(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// ParseLine reads what Encode wrote. What a record of that form may not be is checked,
+// too: the result can be stored. Errors: ErrLine, those of Check.
+func ParseLine(text []byte) (Line, error) {
+	if len(text) > MaxLineBytes {
+		return Line{}, fmt.Errorf("%w: it has %d bytes, more than %d", ErrLine, len(text), MaxLineBytes)
+	}
+	var l line
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return Line{}, fmt.Errorf("%w: %s", ErrLine, err.Error())
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Line{}, fmt.Errorf("%w: more stands behind the object", ErrLine)
+	}
+	r, err := l.record()
+	if err != nil {
+		return Line{}, fmt.Errorf("%w: %w", ErrLine, err)
+	}
+	checked := r
+	checked.SlidingTTL = 0 // which a draft may not have beside a time
+	if err := Check(checked); err != nil {
+		return Line{}, err
+	}
+	_, err = MetadataTerms(r.Metadata)
+	return Line{r, l.Earlier, l.KeyGone}, err
+}
+
+func (l line) record() (Record, error) {
+	r := Record{
+		ID: l.ID, Version: l.Version, Text: l.Text, Key: l.Key, Kind: l.Kind, SessionID: l.SessionID, SavedBy: l.AgentID, Author: l.Author,
+		EventTime: read(l.EventTime), CreateTime: read(l.CreateTime), UpdateTime: read(l.UpdateTime), ExpireTime: read(l.ExpireTime),
+		Metadata: l.Metadata, Tags: l.Tags, Importance: l.Importance, Supersedes: l.Supersedes, SupersededBy: l.SupersededBy,
+		SupersededTime: read(l.SupersededTime), DerivedFrom: l.DerivedFrom, Tier: l.Tier, Pinned: l.Pinned, Archived: l.Archived,
+		EmbeddingSpace: l.EmbeddingSpace, Embedding: l.Embedding,
+	}
+	var ok bool
+	if r.Origin, ok = named(OriginNames, l.Origin); !ok {
+		return r, fmt.Errorf("origin is %q", l.Origin)
+	}
+	if r.Review, ok = named(ReviewNames, l.Review); !ok && l.Review != "" {
+		return r, fmt.Errorf("review is %q", l.Review)
+	}
+	if l.SlidingTTL != "" {
+		span, err := time.ParseDuration(l.SlidingTTL)
+		if err != nil || span <= 0 || span > MaxTTL || r.ExpireTime.IsZero() {
+			return r, fmt.Errorf("sliding_ttl is %q, or expire_time is missing beside it", l.SlidingTTL)
+		}
+		r.SlidingTTL = StoredSpan(span)
+	}
+	return r, l.check(r)
+}
+
+// check refuses what only the store sets and would not have set so.
+func (l line) check(r Record) error {
+	for _, t := range []time.Time{r.CreateTime, r.UpdateTime, r.SupersededTime} {
+		if err := checkYear("time", t); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.ID == "":
+		return errors.New("id is missing")
+	case r.Version < 1:
+		return errors.New("version is not 1 or more")
+	case r.CreateTime.IsZero():
+		return errors.New("create_time is missing")
+	case r.Kind == "":
+		return errors.New("kind is missing")
+	case r.Tier == 0:
+		return errors.New("tier is missing")
+	case l.KeyGone && r.SupersededBy == "":
+		return errors.New("superseded_by is missing beside key_gone")
+	case r.SupersededBy == "" && !r.SupersededTime.IsZero():
+		return errors.New("superseded_by is missing beside superseded_time")
+	case !slices.IsSorted(r.Tags) || len(slices.Compact(slices.Clone(r.Tags))) != len(r.Tags):
+		return errors.New("tags are not in order, or one stands there twice")
+	case r.SupersededBy != "":
+		return CheckID("superseded_by", r.SupersededBy)
+	}
+	return CheckName("agent_id", r.SavedBy, kv.MaxOwnerBytes)
+}
+
+func read(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return StoredTime(*t)
+}
+
+// named finds what has a name.
+func named[T comparable](names map[T]string, name string) (T, bool) {
+	for value, n := range names {
+		if n == name {
+			return value, true
+		}
+	}
+	var none T
+	return none, false
+}

@@ -1,0 +1,419 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+const (
+	// maxVersionsBytes bounds the earlier versions that are exported of one record, the
+	// newest, so that record and versions can be imported in one commit.
+	maxVersionsBytes = 6 << 20
+	// MaxImportBytes bounds the lines of one Import, but for a single record, which is
+	// taken with its versions whatever they take.
+	MaxImportBytes = 4 << 20
+	// maxImported bounds the lines of one record with its versions.
+	maxImported = maxVersionsBytes + 2*record.MaxLineBytes
+)
+
+// Export calls do with every record of a scope as a line (record.Line), in the order in
+// which they came, those of all tiers, superseded, archived or waiting for review included,
+// those expired not; what a record was before stands in front of it, the oldest first.
+// From a memory that does not change, it is the same each time, byte for byte, also after
+// an Import of it elsewhere. In one that does, each record is as it was at some moment
+// during the call; what is saved meanwhile comes or not. It prolongs nothing.
+//
+// The lines belong to do, whose errors end the export.
+func (s *Store) Export(ctx context.Context, scope kv.Scope, do func(lines [][]byte) error) error {
+	l := Listing{PageSize: MaxPageSize, Tiers: []int{1, 2, 3, 4}, WithVectors: true}
+	for {
+		asked, err := s.checkListing(scope, l)
+		if err != nil {
+			return err
+		}
+		var lines [][]byte
+		err = s.current(ctx, scope, func() error {
+			return s.view(ctx, func(view kv.Snapshot) (err error) {
+				lines, l.PageToken, err = s.exportPage(ctx, view, asked)
+				return err
+			})
+		})
+		if err != nil {
+			return wrap("memory: export", err)
+		}
+		if len(lines) > 0 {
+			if err := do(lines); err != nil {
+				return err
+			}
+		}
+		if l.PageToken == "" {
+			return nil
+		}
+	}
+}
+
+// exportPage returns the lines of a page, of fewer records where they have long versions.
+func (s *Store) exportPage(ctx context.Context, view kv.Snapshot, l listing) (lines [][]byte, next string, err error) {
+	reader, err := s.index.Open(ctx, view, l.scope)
+	if err != nil {
+		return nil, "", err
+	}
+	page, err := s.list(ctx, view, l)
+	if err != nil {
+		return nil, "", err
+	}
+	size := 0
+	for i, r := range page.Records {
+		if size > maxPageBytes {
+			return lines, l.token(reader.Place(page.Records[i-1].Document.Ordinal)), nil
+		}
+		added, err := exported(ctx, view, l.scope, r)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, line := range added {
+			size += len(line)
+		}
+		lines = append(lines, added...)
+	}
+	return lines, page.NextPageToken, nil
+}
+
+// exported returns the lines of a record.
+func exported(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (lines [][]byte, err error) {
+	if first, end := r.KeptVersions(); end > first {
+		newestFirst := kv.Prefix(record.VersionsOf(scope, r.ID))
+		newestFirst.Reverse = true
+		size := 0
+		for pair, err := range view.Scan(ctx, kv.Records, newestFirst) {
+			if err != nil {
+				return nil, err
+			}
+			if size += len(pair.Value); size > maxVersionsBytes {
+				break
+			}
+			earlier, err := record.Decode(pair.Value)
+			if err != nil {
+				return nil, err
+			}
+			earlier.Embedding, earlier.EmbeddingSpace = nil, ""
+			line, err := record.Line{Record: earlier, Earlier: true}.Encode()
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, line)
+		}
+		slices.Reverse(lines)
+	}
+	of := record.Line{Record: r}
+	if r.Key != "" && r.SupersededBy != "" {
+		holder, err := view.Get(ctx, kv.Records, record.NameKey(scope, r.Key))
+		if err != nil {
+			return nil, err
+		}
+		of.KeyGone = string(holder[0]) != r.ID
+	}
+	line, err := of.Encode()
+	return append(lines, line), err
+}
+
+// Imported says what became of the records of an Import.
+type Imported struct {
+	// Saved are new, Unchanged were there already as they came, Skipped were there as
+	// something else, Expired would have been gone at once.
+	Saved, Unchanged, Skipped, Expired int
+}
+
+// Add adds other counts.
+func (i *Imported) Add(other Imported) {
+	i.Saved += other.Saved
+	i.Unchanged += other.Unchanged
+	i.Skipped += other.Skipped
+	i.Expired += other.Expired
+}
+
+// ImportError says which line of an import is at fault.
+type ImportError struct {
+	// Line counts the lines from 1.
+	Line int
+	Err  error
+}
+
+func (e *ImportError) Error() string { return fmt.Sprintf("memory: line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns the error itself.
+func (e *ImportError) Unwrap() error { return e.Err }
+
+// Importer takes the lines of an Export into a scope, with ids, versions, times, vectors
+// and whatever else they say, behind the records that are there. It commits as it goes,
+// each record with its versions as a whole, so an import that was interrupted, or is made
+// again, finds what it has saved Unchanged. It is not safe for concurrent use.
+type Importer struct {
+	store *Store
+	scope kv.Scope
+	actor Actor
+	skip  bool
+
+	line    int // of the last one taken
+	earlier []record.Record
+	waiting []importing
+	bytes   int // of earlier and waiting
+	counts  Imported
+}
+
+// importing is a record that waits to be committed.
+type importing struct {
+	record   record.Record
+	versions []record.Record
+	keyGone  bool
+	line     int
+}
+
+// Import begins an import. With skip a record whose id is there already with another
+// content stays as it is; without, that is an *ExistsError.
+func (s *Store) Import(ctx context.Context, scope kv.Scope, skip bool) (*Importer, error) {
+	if err := s.begin(scope); err != nil {
+		return nil, err
+	}
+	return &Importer{store: s, scope: scope, actor: actorOf(ctx), skip: skip}, nil
+}
+
+// Take takes one more line. Errors come as an *ImportError: record.ErrLine, *invalid.Error,
+// *ExistsError for an id or a key, *OwnedError for a record of an agent that the caller may
+// not act for. What was counted before is saved.
+func (m *Importer) Take(ctx context.Context, line []byte) error {
+	m.line++
+	l, err := record.ParseLine(line)
+	if err == nil {
+		err = m.add(l, len(line))
+	}
+	if err != nil {
+		return &ImportError{m.line, err}
+	}
+	if m.bytes > MaxImportBytes || len(m.waiting) >= MaxBatchRecords {
+		return m.commit(ctx)
+	}
+	return nil
+}
+
+func (m *Importer) add(l record.Line, size int) error {
+	r := l.Record
+	if n := len(m.earlier); n > 0 {
+		switch last := m.earlier[n-1]; {
+		case last.ID != r.ID:
+			return fmt.Errorf("%w: it is of record %q, the lines before of %q", record.ErrLine, r.ID, last.ID)
+		case last.Version+1 != r.Version:
+			return fmt.Errorf("%w: it is version %d of record %q, after version %d", record.ErrLine, r.Version, r.ID, last.Version)
+		case n == record.MaxVersions && l.Earlier:
+			return fmt.Errorf("%w: record %q has more than %d earlier versions", record.ErrLine, r.ID, record.MaxVersions)
+		}
+	}
+	if m.bytes += size; len(m.earlier) > 0 && m.bytes > MaxImportBytes+maxImported {
+		return fmt.Errorf("%w: record %q has too much of earlier versions", record.ErrLine, r.ID)
+	}
+	if l.Earlier {
+		m.earlier = append(m.earlier, r)
+		return nil
+	}
+	if r.FirstVersion = r.Version - int64(len(m.earlier)); r.FirstVersion <= max(1, r.Version-record.MaxVersions) {
+		r.FirstVersion = 0
+	}
+	m.waiting = append(m.waiting, importing{r, m.earlier, l.KeyGone, m.line})
+	m.earlier = nil
+	return nil
+}
+
+// End commits what waits and returns what became of all.
+func (m *Importer) End(ctx context.Context) (Imported, error) {
+	if len(m.earlier) > 0 {
+		return m.counts, &ImportError{m.line, fmt.Errorf("%w: record %q is missing behind its earlier versions", record.ErrLine, m.earlier[0].ID)}
+	}
+	err := m.commit(ctx)
+	return m.counts, err
+}
+
+// Counts are what was committed so far.
+func (m *Importer) Counts() Imported { return m.counts }
+
+// commit saves the records that wait, at once or, where they take too much together, in
+// parts.
+func (m *Importer) commit(ctx context.Context) error {
+	all := m.waiting
+	m.waiting, m.bytes = nil, 0
+	for len(all) > 0 {
+		part := &transferring{scope: m.scope, all: all[:portion(all)], skip: m.skip, now: record.StoredTime(m.store.now())}
+		all = all[len(part.all):]
+		part.encode(m.store)
+		staging := &Staging{store: m.store, scope: m.scope, expires: true, run: part.stage, actor: m.actor}
+		if err := staging.commit(ctx, "memory: import"); err != nil {
+			return err
+		}
+		m.counts.Add(part.counts)
+	}
+	return nil
+}
+
+// portion is how many of the records fit into one commit, one at least: what is stored of
+// a text in the index may take several times its bytes.
+func portion(all []importing) (n int) {
+	size := 0
+	for _, one := range all {
+		size += one.record.Bytes()
+		for _, v := range one.versions {
+			size += v.Bytes()
+		}
+		if size > MaxImportBytes && n > 0 {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// transferring is one commit of an import.
+type transferring struct {
+	scope   kv.Scope
+	all     []importing
+	encoded [][]byte // their documents
+	skip    bool
+	now     time.Time
+	counts  Imported
+}
+
+func (t *transferring) encode(s *Store) {
+	t.encoded = make([][]byte, len(t.all))
+	inParallel(len(t.all), func(i int) {
+		r := &t.all[i].record
+		r.Document = record.Document{Marked: r.SupersededBy != ""}
+		if r.Review == 0 && s.holds(r.Origin) {
+			r.Review = record.ReviewHeld
+		}
+		terms, err := record.MetadataTerms(r.Metadata)
+		if err == nil { // which it is, since the line was checked
+			t.encoded[i] = s.encodeDocument(*r, terms)
+		}
+	})
+}
+
+func (t *transferring) stage(ctx context.Context, e *edit) error {
+	t.counts = Imported{}
+	e.result = make([]record.Record, len(t.all))
+	for i, one := range t.all {
+		if err := t.take(ctx, e, i); err != nil {
+			return &ImportError{one.line, err}
+		}
+	}
+	return e.flush(ctx)
+}
+
+// take stages one record, unless it is there.
+func (t *transferring) take(ctx context.Context, e *edit, i int) error {
+	one, r := t.all[i], &e.result[i]
+	*r = one.record
+	if err := t.own(e, r); err != nil {
+		return err
+	}
+	if r.ExpiredAt(t.now) {
+		t.counts.Expired++
+		return nil
+	}
+	switch there, err := t.there(ctx, e, one); {
+	case err != nil || there:
+		return err
+	}
+	if r.Key != "" && !one.keyGone {
+		if err := t.name(ctx, e, r); err != nil {
+			return err
+		}
+	}
+	for _, v := range one.versions {
+		v.SavedBy = r.SavedBy
+		e.tx.Put(kv.Records, record.VersionKey(t.scope, r.ID, v.Version), record.Encode(v))
+		e.versions++
+	}
+	e.add(write{record: r}, t.encoded[i], 0)
+	t.counts.Saved++
+	return nil
+}
+
+// own says whose the record is.
+func (t *transferring) own(e *edit, r *record.Record) error {
+	if t.scope.Kind == kv.OwnerAgent {
+		r.SavedBy = ""
+		return nil
+	}
+	if r.SavedBy == "" {
+		r.SavedBy = e.actor.Agent
+	}
+	return e.actor.may(r)
+}
+
+// there tells whether the record is there already.
+func (t *transferring) there(ctx context.Context, e *edit, one importing) (bool, error) {
+	old, _, err := e.read(ctx, one.record.ID)
+	if err != nil || old == nil {
+		return false, err
+	}
+	if old.ExpiredAt(t.now) {
+		return false, e.remove(ctx, old)
+	}
+	same, err := sameLine(*old, one.record)
+	switch {
+	case err != nil:
+		return false, err
+	case same:
+		t.counts.Unchanged++
+	case t.skip:
+		t.counts.Skipped++
+	default:
+		return false, &ExistsError{"id", old.ID, old.ID}
+	}
+	return true, nil
+}
+
+// sameLine tells whether two records are the same but for their vectors, of which the one
+// that is there may have more than it came with.
+func sameLine(a, b record.Record) (bool, error) {
+	b.SavedBy = a.SavedBy
+	if a.Review == record.ReviewHeld && b.Review == 0 {
+		b.Review = a.Review
+	}
+	var texts [2][]byte
+	for i, r := range []record.Record{a, b} {
+		r.Embedding, r.EmbeddingSpace = nil, ""
+		text, err := record.Line{Record: r}.Encode()
+		if err != nil {
+			return false, err
+		}
+		texts[i] = text
+	}
+	return bytes.Equal(texts[0], texts[1]), nil
+}
+
+// name gives the record its key, unless another one has it.
+func (t *transferring) name(ctx context.Context, e *edit, r *record.Record) error {
+	name := record.NameKey(t.scope, r.Key)
+	id, err := e.get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if id != nil {
+		holder, _, err := e.read(ctx, string(id))
+		switch {
+		case err != nil:
+			return err
+		case holder == nil:
+			return fmt.Errorf("%w: key %q names record %q, which is not there", ErrDamaged, r.Key, id)
+		case !holder.ExpiredAt(t.now) && holder.SupersededBy != r.ID:
+			return &ExistsError{"key", r.Key, holder.ID}
+		}
+	}
+	e.tx.Put(kv.Records, name, []byte(r.ID))
+	return nil
+}

@@ -1,0 +1,372 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// records runs the command on a server, and returns what it said.
+func (p *process) records(tb testing.TB, args ...string) (string, error) {
+	tb.Helper()
+	var output, console bytes.Buffer
+	err := run(tb.Context(), append([]string{"records", args[0], "--addr", p.Address}, args[1:]...), noEnvironment, &output, &console)
+	return output.String(), err
+}
+
+// furnish gives agent a a memory with everything that a record can have.
+func (p *process) furnish(tb testing.TB, user string) {
+	tb.Helper()
+	save := func(r *loombridgev1.MemorySaveRequest) string {
+		r.AgentId, r.UserId = "a", user
+		got, err := p.bridge().MemorySave(tb.Context(), r)
+		must(tb, err)
+		return got.GetId()
+	}
+	for i := range 40 {
+		save(&loombridgev1.MemorySaveRequest{
+			Text: fmt.Sprintf("note %d <of> \"the\" garden\n\u2028 Ärger", i), SessionId: fmt.Sprintf("s%d", i%3), Tags: []string{"b", "a"}, Author: "Ann",
+			MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: fmt.Sprintf(`{"n": %d, "big": 12345678901234567890, "a": ["<&>"]}`, i)},
+		})
+	}
+	old := save(&loombridgev1.MemorySaveRequest{Text: "the rose is red", Key: "rose", Importance: proto.Float64(.9), Pinned: true})
+	save(&loombridgev1.MemorySaveRequest{Text: "the rose is white", Key: "rose", Supersedes: old, Origin: loombridgev1.Origin_ORIGIN_TOOL})
+	save(&loombridgev1.MemorySaveRequest{Text: "roses need water", DerivedFrom: []string{old}, Expiry: &loombridgev1.MemorySaveRequest_SlidingTtl{SlidingTtl: durationpb.New(90 * time.Hour)}})
+	save(&loombridgev1.MemorySaveRequest{Text: "with a vector", Id: "../odd id ü", Embedding: []float32{.1, -3.25e-7, 1e20}, EmbeddingSpace: "m/3"})
+	for i := range 5 {
+		save(&loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("the gate is %d m wide", i), Key: "gate", Replace: true})
+	}
+	_, err := p.memory().UpdateRecord(tb.Context(), &loombridgev1.UpdateRecordRequest{
+		AgentId: "a", UserId: user, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "../odd id ü"}, Record: &loombridgev1.RecordDraft{Tags: []string{"changed"}}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}},
+	})
+	must(tb, err)
+}
+
+// What was exported and imported elsewhere is the same export there, byte for byte, also
+// after a restart, and the memory answers as the first one does: by words, by vector, by
+// key, by version. A second import changes nothing.
+//
+// Y07
+func TestRecordsExportAndImport(t *testing.T) {
+	dir := t.TempDir()
+	from, to := MustRun(t, t.TempDir()), MustRun(t, dir)
+	for _, user := range []string{"", "ann"} {
+		from.furnish(t, user)
+		owner := []string{"--agent", "a", "--user", user}
+		first, second := filepath.Join(dir, "first"+user), filepath.Join(dir, "second"+user)
+		said, err := from.records(t, append([]string{"export", "--out", first}, owner...)...)
+		if must(t, err); said != "exported 45 records to "+first+"\n" {
+			t.Errorf("export said %q", said)
+		}
+		for i, want := range []string{"imported 45 records; 0 were there", "imported 0 records; 45 were there"} {
+			said, err := to.records(t, append([]string{"import", first}, owner...)...)
+			if must(t, err); !strings.HasPrefix(said, want) {
+				t.Errorf("import %d said %q", i, said)
+			}
+		}
+		must(t, to.Stop())
+		to = MustRun(t, dir)
+		_, err = to.records(t, append([]string{"export", "--out", second}, owner...)...)
+		must(t, err)
+		if a, b := string(mustRead(t, first)), string(mustRead(t, second)); a != b {
+			t.Errorf("of %q: exported\n%.2000s\nand after the import\n%.2000s", user, a, b)
+		}
+		for _, ask := range []*loombridgev1.MemoryQueryRequest{
+			{Query: "the white rose in the garden", Limit: 10},
+			{Query: "how wide is the gate"},
+			{Mode: loombridgev1.QueryMode_QUERY_MODE_VECTOR, Embedding: []float32{.1, 0, 1e20}, EmbeddingSpace: "m/3"},
+		} {
+			ask.AgentId, ask.UserId = "a", user
+			want, err := from.bridge().MemoryQuery(t.Context(), ask)
+			must(t, err)
+			got, err := to.bridge().MemoryQuery(t.Context(), ask)
+			must(t, err)
+			if len(got.GetHits()) == 0 || len(got.GetHits()) != len(want.GetHits()) {
+				t.Fatalf("%q: %d hits, %d before", ask.GetQuery(), len(got.GetHits()), len(want.GetHits()))
+			}
+			for i, hit := range got.GetHits() {
+				if other := want.GetHits()[i]; hit.GetRecord().GetText() != other.GetRecord().GetText() {
+					t.Errorf("%q: hit %d is %q, %q before", ask.GetQuery(), i, hit.GetRecord().GetText(), other.GetRecord().GetText())
+				}
+			}
+		}
+		page, err := to.memory().ListVersions(t.Context(), &loombridgev1.ListVersionsRequest{AgentId: "a", UserId: user, Name: &loombridgev1.ListVersionsRequest_Key{Key: "gate"}})
+		must(t, err)
+		if v := page.GetVersions(); len(v) != 5 || v[4].GetText() != "the gate is 0 m wide" {
+			t.Errorf("versions: %v", v)
+		}
+	}
+	must(t, to.Stop())
+	said, err := checkStore(t, filepath.Join(dir, "store"))
+	if err != nil {
+		t.Errorf("check: %v\n%s", err, said)
+	}
+}
+
+// checkStore reads back the store of a server that was stopped.
+func checkStore(tb testing.TB, dir string) (string, error) {
+	tb.Helper()
+	var output, console bytes.Buffer
+	err := run(tb.Context(), []string{"check", "--data-dir", dir}, noEnvironment, &output, &console)
+	return output.String() + console.String(), err
+}
+
+// A line that can't be taken is named; what a memory has is changed by none.
+func TestRecordsImportRefuses(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	p.furnish(t, "")
+	file, other := filepath.Join(dir, "all"), filepath.Join(dir, "other")
+	_, err := p.records(t, "export", "--agent", "a", "--out", file)
+	must(t, err)
+	text := string(mustRead(t, file))
+	for name, c := range map[string]struct{ text, problem string }{
+		"cut in the middle": {text[:len(text)-200], "unexpected EOF"},
+		"not an export":     {"id,text\n1,hello\n", "line 1"},
+		"another content":   {strings.ReplaceAll(text, "roses need water", "roses need wine"), "line 43"},
+		"without an id":     {`{"id":"","version":1,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "id is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, os.WriteFile(other, []byte(c.text), 0o600))
+			_, err := p.records(t, "import", "--agent", "a", other)
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%v, want %q", err, c.problem)
+			}
+			again := filepath.Join(dir, "again")
+			_, err = p.records(t, "export", "--agent", "a", "--out", again)
+			if must(t, err); string(mustRead(t, again)) != text {
+				t.Error("the memory has changed")
+			}
+		})
+	}
+	must(t, os.WriteFile(other, []byte(strings.ReplaceAll(text, "roses need water", "roses need wine")), 0o600))
+	said, err := p.records(t, "import", "--skip-existing", "--agent", "a", other)
+	if must(t, err); said != "imported 0 records; 44 were there, 1 were there as something else, 0 had expired\n" {
+		t.Errorf("with --skip-existing: %q", said)
+	}
+	if _, err := p.records(t, "export", "--agent", "a", "--out", filepath.Join(dir, "no", "file")); err == nil {
+		t.Error("exported into a folder that is not there")
+	}
+}
+
+// follower is what somebody knows who watches a memory.
+type follower struct {
+	records  map[string]*loombridgev1.Record
+	position string
+	applied  int
+}
+
+// watch applies changes until the memory has nothing more, or most were applied.
+func (c *follower) watch(ctx context.Context, from loombridgev1.MemoryServiceClient, most int) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stream, err := from.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: "a", After: c.position, IncludeEmbeddings: true, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	if err != nil {
+		return err
+	}
+	for range most {
+		change, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		c.position = change.GetPosition()
+		if change.GetCaughtUp() {
+			return nil
+		}
+		c.applied++
+		if r := change.GetSaved(); r != nil {
+			c.records[r.GetId()] = r
+		} else {
+			delete(c.records, change.GetDeletedId())
+		}
+	}
+	return nil
+}
+
+// differs says where the copy is not the memory.
+func (c *follower) differs(ctx context.Context, from loombridgev1.MemoryServiceClient) error {
+	seen := 0
+	r := &loombridgev1.ListRecordsRequest{AgentId: "a", PageSize: 500, IncludeEmbeddings: true, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT}
+	for {
+		page, err := from.ListRecords(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, want := range page.GetRecords() {
+			seen++
+			if got := c.records[want.GetId()]; !proto.Equal(got, want) {
+				return fmt.Errorf("the copy has %v, the memory %v", got, want)
+			}
+		}
+		if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
+			break
+		}
+	}
+	if seen != len(c.records) {
+		return fmt.Errorf("the copy has %d records, the memory %d", len(c.records), seen)
+	}
+	return nil
+}
+
+// scribble makes random changes until the server is gone or there were enough.
+func scribble(ctx context.Context, p *process, random *rand.Rand, most int) (made int, err error) {
+	for ; made < most && err == nil; made++ {
+		id := fmt.Sprintf("r%d", random.IntN(200))
+		text := fmt.Sprintf("note %d of the garden", random.IntN(1_000_000))
+		switch random.IntN(6) {
+		case 0, 1:
+			_, err = p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Id: id, Text: text})
+		case 2:
+			_, err = p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Key: id, Text: text, Replace: true, Embedding: []float32{1, random.Float32()}, EmbeddingSpace: "s"})
+		case 3:
+			_, err = p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: text, Supersedes: id})
+		case 4:
+			_, err = p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.RecordDraft{Text: text}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}}})
+		case 5:
+			_, err = p.memory().DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+		}
+		switch status.Code(err) {
+		case codes.AlreadyExists, codes.NotFound, codes.InvalidArgument: // the ids are taken by chance
+			err = nil
+		}
+	}
+	return made, err
+}
+
+// A copy of a memory that is fed by WatchRecords alone is that memory, whenever it has
+// caught up: through ends of the stream and kills of the server while others write. `make
+// soak` makes 10,000 changes and 20 kills of it.
+//
+// Y06
+func TestWatchRecords(t *testing.T) {
+	kills, each := 2, 150
+	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
+		kills, each = 20*soakRoundsOr(t, 1), 500
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	dir, made := t.TempDir(), 0
+	c := &follower{records: make(map[string]*loombridgev1.Record)}
+	for round := range kills + 1 {
+		server := MustStartChild(t, dir)
+		p := &process{conn: MustDial(t, server.Address)}
+		if round > 0 { // nothing that was acknowledged before, or sent, is another thing now
+			must(t, c.watch(t.Context(), p.memory(), 1<<30))
+			must(t, c.differs(t.Context(), p.memory()))
+		}
+		wrote := make(chan int, 1)
+		go func() {
+			n, err := scribble(t.Context(), p, rand.New(rand.NewPCG(seed, uint64(round))), each)
+			if code := status.Code(err); err != nil && code != codes.Unavailable && code != codes.Canceled {
+				t.Errorf("a change: %v", err)
+			}
+			wrote <- n
+		}()
+		random := rand.New(rand.NewPCG(seed+1, uint64(round)))
+		for n, writing := 0, true; writing; n++ {
+			if err := c.watch(t.Context(), p.memory(), 1+random.IntN(40)); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case some := <-wrote:
+				made, writing = made+some, false
+			default:
+			}
+		}
+		if round == kills {
+			must(t, c.watch(t.Context(), p.memory(), 1<<30))
+			must(t, c.differs(t.Context(), p.memory()))
+			continue
+		}
+		go func() { _, _ = scribble(t.Context(), p, random, 1<<30) }() // is cut off by the kill
+		_ = c.watch(t.Context(), p.memory(), 50)
+		must(t, server.Process.Kill())
+		_ = server.Wait()
+	}
+	t.Logf("%d changes made and more, %d applied, %d kills: the copy is the memory", made, c.applied, kills)
+}
+
+// A stream that has caught up tells of each change when it is made, and ends with the
+// server; of the memories of others it tells nothing. A position of another memory is
+// refused.
+func TestWatchRecordsLive(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	stream, err := p.memory().WatchRecords(t.Context(), &loombridgev1.WatchRecordsRequest{AgentId: "a"})
+	must(t, err)
+	next := func() *loombridgev1.WatchRecordsResponse {
+		t.Helper()
+		got, err := stream.Recv()
+		must(t, err)
+		return got
+	}
+	if got := next(); !got.GetCaughtUp() || got.GetPosition() == "" || got.GetChange() != nil {
+		t.Errorf("of an empty memory: %v", got)
+	}
+	_, err = p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "b", Text: "of another"})
+	must(t, err)
+	saved, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "mine", Expiry: &loombridgev1.MemorySaveRequest_Ttl{Ttl: durationpb.New(time.Hour)}})
+	must(t, err)
+	if got := next(); got.GetSaved().GetId() != saved.GetId() || got.GetSaved().GetExpireTime() == nil {
+		t.Errorf("a save: %v", got)
+	}
+	caught := next()
+	if !caught.GetCaughtUp() {
+		t.Errorf("behind it: %v", caught)
+	}
+	cleared, err := p.memory().DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1"})
+	must(t, err)
+	if got := next(); cleared.GetDeleted() != 1 || got.GetDeletedId() != saved.GetId() {
+		t.Errorf("a deletion: %v", got)
+	}
+	other, err := p.memory().WatchRecords(t.Context(), &loombridgev1.WatchRecordsRequest{AgentId: "b", After: caught.GetPosition()})
+	must(t, err)
+	if _, err := other.Recv(); status.Code(err) != codes.OutOfRange || !strings.Contains(err.Error(), "begin anew") {
+		t.Errorf("with the position of another: %v", err)
+	}
+	must(t, p.Stop())
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if errors.Is(err, io.EOF) || status.Code(err) != codes.Unavailable {
+		t.Errorf("at the stop: %v", err)
+	}
+}
+
+// The command writes a change a line.
+func TestRecordsWatch(t *testing.T) {
+	p := MustRun(t, t.TempDir())
+	save(t, p, "Bitcoin closed at 45,000")
+	ctx, stop := context.WithCancel(t.Context())
+	told := &output{line: make(chan string, 1)}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"records", "watch", "--addr", p.Address, "--agent", "a"}, noEnvironment, told, &output{})
+	}()
+	eventually(t, waitTime, func() error {
+		if text := told.String(); !strings.Contains(text, "Bitcoin closed") || !strings.Contains(text, "caught_up") {
+			return fmt.Errorf("told %q", text)
+		}
+		return nil
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("interrupted: %v", err)
+	}
+}

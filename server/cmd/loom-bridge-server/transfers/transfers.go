@@ -1,0 +1,228 @@
+// Package transfers is the command line of what moves records between memories of running
+// servers: it exports, imports and watches them.
+package transfers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const help = `Export, import and watch the records of one memory, of the server on --addr.
+
+  loom-bridge-server records export --agent researcher-1 --out memory.jsonl
+  loom-bridge-server records import --agent researcher-2 memory.jsonl
+  loom-bridge-server records export --agent researcher-1 --user ann > ann.jsonl
+  loom-bridge-server records watch --agent researcher-1
+
+An export is a file of JSON Lines with everything that was stored: vectors, versions,
+times, relations. It imports into any memory of any server, and the export of that is the
+same file. An import that was interrupted is made again: what is there already is passed
+over.`
+
+const (
+	// maxLine bounds a line, as the server does.
+	maxLine = 2 << 20
+	// partBytes is about how much of an import is sent at once.
+	partBytes = 256 << 10
+	// partLines is how many lines are sent at once at most.
+	partLines = 10_000
+)
+
+// Options are what the commands work with. All are required.
+type Options struct {
+	// Dial connects to the server; ctx then has what its calls carry.
+	Dial func(ctx context.Context) (context.Context, *grpc.ClientConn, error)
+	// Progress shows how many records were moved.
+	Progress func(records int)
+	// Told is called before anything is written where Progress shows something.
+	Told func()
+	In   io.Reader
+	Out  io.Writer
+}
+
+// desk is one run of a command.
+type desk struct {
+	Options
+	agent, user string
+	memory      loombridgev1.MemoryServiceClient
+}
+
+// Command is the command with its sub-commands.
+func Command(o Options) *cobra.Command {
+	d := &desk{Options: o}
+	command := &cobra.Command{Use: "records", Short: "Export, import and watch the records of a memory", Long: help, Args: cobra.NoArgs}
+	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	command.PersistentFlags().StringVar(&d.agent, "agent", "", "the agent whose memory it is, or who works in a person's")
+	command.PersistentFlags().StringVar(&d.user, "user", "", "the person whose memory it is, in place of the agent's")
+	_ = command.MarkPersistentFlagRequired("agent") // the flag is there
+	var out string
+	export := d.sub("export", "Write a memory as lines of JSON", cobra.NoArgs, func(ctx context.Context, _ []string) error { return d.export(ctx, out) })
+	export.Flags().StringVar(&out, "out", "", "the `file` to write, which appears when it is whole; default: standard output")
+	var skip bool
+	load := d.sub("import [FILE]", "Take lines of an export into a memory", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
+		return d.load(ctx, args, skip)
+	})
+	load.Long = "Take lines of an export into a memory, behind the records that are there. Without FILE\nthey are read from standard input."
+	load.Flags().BoolVar(&skip, "skip-existing", false, "leave records as they are whose id comes with another content")
+	var after string
+	watch := d.sub("watch", "Write what changes in a memory as lines of JSON, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
+		return d.watch(ctx, after)
+	})
+	watch.Flags().StringVar(&after, "after", "", "the `position` of the last line that is known; default: every record first")
+	command.AddCommand(export, load, watch)
+	return command
+}
+
+// sub is a sub-command that talks to the server.
+func (d *desk) sub(use, short string, args cobra.PositionalArgs, run func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, given []string) error {
+		ctx, conn, err := d.Dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		d.memory = loombridgev1.NewMemoryServiceClient(conn)
+		return run(ctx, given)
+	}}
+}
+
+// export writes to a file that has its name when it is whole.
+func (d *desk) export(ctx context.Context, path string) error {
+	if path == "" {
+		_, err := d.write(ctx, d.Out)
+		return err
+	}
+	const private = 0o600
+	partial := path + ".partial"
+	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, private)
+	if err != nil {
+		return err
+	}
+	n, err := d.write(ctx, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(partial, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	d.Told()
+	_, err = fmt.Fprintf(d.Out, "exported %d records to %s\n", n, path)
+	return err
+}
+
+// write writes the lines and returns of how many records they are.
+func (d *desk) write(ctx context.Context, to io.Writer) (records int, err error) {
+	stream, err := d.memory.ExportRecords(ctx, &loombridgev1.ExportRecordsRequest{AgentId: d.agent, UserId: d.user})
+	if err != nil {
+		return 0, err
+	}
+	w := bufio.NewWriter(to)
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return records, w.Flush()
+		}
+		if err != nil {
+			return records, err
+		}
+		for _, line := range part.GetLines() {
+			if _, err := w.WriteString(line + "\n"); err != nil {
+				return records, err
+			}
+			if !strings.HasPrefix(line, `{"earlier":true`) {
+				records++
+			}
+		}
+		d.Progress(records)
+	}
+}
+
+// load sends the lines of a file.
+func (d *desk) load(ctx context.Context, files []string, skip bool) error {
+	from := d.In
+	if len(files) == 1 {
+		f, err := os.Open(files[0])
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		from = f
+	}
+	stream, err := d.memory.ImportRecords(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.send(from, skip, stream.Send)
+	if err != nil && !errors.Is(err, io.EOF) { // then the answer says why
+		return err
+	}
+	counts, err := stream.CloseAndRecv()
+	if err != nil {
+		return err
+	}
+	d.Told()
+	_, err = fmt.Fprintf(d.Out, "imported %d records; %d were there, %d were there as something else, %d had expired\n",
+		counts.GetSaved(), counts.GetUnchanged(), counts.GetSkipped(), counts.GetExpired())
+	return err
+}
+
+func (d *desk) send(from io.Reader, skip bool, send func(*loombridgev1.ImportRecordsRequest) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(make([]byte, 0, partBytes), maxLine)
+	part, size, sent := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SkipExisting: skip}, 0, 0
+	for lines.Scan() {
+		line := lines.Text()
+		if size+len(line) > partBytes && size > 0 || len(part.GetLines()) == partLines {
+			if err := send(part); err != nil {
+				return err
+			}
+			d.Progress(sent)
+			part, size = &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user}, 0
+		}
+		part.Lines = append(part.Lines, line)
+		size += len(line)
+		sent++
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", sent+1, err)
+	}
+	return send(part)
+}
+
+// watch writes what changes.
+func (d *desk) watch(ctx context.Context, after string) error {
+	stream, err := d.memory.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: d.agent, UserId: d.user, After: after, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	if err != nil {
+		return err
+	}
+	for {
+		change, err := stream.Recv()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(change)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(d.Out, "%s\n", text); err != nil {
+			return err
+		}
+	}
+}
