@@ -383,14 +383,20 @@ func limitEffects() []effect {
 			with: "true", without: "false",
 		},
 		{
-			setting: "drain-timeout", args: []string{"--drain-timeout", "1ms"}, both: embedded(),
+			// The call lasts long past the default, and ends long before the setting.
+			setting: "drain-timeout", args: []string{"--drain-timeout", "1m"},
+			both: []string{"--workspace", "$DIR/work", "--shell-allow", "sh"}, files: map[string]string{"work/f": ""},
 			see: func(s *stand) func() string {
-				answer := s.query()
-				time.AfterFunc(time.Second, s.model.release)
+				answer := make(chan string, 1)
+				go func() { answer <- s.tool("system:shell", `{"command":"sh","args":["-c","touch begun; sleep 6; echo done"]}`) }()
+				eventually(s.tb, waitTime, func() error {
+					_, err := os.Stat(filepath.Join(s.dir, "work/begun"))
+					return err
+				})
 				must(s.tb, s.Stop())
-				return once(fmt.Sprint(<-answer == "OK"))
+				return once(fmt.Sprint("finished: ", strings.Contains(<-answer, "done")))
 			},
-			with: "false", without: "true",
+			with: "finished: true", without: "finished: false",
 		},
 	}
 }
@@ -422,19 +428,6 @@ func (s *stand) flood(topic string) {
 		})
 		must(s.tb, err)
 	}
-}
-
-// query searches memory beside the test, and waits until the embedder is asked,
-// which answers when it is released.
-func (s *stand) query() (answer <-chan string) {
-	s.model.hold()
-	done := make(chan string, 1)
-	go func() {
-		_, err := s.bridge().MemoryQuery(s.ctx, &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "anything"})
-		done <- ended(err)
-	}()
-	s.model.wait(1)
-	return done
 }
 
 // openOrClosed tells what the server did to a connection.
