@@ -388,7 +388,9 @@ func limitEffects() []effect {
 			both: []string{"--workspace", "$DIR/work", "--shell-allow", "sh"}, files: map[string]string{"work/f": ""},
 			see: func(s *stand) func() string {
 				answer := make(chan string, 1)
-				go func() { answer <- s.tool("system:shell", `{"command":"sh","args":["-c","touch begun; sleep 6; echo done"]}`) }()
+				go func() {
+					answer <- s.tool("system:shell", `{"command":"sh","args":["-c","touch begun; sleep 6; echo done"]}`)
+				}()
 				eventually(s.tb, waitTime, func() error {
 					_, err := os.Stat(filepath.Join(s.dir, "work/begun"))
 					return err
