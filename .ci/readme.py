@@ -81,6 +81,7 @@ def missing(server: str) -> list[str]:
             ["doctor", "--help"],
             ["erase", "--help"],
             ["erase", "verify", "--help"],
+            ["migrate", "--help"],
             ["mcp", "--help"],
             ["mcp", "install", "--help"],
             ["--help"],

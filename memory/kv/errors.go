@@ -65,6 +65,11 @@ var (
 	// ErrDamaged: the store is there but not all of it can be read; a *DamageError
 	// where the file is known.
 	ErrDamaged = errors.New("kv: store is damaged")
+	// ErrUnfinished: another store is being copied into this one, and it does not
+	// hold everything yet.
+	ErrUnfinished = errors.New("kv: store is an unfinished copy of another one")
+	// ErrOccupied: there is a store already where a copy of another was to be made.
+	ErrOccupied = errors.New("kv: there is a store already")
 	// ErrReadOnly: the store was opened for reading alone. Nothing was written.
 	ErrReadOnly = errors.New("kv: store is open for reading alone")
 )

@@ -67,6 +67,19 @@ func (db *DB) take(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
+// holdUnchanged makes this process the only one that has the store, for as long as conn
+// lives, and writes nothing.
+func (db *DB) holdUnchanged(ctx context.Context, conn *pgx.Conn) error {
+	if err := db.hold(ctx, conn); err != nil {
+		return err
+	}
+	if err := conn.QueryRow(ctx, `SELECT value::int8 FROM meta WHERE name = 'epoch'`).Scan(&db.epoch); err != nil {
+		return db.reading(err)
+	}
+	db.holder = conn
+	return nil
+}
+
 // errTaken: the store was opened by another process while this one had lost it.
 var errTaken = fmt.Errorf("%w: another process has opened it", kv.ErrFailed)
 

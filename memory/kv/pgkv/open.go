@@ -37,8 +37,14 @@ type Options struct {
 	// and refuses the commits of this one (ErrFailed) once another has.
 	Exclusive bool
 	// ReadOnly opens a store for reading alone, also beside a process that has it open
-	// exclusively. Its tables must be there; commits fail with kv.ErrReadOnly.
+	// exclusively. Its tables must be there; commits fail with kv.ErrReadOnly. With
+	// Exclusive, nobody else has it open meanwhile.
 	ReadOnly bool
+	// Fill, unless empty, is the name of another store that is to be copied into this one:
+	// Open makes a store that nobody else opens until Finish (kv.ErrUnfinished), or goes on
+	// with one that was begun under that name. Where there is another store it is
+	// kv.ErrOccupied. It is Exclusive.
+	Fill string
 	// CommitTimeout is how long a commit waits for the server's answer. Default 15 s.
 	CommitTimeout time.Duration
 	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
@@ -70,6 +76,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		all = *o
 	}
+	all.Exclusive = all.Exclusive || all.Fill != ""
 	if all.Schema == "" {
 		all.Schema = DefaultSchema
 	}
@@ -218,7 +225,10 @@ func (db *DB) prepare(ctx context.Context, config *pgx.ConnConfig) (err error) {
 		if err == nil && found == 0 {
 			err = fmt.Errorf("%w: there is no store", kv.ErrForeign)
 		}
-		return err
+		if err != nil || !db.options.Exclusive {
+			return err
+		}
+		return db.holdUnchanged(ctx, conn)
 	}
 	if err := db.migrate(ctx, conn); err != nil {
 		return err
@@ -235,7 +245,7 @@ func (db *DB) migrate(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil || found == kv.Format {
 		return err
 	}
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, db.lockNumber("schema")); err != nil {
 			return err
 		}
@@ -243,9 +253,16 @@ func (db *DB) migrate(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := tx.Exec(ctx, fmt.Sprintf(schema, name), pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO meta VALUES ('format', $1), ('epoch', '0') ON CONFLICT DO NOTHING`, strconv.Itoa(kv.Format))
+		made, err := tx.Exec(ctx, `INSERT INTO meta VALUES ('format', $1), ('epoch', '0') ON CONFLICT DO NOTHING`, strconv.Itoa(kv.Format))
+		if err == nil && db.options.Fill != "" && made.RowsAffected() > 0 { // otherwise another process was faster
+			_, err = tx.Exec(ctx, `INSERT INTO meta VALUES ($1, $2)`, stateRow, stateFilling+strconv.Quote(db.options.Fill))
+		}
 		return err
 	})
+	if err == nil {
+		_, err = db.format(ctx, conn)
+	}
+	return err
 }
 
 // format returns the number of the store's format, zero for one that is not there.
@@ -255,8 +272,8 @@ func (db *DB) format(ctx context.Context, conn *pgx.Conn) (int, error) {
 	if err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name+".meta").Scan(&there); err != nil || !there {
 		return 0, db.reading(err)
 	}
-	var text string
-	err := conn.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'format'`).Scan(&text)
+	var text, state string
+	err := conn.QueryRow(ctx, `SELECT value, coalesce((SELECT value FROM meta WHERE name = $1), '') FROM meta WHERE name = 'format'`, stateRow).Scan(&text, &state)
 	if err != nil {
 		return 0, fmt.Errorf("%w: its table meta has no format: %w", kv.ErrForeign, err)
 	}
@@ -267,7 +284,7 @@ func (db *DB) format(ctx context.Context, conn *pgx.Conn) (int, error) {
 	case number > kv.Format:
 		return 0, fmt.Errorf("%w: format %d, this version reads up to %d", kv.ErrNewer, number, kv.Format)
 	}
-	return number, nil
+	return number, admits(state, db.options.Fill)
 }
 
 // lockNumber is the number of an advisory lock of this store.

@@ -49,6 +49,10 @@ func page(ks kv.Keyspace, where, order string) string {
 const (
 	readSequences = `SELECT g.i, q.n, q.token FROM unnest($1::int2[], $2::bytea[]) WITH ORDINALITY AS g(k, s, i)` +
 		` JOIN sequences q ON q.keyspace = g.k AND q.scope = g.s`
+	rawSequences  = `SELECT scope, n, token FROM sequences WHERE keyspace = $1 AND scope > $2 AND n <> 0 ORDER BY scope LIMIT $3`
+	lastSequence  = `SELECT scope FROM sequences WHERE keyspace = $1 AND n <> 0 ORDER BY scope DESC LIMIT 1`
+	fillSequences = `INSERT INTO sequences (keyspace, scope, n, token) SELECT $1, f.s, f.n, f.t FROM unnest($2::bytea[], $3::int8[], $4::int8[]) AS f(s, n, t)` +
+		` ON CONFLICT (keyspace, scope) DO UPDATE SET n = excluded.n, token = excluded.token`
 	raise     = `SELECT place, actual FROM loom_raise($1, $2, $3, $4, $5, $6)`
 	watch     = `SELECT loom_watch($1, $2, $3, $4)`
 	unsynced  = `SELECT set_config('synchronous_commit', 'off', true)`

@@ -79,7 +79,7 @@ func (db *DB) copyTo(dir string) error {
 	if err := markCopy(dir); err != nil {
 		return err
 	}
-	return writeMarker(dir, ready)
+	return writeMarker(dir, ready, "")
 }
 
 // markCopy syncs a copy of a store and marks all of it.

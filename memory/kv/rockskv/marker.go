@@ -27,6 +27,9 @@ const (
 	// markerCreating is a third line while the database is being made. What is
 	// in the directory then was never handed to anybody.
 	markerCreating = "state creating"
+	// markerFilling begins a third line while another store is copied into this one.
+	// The name of that store follows, quoted.
+	markerFilling = "state filling from "
 	// maxMarkerBytes is far more than any marker needs.
 	maxMarkerBytes = 4 << 10
 )
@@ -37,38 +40,46 @@ type state int
 const (
 	absent   state = iota // an empty directory
 	creating              // marked, the database unfinished
+	filling               // marked, another store is being copied into it
 	ready                 // in use
 )
+
+// findings are what a directory holds.
+type findings struct {
+	state  state
+	format uint64
+	from   string // the store that a filling one is copied from
+}
 
 // inspect tells what dir holds, in which format, and changes nothing in it. A
 // directory that is no store is an ErrForeign, one with a mark but no marker an
 // ErrDamaged.
-func inspect(dir string) (state, uint64, error) {
+func inspect(dir string) (findings, error) {
 	text, err := readMarker(dir)
 	if err == nil {
 		return parseMarker(text)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return absent, 0, fmt.Errorf("read %s: %w", markerName, err)
+		return findings{}, fmt.Errorf("read %s: %w", markerName, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return absent, 0, err
+		return findings{}, err
 	}
 	foreign := ""
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == mark.Name:
 			problem := "is missing, but " + mark.Name + " is there"
-			return absent, 0, &kv.DamageError{File: markerName, Problem: problem, Keyspace: kv.WholeStore}
+			return findings{}, &kv.DamageError{File: markerName, Problem: problem, Keyspace: kv.WholeStore}
 		case foreign == "" && !harmless(name):
 			foreign = name
 		}
 	}
 	if foreign != "" {
-		return absent, 0, fmt.Errorf("%w: no %s, but %s", kv.ErrForeign, markerName, foreign)
+		return findings{}, fmt.Errorf("%w: no %s, but %s", kv.ErrForeign, markerName, foreign)
 	}
-	return absent, 0, nil
+	return findings{}, nil
 }
 
 // harmless names may lie in a directory that becomes a store: a marker that a
@@ -90,32 +101,52 @@ func readMarker(dir string) (string, error) {
 
 // parseMarker reads a marker. Lines after the format belong to the format, so
 // a newer one is recognized whatever follows.
-func parseMarker(text string) (state, uint64, error) {
+func parseMarker(text string) (findings, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) < 2 || lines[0] != markerTitle {
-		return absent, 0, fmt.Errorf("%w: %s does not begin with %q", kv.ErrDamaged, markerName, markerTitle)
+		return findings{}, fmt.Errorf("%w: %s does not begin with %q", kv.ErrDamaged, markerName, markerTitle)
 	}
 	number, _ := strings.CutPrefix(lines[1], "format ")
 	found, err := strconv.ParseUint(number, 10, 32)
 	switch {
 	case err != nil || found == 0:
-		return absent, 0, fmt.Errorf("%w: %s has no format number", kv.ErrDamaged, markerName)
+		return findings{}, fmt.Errorf("%w: %s has no format number", kv.ErrDamaged, markerName)
 	case found > kv.Format:
-		return absent, 0, fmt.Errorf("%w: format %d, this program reads %d", kv.ErrNewer, found, kv.Format)
+		return findings{}, fmt.Errorf("%w: format %d, this program reads %d", kv.ErrNewer, found, kv.Format)
+	case len(lines) == 2:
+		return findings{state: ready, format: found}, nil
 	case slices.Equal(lines[2:], []string{markerCreating}):
-		return creating, found, nil
-	case len(lines) > 2:
-		return absent, 0, fmt.Errorf("%w: %s has more lines than format %d", kv.ErrDamaged, markerName, found)
+		return findings{state: creating, format: found}, nil
 	}
-	return ready, found, nil
+	if quoted, ok := strings.CutPrefix(lines[2], markerFilling); ok && len(lines) == 3 {
+		if from, err := strconv.Unquote(quoted); err == nil {
+			return findings{filling, found, from}, nil
+		}
+	}
+	return findings{}, fmt.Errorf("%w: %s has more lines than format %d", kv.ErrDamaged, markerName, found)
+}
+
+// admits returns an error unless a store in that state may be opened: to be filled from
+// another one, unless that is empty, and otherwise to be used.
+func (f findings) admits(fill string) error {
+	switch {
+	case fill == "" && f.state == filling, fill != "" && f.state == filling && f.from != fill:
+		return fmt.Errorf("%w, %s", kv.ErrUnfinished, f.from)
+	case fill != "" && (f.state == ready || f.state == creating):
+		return kv.ErrOccupied
+	}
+	return nil
 }
 
 // writeMarker puts a marker of state s in place, whole or not at all, and
 // returns when that is on disk.
-func writeMarker(dir string, s state) error {
+func writeMarker(dir string, s state, from string) error {
 	text := fmt.Sprintf("%s\nformat %d\n", markerTitle, kv.Format)
-	if s == creating {
+	switch s {
+	case creating:
 		text += markerCreating + "\n"
+	case filling:
+		text += markerFilling + strconv.Quote(from) + "\n"
 	}
 	temp := filepath.Join(dir, markerTemp)
 	if err := writeSynced(temp, text); err != nil {

@@ -43,6 +43,8 @@ func advice(err error) string {
 		return ": stop the other server or choose another data directory"
 	case errors.Is(err, kv.ErrForeign):
 		return ": choose an empty or absent directory"
+	case errors.Is(err, kv.ErrUnfinished):
+		return ": finish it with the same migrate command, or remove the directory"
 	case errors.Is(err, kv.ErrNewer):
 		return ": use the version that wrote it, or a later one"
 	case errors.Is(err, kv.ErrDamaged):
@@ -98,24 +100,31 @@ func ensureDir(dir string) error {
 // after the making, so that a crash at any point leaves a directory that this
 // function finishes, and a ready store is never completed silently.
 func openLocked(dir string, o Options) (*DB, error) {
-	found, format, err := inspect(dir)
+	found, err := inspect(dir)
+	if err == nil {
+		err = found.admits(o.Fill)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if found == ready {
-		if err := verify(context.Background(), dir, format >= markedFormat); err != nil {
+	if found.state == ready {
+		if err := verify(context.Background(), dir, found.format >= markedFormat); err != nil {
 			return nil, err
 		}
 	}
 	if err := checkRoom(dir, "an open", minFreeBytes); err != nil {
 		return nil, err
 	}
-	if found == absent {
-		if err := writeMarker(dir, creating); err != nil {
+	if found.state == absent {
+		making := creating
+		if o.Fill != "" {
+			making = filling
+		}
+		if err := writeMarker(dir, making, o.Fill); err != nil {
 			return nil, err
 		}
 	}
-	db, err := openRocks(dir, o, found != ready)
+	db, err := openRocks(dir, o, found.state != ready)
 	if err != nil {
 		return nil, openError(err)
 	}
@@ -123,8 +132,11 @@ func openLocked(dir string, o Options) (*DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	db.keeper.start()
-	if found != ready || format < kv.Format {
-		if err := writeMarker(dir, ready); err != nil {
+	if db.filling = o.Fill != ""; db.filling {
+		return db, nil
+	}
+	if found.state != ready || found.format < kv.Format {
+		if err := writeMarker(dir, ready, ""); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
 	}

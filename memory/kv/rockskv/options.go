@@ -70,6 +70,11 @@ type Options struct {
 	BlockCacheBytes int64
 	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
 	SnapshotLife time.Duration
+	// Fill, unless empty, is the name of another store that is to be copied into this
+	// one: Open makes a store that nobody else opens until Finish (kv.ErrUnfinished),
+	// or goes on with one that was begun under that name. Where there is another store
+	// it is kv.ErrOccupied.
+	Fill string
 }
 
 // withDefaults returns a filled-in copy, or an ErrOptions.

@@ -65,7 +65,7 @@ func (s lockedStore) repair(now time.Time) (Repaired, error) {
 	if err := s.cut(manifest, logs, &done); err != nil {
 		return done, err
 	}
-	if err := errors.Join(folder.Sync(s.dir), markCopy(s.dir), writeMarker(s.dir, ready)); err != nil {
+	if err := errors.Join(folder.Sync(s.dir), markCopy(s.dir), writeMarker(s.dir, ready, "")); err != nil {
 		return done, err
 	}
 	return done, verify(context.Background(), s.dir, true)

@@ -47,6 +47,7 @@ type DB struct {
 	// readOnly refuses commits; logs is a directory that ends with the store then.
 	readOnly bool
 	logs     string
+	filling  bool // another store is being copied into this one
 
 	users   lifetime.Users
 	drained chan struct{} // closed when nobody is let in any more and all have left

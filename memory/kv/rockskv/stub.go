@@ -5,6 +5,7 @@ package rockskv
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -49,3 +50,20 @@ func (*DB) Rewrite(context.Context, string, func(kv.Keyspace, kv.Pair) ([]byte, 
 
 // Each returns ErrNoRocksDB.
 func (*DB) Each(context.Context, func(kv.Keyspace, kv.Pair) error) error { return ErrNoRocksDB }
+
+// Raw yields ErrNoRocksDB.
+func (*DB) Raw(context.Context, kv.Keyspace, []byte) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, ErrNoRocksDB) }
+}
+
+// Last returns ErrNoRocksDB.
+func (*DB) Last(context.Context, kv.Keyspace) ([]byte, error) { return nil, ErrNoRocksDB }
+
+// Fill returns ErrNoRocksDB.
+func (*DB) Fill(context.Context, kv.Keyspace, []kv.Pair) error { return ErrNoRocksDB }
+
+// Clear returns ErrNoRocksDB.
+func (*DB) Clear(context.Context, kv.Keyspace) error { return ErrNoRocksDB }
+
+// Finish returns ErrNoRocksDB.
+func (*DB) Finish(context.Context) error { return ErrNoRocksDB }

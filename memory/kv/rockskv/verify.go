@@ -83,14 +83,17 @@ func lockStore(dir string) (lockedStore, error) {
 	if err != nil {
 		return lockedStore{}, err
 	}
-	found, format, err := inspect(dir)
-	if err == nil && found != ready {
+	found, err := inspect(dir)
+	if err == nil {
+		err = found.admits("")
+	}
+	if err == nil && found.state != ready {
 		err = fmt.Errorf("%w: there is no store in it", kv.ErrForeign)
 	}
 	if err != nil {
 		return lockedStore{}, errors.Join(err, folder.Unlock(lock))
 	}
-	return lockedStore{dir, format >= markedFormat, lock}, nil
+	return lockedStore{dir, found.format >= markedFormat, lock}, nil
 }
 
 // Verify is kv.Verifier's.

@@ -25,6 +25,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/exports"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/installs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/moves"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/transfers"
@@ -286,6 +287,11 @@ func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 	take(command.PersistentFlags(), "addr", keyConfig)
 	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS")
 	return command
+}
+
+// migrateCommand copies a store to another place.
+func migrateCommand(stdout, stderr io.Writer) *cobra.Command {
+	return moves.Command(moves.Options{Refuse: refuse, Out: stdout, Progress: stderr})
 }
 
 // recordsCommand moves records between memories of servers that run.

@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
@@ -26,6 +28,18 @@ type Engine interface {
 	kv.Engine
 	kv.Monitored
 }
+
+// Source is a store that is copied, and Target one that is made so.
+type (
+	Source interface {
+		Engine
+		migration.Source
+	}
+	Target interface {
+		Engine
+		migration.Target
+	}
+)
 
 // far is an Engine in PostgreSQL. It is no kv.Notifier: it is open for this process alone,
 // which holds it by a session that ends with the process. So nobody waits for the lease of a
@@ -200,6 +214,47 @@ func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// OpenSource opens a store to be copied, which nobody else may have open meanwhile.
+func (p Place) OpenSource(ctx context.Context) (Source, error) {
+	if !p.Far() {
+		db, err := rockskv.OpenReadOnly(p.Dir, nil)
+		if err != nil {
+			return nil, err
+		}
+		return db, nil
+	}
+	db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, ReadOnly: true, Exclusive: true})
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// OpenTarget makes a store into which the one at another place is copied, or goes on with
+// one. Nobody else may open it before it is complete.
+func (p Place) OpenTarget(ctx context.Context, from Place) (Target, error) {
+	if !p.Far() {
+		db, err := rockskv.Open(p.Dir, &rockskv.Options{Fill: from.whole()})
+		if err != nil {
+			return nil, err
+		}
+		return db, nil
+	}
+	db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, Fill: from.whole()})
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// whole is String with the whole path of a directory.
+func (p Place) whole() string {
+	if dir, err := filepath.Abs(p.Dir); err == nil && !p.Far() {
+		p.Dir = dir
+	}
+	return p.String()
 }
 
 // Files returns the directory of a store, or an ErrNoFiles that says what to use instead.
