@@ -1,0 +1,359 @@
+package mesh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits and times of a Mesh.
+const (
+	// MaxIDBytes bounds the id of a bridge.
+	MaxIDBytes = 64
+	// MaxTopicBytes bounds the name of a topic of the mesh.
+	MaxTopicBytes = 64
+	// MaxPeers bounds the peers that a bridge knows at once.
+	MaxPeers = 256
+	// DefaultMaxMessageBytes bounds one message: far above the largest request that a
+	// bridge takes from a client unless it is told otherwise.
+	DefaultMaxMessageBytes = 64 << 20
+	// DefaultQueueMessages and DefaultQueueBytes bound the published messages under one
+	// topic that wait to be handled. What comes then is dropped, and counted.
+	DefaultQueueMessages = 8192
+	DefaultQueueBytes    = 64 << 20
+	// DefaultMaxServing bounds the requests of peers that are served at once. Each has a
+	// goroutine.
+	DefaultMaxServing = 8192
+	// DefaultMaxAsking bounds the requests to peers that wait for an answer.
+	DefaultMaxAsking = 8192
+	// DefaultBeat is how often a bridge says that it is there.
+	DefaultBeat = time.Second
+	// DefaultSilence is how long nothing is heard of a peer that counts as gone. It is
+	// less than a lease, and more than a busy machine stands still.
+	DefaultSilence = 10 * time.Second
+	// takenWithin is how long a peer may take to say that it has got a request, beside
+	// the time that a slow network takes for its bytes.
+	takenWithin   = 5 * time.Second
+	slowestSecond = 4 << 20
+)
+
+// Errors of requests.
+var (
+	// ErrNotSent: the peer is not there, or the request could not be sent. Nothing
+	// happened there.
+	ErrNotSent = errors.New("mesh: peer is not reachable")
+	// ErrLost: the peer went away, or did not say that it has got the request. It may
+	// have acted on it.
+	ErrLost = errors.New("mesh: peer went away before it answered")
+	// ErrBusy: too many requests wait, here or at the peer.
+	ErrBusy = errors.New("mesh: too many requests wait")
+	// ErrTooLarge: a message is over the limit.
+	ErrTooLarge = errors.New("mesh: message is too large")
+	// ErrClosed: the mesh is closed.
+	ErrClosed = errors.New("mesh: closed")
+)
+
+// FailedError is what the handler of a peer returned.
+type FailedError struct{ Text string }
+
+func (e *FailedError) Error() string { return e.Text }
+
+// Peer is a bridge in one of its lives.
+type Peer struct {
+	// ID names the bridge; at most MaxIDBytes.
+	ID string
+	// Epoch is higher in each later life of the bridge.
+	Epoch uint64
+}
+
+// IsZero tells whether the peer is nobody.
+func (p Peer) IsZero() bool { return p == Peer{} }
+
+// String is the peer as logs show it.
+func (p Peer) String() string { return fmt.Sprintf("%s@%d", p.ID, p.Epoch) }
+
+// Compare orders peers by id, then epoch.
+func (p Peer) Compare(q Peer) int {
+	return cmp.Or(cmp.Compare(p.ID, q.ID), cmp.Compare(p.Epoch, q.Epoch))
+}
+
+// Transport moves frames between bridges. It may lose frames, and never changes their
+// order between one sender and one receiver. All methods are safe for concurrent use.
+type Transport interface {
+	// Open begins to receive what is for self and for all. receive is called by one
+	// goroutine at a time, keeps the frame, and does not block.
+	Open(self Peer, receive func(frame []byte)) error
+	// Send sends a frame of at most MaxFrameBytes to one peer, or to all others for the
+	// zero Peer. It does not keep the frame. An error means that it was not sent; nil,
+	// that it may arrive.
+	Send(to Peer, frame []byte) error
+	// Close ends it. No receive runs any more when it returns.
+	Close() error
+}
+
+// Options adjusts a Mesh. Nil and zero fields mean the defaults.
+type Options struct {
+	// Group names what the bridges share, such as a store: those of other groups are not
+	// heard.
+	Group string
+	// Secret is what only the bridges of the group know. Default: none, so that whoever
+	// reaches the transport can be a peer.
+	Secret []byte
+	// MaxMessageBytes bounds one message. Default DefaultMaxMessageBytes.
+	MaxMessageBytes int
+	// QueueMessages and QueueBytes bound what waits under one topic. Defaults
+	// DefaultQueueMessages and DefaultQueueBytes.
+	QueueMessages, QueueBytes int
+	// MaxServing and MaxAsking bound the requests of peers, and those to peers. Defaults
+	// DefaultMaxServing and DefaultMaxAsking.
+	MaxServing, MaxAsking int
+	// Beat is how often this bridge says that it is there, and Silence how long nothing
+	// is heard of a peer that is gone. Defaults DefaultBeat and DefaultSilence.
+	Beat, Silence time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger hears of peers that come and go. Default silent.
+	Logger *slog.Logger
+}
+
+func (o *Options) withDefaults() Options {
+	var filled Options
+	if o != nil {
+		filled = *o
+	}
+	fill(&filled.MaxMessageBytes, DefaultMaxMessageBytes)
+	fill(&filled.QueueMessages, DefaultQueueMessages)
+	fill(&filled.QueueBytes, DefaultQueueBytes)
+	fill(&filled.MaxServing, DefaultMaxServing)
+	fill(&filled.MaxAsking, DefaultMaxAsking)
+	fill(&filled.Beat, DefaultBeat)
+	fill(&filled.Silence, DefaultSilence)
+	if filled.Now == nil {
+		filled.Now = time.Now
+	}
+	if filled.Logger == nil {
+		filled.Logger = slog.New(slog.DiscardHandler)
+	}
+	return filled
+}
+
+func fill[T ~int | ~int64](field *T, byDefault T) {
+	if *field <= 0 {
+		*field = byDefault
+	}
+}
+
+// Stats counts what a mesh did.
+type Stats struct {
+	// Peers are those that are there.
+	Peers int
+	// Sent and Received are messages, requests and answers; beats are not counted.
+	Sent, Received uint64
+	// Dropped are messages for which there was no room here, or nobody to handle them.
+	Dropped uint64
+	// Unsent are frames that the transport did not take.
+	Unsent uint64
+	// Refused are frames that are not believed: malformed, of another group or secret, of
+	// a dead epoch, or seen before.
+	Refused uint64
+}
+
+// Mesh is one bridge's end. All methods are safe for concurrent use; those that add
+// handlers come before Open. The methods of a nil *Mesh find no peers.
+type Mesh struct {
+	self      Peer
+	opts      Options
+	transport Transport
+	seal      *sealer
+	live      atomic.Pointer[[]Peer] // those that are there, by id
+
+	published map[string]*inbox
+	served    map[string]func(ctx context.Context, from Peer, payload []byte) ([]byte, error)
+	onPeer    []func(p Peer, here bool)
+	turns     *inbox // of the calls of onPeer
+
+	large   sync.Mutex // held while a message of several frames is sent
+	sending sync.Mutex // held while a frame gets its number and is sent
+
+	receiving receiver // of the transport's goroutine
+	asked     asked
+	serving   serving
+	counts    struct{ sent, received, dropped, unsent, refused atomic.Uint64 }
+
+	ended   chan struct{}   // closed when Close has closed everything
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	opened bool
+	closed bool
+	peers  map[string]*peerState // by id
+	gone   map[string]uint64     // the last epoch of a bridge that was said to be gone
+}
+
+// peerState is what is known of a peer.
+type peerState struct {
+	Peer
+	heard time.Time
+	here  bool
+}
+
+// New returns the end of a bridge on a transport, which the mesh closes.
+func New(self Peer, transport Transport, opts *Options) (*Mesh, error) {
+	if self.ID == "" || len(self.ID) > MaxIDBytes {
+		return nil, fmt.Errorf("mesh: the id of a bridge has 1 to %d bytes, not %d", MaxIDBytes, len(self.ID))
+	}
+	o := opts.withDefaults()
+	seal, err := newSealer(o.Group, o.Secret)
+	if err != nil {
+		return nil, err
+	}
+	m := &Mesh{
+		self: self, opts: o, transport: transport, seal: seal,
+		published: make(map[string]*inbox),
+		served:    make(map[string]func(context.Context, Peer, []byte) ([]byte, error)),
+		peers:     make(map[string]*peerState), gone: make(map[string]uint64), ended: make(chan struct{}),
+	}
+	m.live.Store(&[]Peer{})
+	m.turns = newInbox(2*MaxPeers, o.QueueBytes, func(p Peer, payload []byte) {
+		for _, tell := range m.onPeer {
+			tell(p, len(payload) > 0)
+		}
+	})
+	m.asked.waiting = make(map[uint64]*question)
+	m.serving.running = make(map[servedKey]context.CancelFunc)
+	m.receiving.m = m
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	return m, nil
+}
+
+// Self is this bridge.
+func (m *Mesh) Self() Peer {
+	if m == nil {
+		return Peer{}
+	}
+	return m.self
+}
+
+// Handle has the messages published under a topic handled, one after another. The payload
+// is the handler's.
+func (m *Mesh) Handle(topic string, handle func(from Peer, payload []byte)) {
+	if m != nil {
+		m.published[topic] = newInbox(m.opts.QueueMessages, m.opts.QueueBytes, handle)
+	}
+}
+
+// Serve has the requests under a topic answered, each on its own goroutine. ctx ends with
+// the request's deadline, with its caller and with the mesh.
+func (m *Mesh) Serve(topic string, serve func(ctx context.Context, from Peer, payload []byte) ([]byte, error)) {
+	if m != nil {
+		m.served[topic] = serve
+	}
+}
+
+// OnPeer has a function told of peers that come and go, one after another. It may call
+// the mesh.
+func (m *Mesh) OnPeer(tell func(p Peer, here bool)) {
+	if m != nil {
+		m.onPeer = append(m.onPeer, tell)
+	}
+}
+
+// Open begins to hear and to be heard.
+func (m *Mesh) Open() error {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	if m.opened || m.closed {
+		m.mu.Unlock()
+		return ErrClosed
+	}
+	m.opened = true
+	m.mu.Unlock()
+	m.running.Go(func() { m.turns.run(m.ctx) })
+	for _, in := range m.published {
+		m.running.Go(func() { in.run(m.ctx) })
+	}
+	if err := m.transport.Open(m.self, m.receiving.receive); err != nil {
+		return errors.Join(fmt.Errorf("mesh: open: %w", err), m.Close())
+	}
+	m.running.Go(m.beat)
+	return nil
+}
+
+// Close tells the peers, ends what runs and closes the transport. Closing twice is
+// harmless.
+func (m *Mesh) Close() error {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	said := m.opened && !m.closed
+	closed := m.closed
+	m.closed = true
+	m.mu.Unlock()
+	if closed {
+		<-m.ended
+		return nil
+	}
+	defer close(m.ended)
+	m.stop()
+	m.serving.wait() // so that who waits gets an answer
+	if said {
+		_ = m.send(Peer{}, &message{kind: kindGoodbye}) // its silence says it, too
+	}
+	err := m.transport.Close()
+	m.asked.end(func(*question) bool { return true }, ErrClosed)
+	m.running.Wait()
+	return err
+}
+
+// Alone tells whether there is no peer.
+func (m *Mesh) Alone() bool { return m == nil || len(*m.live.Load()) == 0 }
+
+// Peers are those that are there, by id. Do not change them.
+func (m *Mesh) Peers() []Peer {
+	if m == nil {
+		return nil
+	}
+	return *m.live.Load()
+}
+
+// Here tells whether a peer is there.
+func (m *Mesh) Here(p Peer) bool { return slices.Contains(m.Peers(), p) }
+
+// Stats counts what the mesh did.
+func (m *Mesh) Stats() Stats {
+	if m == nil {
+		return Stats{}
+	}
+	return Stats{
+		Peers: len(m.Peers()), Sent: m.counts.sent.Load(), Received: m.counts.received.Load(),
+		Dropped: m.counts.dropped.Load(), Unsent: m.counts.unsent.Load(), Refused: m.counts.refused.Load(),
+	}
+}
+
+// Publish sends a message to all peers; with none it does nothing. An error means that
+// nobody gets it; without one each may.
+func (m *Mesh) Publish(topic string, payload []byte) error {
+	if m.Alone() {
+		return nil
+	}
+	return m.send(Peer{}, &message{kind: kindPublish, topic: topic, payload: payload})
+}
+
+// Tell is Publish for one peer.
+func (m *Mesh) Tell(to Peer, topic string, payload []byte) error {
+	if !m.Here(to) {
+		return fmt.Errorf("%w: %v", ErrNotSent, to)
+	}
+	return m.send(to, &message{kind: kindPublish, topic: topic, payload: payload})
+}

@@ -1,0 +1,2 @@
+// Package meshtest is the suite that every mesh.Transport must pass.
+package meshtest
