@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -35,6 +36,7 @@ type adminService struct {
 	backups        Backups
 	outcomes       *observe.Outcomes
 	servers        ToolServers
+	bridges        *bridges.Registry
 }
 
 // Backups is what the handlers need of the copies of the store.
@@ -73,6 +75,7 @@ func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusR
 		Backups:        s.backupStatus(),
 		ToolCalls:      convert.ToolCalls(s.outcomes.All()),
 		McpServers:     convert.McpServerCounts(s.servers.List(tenant)),
+		Bridges:        convert.Bridges(s.bridges),
 	}, nil
 }
 

@@ -74,6 +74,7 @@ const (
 	publicOutcome     = "the store failed while writing; make the call again with the same request_id to see whether it took effect"
 	publicDamaged     = "what the call needs can't be read from the server's disk"
 	publicFailed      = "the store failed earlier and takes no writes until the server is started again"
+	publicFenced      = "the other servers of the store took this one for dead; nothing was written, try again"
 	publicUnreachable = "the server of the store does not answer; nothing was written, try again"
 	publicBackup      = "a backup is being made or removed; try again when that is over"
 	publicStopping    = "the server is stopping; connect again"
@@ -114,6 +115,7 @@ func errorTable() []errorRow {
 		{kv.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_STORAGE_FULL, publicFull},
 		{kv.ErrUnknownOutcome, codes.Internal, loombridgev1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, publicOutcome},
 		{kv.ErrFailed, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_STORE_FAILED, publicFailed},
+		{kv.ErrFenced, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_STORE_UNREACHABLE, publicFenced},
 		{kv.ErrUnreachable, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_STORE_UNREACHABLE, publicUnreachable},
 		{kv.ErrDamaged, codes.DataLoss, loombridgev1.ErrorReason_ERROR_REASON_STORE_DAMAGED, publicDamaged},
 		{kv.ErrRequestReused, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ID_REUSED, ""},

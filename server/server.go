@@ -22,6 +22,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
@@ -95,6 +96,8 @@ type Options struct {
 	Scrubbed func() time.Time
 	// Backups makes copies of the store. Default nil: none are made.
 	Backups Backups
+	// Bridges are the servers on the same store. Default: there is this one alone.
+	Bridges *bridges.Registry
 }
 
 // About is what the process tells about itself.
@@ -121,6 +124,7 @@ type Server struct {
 	store        *kv.Health
 	scrubbed     func() time.Time
 	backups      Backups
+	bridges      *bridges.Registry
 	sandbox      sandbox.Confinement
 	prepared     func() int
 	following    sync.Once // the start of followHealth
@@ -161,6 +165,7 @@ func New(services Services, opts *Options) *Server {
 		store:        o.Store,
 		scrubbed:     o.Scrubbed,
 		backups:      o.Backups,
+		bridges:      o.Bridges,
 		sandbox:      o.Sandbox,
 		prepared:     o.PreparedStarts,
 		now:          o.Now,
@@ -276,7 +281,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
-		outcomes: s.observer.Outcomes, servers: d.ToolServers,
+		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges,
 	})
 }
 

@@ -109,6 +109,9 @@ type Commit struct {
 	// Lazy acknowledges before the commit is on disk. It survives the death of
 	// the process, and any later commit that is not lazy makes it durable.
 	Lazy bool
+	// Unfenced lets the commit through the fence of its process (Shared.Fence): it
+	// registers the process anew.
+	Unfenced bool
 }
 
 // Check returns an error unless the commit keeps the contract: valid guards

@@ -29,6 +29,9 @@ var (
 	// ErrUnreachable: no server of the store answers, or it has no room for another
 	// connection. Nothing was written; try again.
 	ErrUnreachable = errors.New("kv: the store's server can't be reached")
+	// ErrFenced: others on the same store took this process for dead and go on without
+	// it. Nothing was written; it may write again when it has been registered anew.
+	ErrFenced = errors.New("kv: this process was taken for dead by others on the store")
 	// ErrFailed: an earlier write failed in a way that leaves the store's end
 	// unknown. Nothing was written, and nothing will be until the store is
 	// opened again; reading goes on.

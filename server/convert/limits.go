@@ -1,8 +1,11 @@
 package convert
 
 import (
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -41,5 +44,17 @@ func McpServerCounts(all []mcp.Status) *loombridgev1.McpServerCounts {
 		}
 	}
 	out.Tools = Int32(tools)
+	return out
+}
+
+// Bridges are the servers on a store that several have; none on any other.
+func Bridges(r *bridges.Registry) []*loombridgev1.BridgeStatus {
+	all, _ := r.All()
+	out := make([]*loombridgev1.BridgeStatus, len(all))
+	for i, b := range all {
+		out[i] = &loombridgev1.BridgeStatus{
+			Name: b.Name, Epoch: b.Epoch, Address: b.Address, SinceTime: timestamppb.New(b.Since), Answering: b == r.Self(),
+		}
+	}
 	return out
 }

@@ -38,16 +38,28 @@ var (
 	ErrLost = errors.New("lease: lost")
 )
 
+// Members is an Engine that knows the processes which share it.
+type Members interface {
+	// Holder is the name that this process takes leases under; it may change. Empty: it
+	// can't take any now.
+	Holder() string
+	// Ended tells whether nothing is committed under a name any more.
+	Ended(ctx context.Context, holder string) (bool, error)
+	// Now is the time by the clock that all processes have in common.
+	Now() time.Time
+}
+
 // Options adjusts a Holder. Nil and zero fields mean the defaults.
 type Options struct {
-	// Now tells the time. Default time.Now.
+	// Now tells the time. Default: that of Members, or time.Now.
 	Now func() time.Time
 }
 
 // Holder takes leases for one process. All methods are safe for concurrent use.
 type Holder struct {
 	writer *kv.Writer
-	id     string
+	id     func() string
+	ended  func(ctx context.Context, holder string) (bool, error)
 	now    func() time.Time
 	alone  bool // no other process has the store
 
@@ -65,10 +77,18 @@ type claim struct {
 }
 
 // NewHolder returns a holder of leases in engine, which writes through writer. Both
-// stay the caller's; close the holder before them.
+// stay the caller's; close the holder before them. If the engine is Members, a lease is
+// free as soon as its holder has ended.
 func NewHolder(engine kv.Reader, writer *kv.Writer, opts *Options) *Holder {
 	_, shared := engine.(kv.Notifier)
-	h := &Holder{writer: writer, id: rand.Text(), now: time.Now, alone: !shared, leases: make(map[Name]*claim)}
+	own := rand.Text()
+	h := &Holder{
+		writer: writer, now: time.Now, alone: !shared, leases: make(map[Name]*claim), id: func() string { return own },
+		ended: func(context.Context, string) (bool, error) { return false, nil },
+	}
+	if m, ok := engine.(Members); ok {
+		h.id, h.ended, h.now = m.Holder, m.Ended, m.Now
+	}
 	if opts != nil && opts.Now != nil {
 		h.now = opts.Now
 	}
@@ -194,7 +214,12 @@ func (h *Holder) unused(c *claim) bool {
 func (h *Holder) take(ctx context.Context, c *claim) (state, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state.until.Sub(h.now()) > c.name.renewal() {
+	id := h.id()
+	if id == "" {
+		c.state = state{}
+		return c.state, ErrHeld
+	}
+	if c.state.holder == id && c.state.until.Sub(h.now()) > c.name.renewal() {
 		return c.state, nil
 	}
 	var next state
@@ -205,9 +230,15 @@ func (h *Holder) take(ctx context.Context, c *claim) (state, error) {
 		}
 		now := h.now()
 		// Without the monotonic clock, which stands still while the machine sleeps.
-		next = state{h.id, stored.epoch, now.Add(c.name.term).Round(0), c.name.term}
-		if stored.holder != h.id { // otherwise nobody had it in between
-			if !stored.free(now) {
+		next = state{id, stored.epoch, now.Add(c.name.term).Round(0), c.name.term}
+		if stored.holder != id { // otherwise nobody had it in between
+			free := stored.free(now)
+			if !free {
+				if free, err = h.ended(ctx, stored.holder); err != nil {
+					return err
+				}
+			}
+			if !free {
 				return ErrHeld
 			}
 			next.epoch++

@@ -126,7 +126,10 @@ func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error)
 }
 
 // Commit is kv.Engine's. Lazy makes no difference.
-func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
+func (db *DB) Commit(ctx context.Context, c kv.Commit) error { return db.commit(ctx, c, nil) }
+
+// commit is Commit while the keys of a fence have their values.
+func (db *DB) commit(ctx context.Context, c kv.Commit, fence []kv.Watch) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
@@ -137,6 +140,9 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	}
 	if err := c.Check(); err != nil {
 		return err
+	}
+	if !c.Unfenced && db.now.compare(fence) != nil {
+		return kv.ErrFenced
 	}
 	after, err := db.now.raise(c.Guards, c.Token)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -15,10 +17,12 @@ const maxPending = 256
 // a DB that tells what the others move.
 type Peer struct {
 	*DB
-	all *peers
+	all    *peers
+	fence  atomic.Pointer[[]kv.Watch]
+	health kv.Health
 }
 
-var _ kv.Notifier = (*Peer)(nil)
+var _ kv.Shared = (*Peer)(nil)
 
 // peers are the receivers that listen.
 type peers struct {
@@ -47,14 +51,18 @@ func Peers(n int, opts *Options) []*Peer {
 		if i > 0 {
 			db = &DB{life: first.life, store: first.store}
 		}
-		engines[i] = &Peer{db, all}
+		engines[i] = &Peer{DB: db, all: all}
 	}
 	return engines
 }
 
 // Commit is kv.Engine's.
 func (p *Peer) Commit(ctx context.Context, c kv.Commit) error {
-	if err := p.DB.Commit(ctx, c); err != nil {
+	var fence []kv.Watch
+	if f := p.fence.Load(); f != nil {
+		fence = *f
+	}
+	if err := p.DB.commit(ctx, c, fence); err != nil {
 		return err
 	}
 	p.all.mu.Lock()
@@ -66,6 +74,24 @@ func (p *Peer) Commit(ctx context.Context, c kv.Commit) error {
 	}
 	return nil
 }
+
+// Fence is kv.Shared's.
+func (p *Peer) Fence(key, value []byte) {
+	if key == nil {
+		p.fence.Store(nil)
+		return
+	}
+	p.fence.Store(&[]kv.Watch{{Keyspace: kv.System, Key: key, Value: value}})
+}
+
+// Time is kv.Shared's.
+func (p *Peer) Time(ctx context.Context) (time.Time, error) {
+	_, err := p.current(ctx)
+	return time.Now(), err
+}
+
+// Health is kv.Monitored's.
+func (p *Peer) Health() *kv.Health { return &p.health }
 
 // add keeps the refs that a commit has raised.
 func (r *receiver) add(guards []kv.Guard) {

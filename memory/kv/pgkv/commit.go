@@ -51,7 +51,7 @@ func (db *DB) writeJoin(join []*waiter) error {
 	if lazy(join) {
 		batch.Queue(unsynced)
 	}
-	db.queueGuards(batch, join, conflicts)
+	db.queueGuards(batch, join, conflicts, db.fenceOf(join))
 	queueWatched(batch, join[0].commit.Watched)
 	db.queueWrites(batch, join)
 	if batch.Len() == 0 {
@@ -90,13 +90,24 @@ func lazy(join []*waiter) bool {
 	return !slices.ContainsFunc(join, func(w *waiter) bool { return !w.commit.Lazy })
 }
 
+// fence is a key of System, and what it must have.
+type fence struct{ key, value []byte }
+
+// fenceOf is the fence that a join goes through. One that goes through none goes alone.
+func (db *DB) fenceOf(join []*waiter) fence {
+	if by := db.fence.Load(); by != nil && !join[0].commit.Unfenced {
+		return *by
+	}
+	return fence{}
+}
+
 // queueGuards raises the sequences of all exact guards.
-func (db *DB) queueGuards(batch *pgx.Batch, join []*waiter, conflicts []*kv.ConflictError) {
+func (db *DB) queueGuards(batch *pgx.Batch, join []*waiter, conflicts []*kv.ConflictError, by fence) {
 	g := exact(join)
-	if len(g.of) == 0 && db.epoch == 0 {
+	if len(g.of) == 0 && db.epoch == 0 && by.key == nil {
 		return
 	}
-	batch.Queue(raise, db.epoch, g.numbers, g.keyspaces, g.scopes, g.expected, g.tokens).Query(func(rows pgx.Rows) error {
+	batch.Queue(raise, db.epoch, by.key, by.value, g.numbers, g.keyspaces, g.scopes, g.expected, g.tokens).Query(func(rows pgx.Rows) error {
 		var place, found int64
 		_, err := pgx.ForEachRow(rows, []any{&place, &found}, func() error {
 			at := g.of[place-1]

@@ -14,8 +14,9 @@
 //   - The herald tells other processes by NOTIFY which refs have moved, after the commit
 //     and several at once: in the commit it would take a lock of the whole database.
 //   - The epoch counts who has opened the store for itself alone ([Options.Exclusive]).
-//     Commits of an earlier epoch are refused, so that who was taken for dead and lives
-//     writes nothing more.
+//     Commits of an earlier epoch are refused.
+//   - The fence is a key that the commits of one process rely on ([kv.Shared]): who was
+//     taken for dead and lives writes nothing more.
 //
 // READ COMMITTED is enough for commits: the row of the sequence is locked and compared,
 // and every key lies under a guarded ref. Rows are locked in the order of their keys, so

@@ -16,8 +16,9 @@ const (
 	stateFull       = "53100" // disk_full
 	stateDeadlock   = "40P01"
 	stateSerialize  = "40001"
-	stateFenced     = "LM001"
+	stateTaken      = "LM001"
 	stateWatched    = "LM002"
+	stateFenced     = "LM003"
 	classConnection = "08"
 	classShutdown   = "57P" // operator intervention: shutdown, crash, starting up
 	classResources  = "53"
@@ -63,8 +64,10 @@ func writing(err error) (verdict, error) {
 	switch {
 	case state.Code == stateFull:
 		return refused, fmt.Errorf("%w: %w", kv.ErrFull, err)
-	case state.Code == stateFenced:
+	case state.Code == stateTaken:
 		return refused, fmt.Errorf("%w: %w", kv.ErrFailed, err)
+	case state.Code == stateFenced:
+		return refused, kv.ErrFenced
 	case state.Code == stateDeadlock || state.Code == stateSerialize:
 		return again, fmt.Errorf("PostgreSQL: %w", err)
 	case strings.HasPrefix(state.Code, classShutdown) || strings.HasPrefix(state.Code, classConnection):

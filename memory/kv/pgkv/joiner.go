@@ -106,7 +106,7 @@ func (j *joiner) blocked(w *waiter) bool {
 // take takes the leader and all that can go with it out of the queue. The caller holds
 // mu.
 func (j *joiner) take(leader *waiter) []*waiter {
-	if len(leader.commit.Watched) > 0 { // its failure is that of the whole transaction
+	if alone(leader) {
 		j.waiting = slices.DeleteFunc(j.waiting, func(w *waiter) bool { return w == leader })
 		j.occupy(leader)
 		return []*waiter{leader}
@@ -118,7 +118,7 @@ func (j *joiner) take(leader *waiter) []*waiter {
 		switch {
 		case w == leader:
 			return true
-		case w.lead || len(join) == maxJoinCommits || bytes+w.bytes > maxJoinBytes || len(w.commit.Watched) > 0,
+		case w.lead || len(join) == maxJoinCommits || bytes+w.bytes > maxJoinBytes || alone(w),
 			j.blocked(w) || keys.meets(w.commit):
 			return false
 		}
@@ -130,6 +130,10 @@ func (j *joiner) take(leader *waiter) []*waiter {
 	})
 	return join
 }
+
+// alone tells whether the failure of a commit would be that of all it goes with, or its
+// fence is not theirs.
+func alone(w *waiter) bool { return len(w.commit.Watched) > 0 || w.commit.Unfenced }
 
 func (j *joiner) occupy(w *waiter) {
 	for _, g := range w.commit.Guards {

@@ -23,10 +23,15 @@ const (
 // that had it has gone without a word. The end of a process is noticed at once.
 var dead = []string{`SET tcp_keepalives_idle = 5`, `SET tcp_keepalives_interval = 2`, `SET tcp_keepalives_count = 3`}
 
-// hold makes a session the only one that has the store, for as long as it lives.
+// hold makes a session one that has the store, alone or with others, for as long as it
+// lives.
 func (db *DB) hold(ctx context.Context, conn *pgx.Conn) error {
+	take := `SELECT pg_try_advisory_lock($1)`
+	if db.options.Shared {
+		take = `SELECT pg_try_advisory_lock_shared($1)`
+	}
 	var free bool
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, db.lockNumber("holder")).Scan(&free); err != nil {
+	if err := conn.QueryRow(ctx, take, db.lockNumber("holder")).Scan(&free); err != nil {
 		return db.reading(err)
 	}
 	if !free {
@@ -53,13 +58,17 @@ func (db *DB) holderName(ctx context.Context, conn *pgx.Conn) string {
 	return fmt.Sprintf("%q from %s, since %s", name, place, since)
 }
 
-// take makes this process the only one that has the store, for as long as conn lives,
-// and begins an epoch.
+// take makes this process hold the store for as long as conn lives. One that has it alone
+// begins an epoch.
 func (db *DB) take(ctx context.Context, conn *pgx.Conn) error {
 	if err := db.hold(ctx, conn); err != nil {
 		return err
 	}
-	err := conn.QueryRow(ctx, `UPDATE meta SET value = (value::int8 + 1)::text WHERE name = 'epoch' RETURNING value::int8`).Scan(&db.epoch)
+	begin := `UPDATE meta SET value = (value::int8 + 1)::text WHERE name = 'epoch' RETURNING value::int8`
+	if db.options.Shared {
+		begin = `UPDATE meta SET value = greatest(value::int8, 1)::text WHERE name = 'epoch' RETURNING value::int8`
+	}
+	err := conn.QueryRow(ctx, begin).Scan(&db.epoch)
 	if err != nil {
 		return db.reading(err)
 	}
@@ -81,7 +90,7 @@ func (db *DB) holdUnchanged(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // errTaken: the store was opened by another process while this one had lost it.
-var errTaken = fmt.Errorf("%w: another process has opened it", kv.ErrFailed)
+var errTaken = fmt.Errorf("%w: another process has opened it for itself alone", kv.ErrFailed)
 
 // keeper watches the session that holds a store. While there is none, as while the server is
 // away, it says so in the store's health; then it takes the store again, unless another
@@ -120,6 +129,7 @@ func (k *keeper) run(ctx context.Context) {
 			k.leave()
 			k.db.health.Fail(err)
 		default:
+			// What a commit has met is for a commit to clear.
 			if condition, _ := k.db.health.Condition(); errors.Is(condition.Failed, kv.ErrUnreachable) {
 				k.db.health.Recover()
 			}

@@ -2,6 +2,7 @@ package pgkv
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -33,9 +34,12 @@ type Options struct {
 	// Unsynced acknowledges commits before the server has them on disk. They survive
 	// the end of this process, not that of the server.
 	Unsynced bool
-	// Exclusive refuses to open a store that another process has opened so (ErrLocked),
-	// and refuses the commits of this one (ErrFailed) once another has.
+	// Exclusive refuses to open a store that another process holds (ErrLocked), and
+	// refuses the commits of this one (ErrFailed) once another has opened it so.
 	Exclusive bool
+	// Shared holds the store together with others that open it so, but not with one that
+	// has it exclusively; once another has, commits of this one are refused (ErrFailed).
+	Shared bool
 	// ReadOnly opens a store for reading alone, also beside a process that has it open
 	// exclusively. Its tables must be there; commits fail with kv.ErrReadOnly. With
 	// Exclusive, nobody else has it open meanwhile.
@@ -233,17 +237,25 @@ func (db *DB) prepare(ctx context.Context, config *pgx.ConnConfig) (err error) {
 	if err := db.migrate(ctx, conn); err != nil {
 		return err
 	}
-	if !db.options.Exclusive {
+	if !db.options.Exclusive && !db.options.Shared {
 		return nil
 	}
 	return db.take(ctx, conn)
 }
 
-// migrate makes what is missing, unless the store has a newer format.
+// migrate makes what is missing, or was made by another schema, unless the store has a newer
+// format.
 func (db *DB) migrate(ctx context.Context, conn *pgx.Conn) error {
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(schema)))
 	found, err := db.format(ctx, conn)
-	if err != nil || found == kv.Format {
+	if err != nil {
 		return err
+	}
+	if found == kv.Format {
+		var made string
+		if err := conn.QueryRow(ctx, `SELECT value FROM meta WHERE name = 'schema'`).Scan(&made); err == nil && made == sum {
+			return nil
+		}
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, db.lockNumber("schema")); err != nil {
@@ -257,6 +269,10 @@ func (db *DB) migrate(ctx context.Context, conn *pgx.Conn) error {
 		if err == nil && db.options.Fill != "" && made.RowsAffected() > 0 { // otherwise another process was faster
 			_, err = tx.Exec(ctx, `INSERT INTO meta VALUES ($1, $2)`, stateRow, stateFilling+strconv.Quote(db.options.Fill))
 		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO meta VALUES ('schema', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, sum)
 		return err
 	})
 	if err == nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,9 +17,8 @@ import (
 
 var (
 	_ kv.Engine       = (*DB)(nil)
-	_ kv.Notifier     = (*DB)(nil)
+	_ kv.Shared       = (*DB)(nil)
 	_ kv.RangeDropper = (*DB)(nil)
-	_ kv.Monitored    = (*DB)(nil)
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
 
@@ -33,8 +34,9 @@ type DB struct {
 	origin  string // tells this process's moves from those of others
 
 	holder *pgx.Conn // holds the store for this process until the keeper has it
-	keeper *keeper   // nil unless the store is exclusive
-	epoch  int64     // zero unless the store is exclusive
+	keeper *keeper   // nil unless this process holds the store
+	epoch  int64     // zero unless this process holds the store
+	fence  atomic.Pointer[fence]
 
 	users   lifetime.Users
 	drained chan struct{} // closed when nobody is let in any more and all have left
@@ -55,6 +57,24 @@ func (db *DB) enter(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// Fence is kv.Shared's.
+func (db *DB) Fence(key, value []byte) {
+	if key == nil {
+		db.fence.Store(nil)
+		return
+	}
+	db.fence.Store(&fence{key, value})
+}
+
+// Time is kv.Shared's.
+func (db *DB) Time(ctx context.Context) (now time.Time, err error) {
+	if err := db.enter(ctx); err != nil {
+		return now, err
+	}
+	defer db.users.Leave()
+	return now, db.reading(db.calls.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now))
 }
 
 // Health is kv.Monitored's: it fails while no server answers commits.
@@ -385,7 +405,7 @@ func (db *DB) release() (err error) {
 
 // noteFailure keeps why no commit succeeds.
 func (db *DB) noteFailure(err error) {
-	if errors.Is(err, kv.ErrFailed) || errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrUnreachable) {
+	if errors.Is(err, kv.ErrFailed) || errors.Is(err, kv.ErrFenced) || errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrUnreachable) {
 		db.health.Fail(err)
 	}
 }

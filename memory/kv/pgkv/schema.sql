@@ -24,8 +24,9 @@ CREATE TABLE IF NOT EXISTS sequences (
 -- loom_raise raises the sequence of each guard (keyspace, scope, expected) by one and
 -- keeps the token, for every commit (number) all of whose guards hold. It returns the
 -- places (from 1) of the guards that do not hold, with what was found, and leaves the
--- numbers of the commits that fail to the statements behind it, in loom.failed.
-CREATE OR REPLACE FUNCTION loom_raise(epoch int8, numbers int4[], keyspaces int2[], scopes bytea[], expected int8[], tokens int8[])
+-- numbers of the commits that fail to the statements behind it, in loom.failed. All of it
+-- is refused in an earlier epoch, and unless the key fenced, where there is one, has its value.
+CREATE OR REPLACE FUNCTION loom_raise(epoch int8, fenced bytea, by bytea, numbers int4[], keyspaces int2[], scopes bytea[], expected int8[], tokens int8[])
 RETURNS TABLE (place int8, actual int8) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -33,6 +34,9 @@ DECLARE
 BEGIN
     IF epoch > 0 AND epoch <> (SELECT m.value::int8 FROM meta m WHERE m.name = 'epoch') THEN
         RAISE EXCEPTION 'the store was opened by another server' USING ERRCODE = 'LM001';
+    END IF;
+    IF fenced IS NOT NULL AND (SELECT f.value FROM system f WHERE f.key = fenced) IS DISTINCT FROM by THEN
+        RAISE EXCEPTION 'other servers took this one for dead' USING ERRCODE = 'LM003';
     END IF;
     INSERT INTO sequences (keyspace, scope, n, token)
         SELECT g.k, g.s, 0, 0 FROM unnest(keyspaces, scopes, expected) AS g(k, s, e)

@@ -53,7 +53,7 @@ const (
 	lastSequence  = `SELECT scope FROM sequences WHERE keyspace = $1 AND n <> 0 ORDER BY scope DESC LIMIT 1`
 	fillSequences = `INSERT INTO sequences (keyspace, scope, n, token) SELECT $1, f.s, f.n, f.t FROM unnest($2::bytea[], $3::int8[], $4::int8[]) AS f(s, n, t)` +
 		` ON CONFLICT (keyspace, scope) DO UPDATE SET n = excluded.n, token = excluded.token`
-	raise     = `SELECT place, actual FROM loom_raise($1, $2, $3, $4, $5, $6)`
+	raise     = `SELECT place, actual FROM loom_raise($1, $2, $3, $4, $5, $6, $7, $8)`
 	watch     = `SELECT loom_watch($1, $2, $3, $4)`
 	unsynced  = `SELECT set_config('synchronous_commit', 'off', true)`
 	begin     = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`

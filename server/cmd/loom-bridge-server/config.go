@@ -36,6 +36,9 @@ type Config struct {
 	Ephemeral                                            bool
 	// Store is where the store is; in DataDir unless it says more.
 	Store stores.Place
+	// BridgeName and BridgeAddr are what this server is called, and where it is reached,
+	// among those that have one store.
+	BridgeName, BridgeAddr string
 	// StoreWait is how long another process may still have the store open: of servers
 	// that take turns. No setting; 0 for a server of its own.
 	StoreWait time.Duration

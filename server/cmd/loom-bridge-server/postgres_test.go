@@ -96,12 +96,20 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("prompt: %.2000s", text)
 	}
 
-	// The store is this process's alone; reading it is not.
-	other := runBriefly(t, "--addr=127.0.0.1:0", "--store="+store, "--data-dir="+filepath.Join(dir, "other"), "--workspace="+dir)
-	if !errors.Is(other, kv.ErrLocked) || !strings.Contains(other.Error(), fmt.Sprint(os.Getpid())) {
-		t.Errorf("a second server: %v", other)
+	// Another server has the store, too, but what wants it alone is refused.
+	other := MustRun(t, filepath.Join(dir, "other"), "--store", store)
+	if n := hits(t, other, "moon"); n != 1 {
+		t.Errorf("%d hits at a second server", n)
 	}
-	fmt.Fprintln(&told, other)
+	must(t, other.Stop())
+	told.WriteString(other.Log.String())
+	place, err := stores.Parse(store)
+	must(t, err)
+	_, alone := place.Open(t.Context(), stores.Options{Durability: "sync"})
+	if !errors.Is(alone, kv.ErrLocked) || !strings.Contains(alone.Error(), fmt.Sprint(os.Getpid())) {
+		t.Errorf("opened alone beside a server: %v", alone)
+	}
+	fmt.Fprintln(&told, alone)
 	if said, err := loomCommand(t, "check", "--store", store, "--data-dir", dir); err != nil || !strings.Contains(said, "nothing is damaged") || !strings.Contains(said, "records: 1 owners, 0 bad") {
 		t.Errorf("check: %v: %s", err, said)
 	} else {

@@ -25,6 +25,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
@@ -117,7 +118,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 			return err
 		}
 	}
-	engine, err := config.openStore(ctx, logger)
+	engine, err := config.joinStore(ctx, addressOf(listener), logger)
 	if err != nil {
 		return config.nameHolder(err)
 	}
@@ -204,6 +205,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
+	options.Bridges = bridges.Of(engine)
 	if copies != nil {
 		options.Backups = copies
 	}

@@ -68,9 +68,10 @@ const (
 	// maxReduction is as much as the largest windows hold.
 	maxReduction = 1_000_000
 
-	keyConfig  = "config"
-	keyDataDir = "data-dir"
-	keyStore   = "store"
+	keyConfig     = "config"
+	keyDataDir    = "data-dir"
+	keyStore      = "store"
+	keyBridgeName = "bridge-name"
 	// keyBackupDir is that of the commands about backups, too.
 	keyBackupDir = "backup-dir"
 	keyLogLevel  = "log-level"
@@ -115,6 +116,8 @@ func (c *Config) servingSettings() []setting {
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
 		{keyStore, c.storePlace(), nil, "postgres://user@host:5432/database or rocksdb:DIR, where the store is; none: --data-dir"},
+		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "what this server is called among those on one postgres store; none: machine-process"},
+		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
 		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},

@@ -25,6 +25,16 @@ import (
 func servingEffects() []effect {
 	return []effect{
 		{
+			setting: "bridge-name", args: []string{"--bridge-name", "first"}, both: []string{"--store", "$PG"},
+			see:  func(s *stand) func() string { return once(fmt.Sprint(s.bridges(s.tb)[0].GetName() == "first")) },
+			with: "true", without: "false",
+		},
+		{
+			setting: "bridge-addr", args: []string{"--bridge-addr", "a.example:7"}, both: []string{"--store", "$PG"},
+			see:  func(s *stand) func() string { return once(fmt.Sprint(s.bridges(s.tb)[0].GetAddress() == s.Address)) },
+			with: "false", without: "true",
+		},
+		{
 			setting: "config", args: []string{"--config", "$DIR/loom.toml"}, files: map[string]string{"loom.toml": "durability = \"wal\"\n"},
 			see: (*stand).statedDurability, with: "wal", without: "sync",
 		},

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -22,7 +23,7 @@ type effect struct {
 	setting string
 	// args are the flags that set it; $DIR in them is a directory of the effect's
 	// own, $API the embedder's address, $WEB and $HOST those of a site of everything, $SECURE and $CERT the
-	// same in TLS.
+	// same in TLS, $PG a store in PostgreSQL.
 	args []string
 	// both are flags of the server with it and of the one without.
 	both []string
@@ -135,6 +136,9 @@ func (s *stand) start(args []string) {
 	s.tb.Helper()
 	filled := []string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(s.dir, "store"), "--workspace", s.dir}
 	for _, arg := range args {
+		if strings.Contains(arg, "$PG") {
+			arg = strings.ReplaceAll(arg, "$PG", postgresPlace(s.tb, pgtest.Address(s.tb)))
+		}
 		filled = append(filled, strings.NewReplacer("$DIR", s.dir, "$API", s.model.URL, "$MODEL", s.model.Listener.Addr().String(), "$WEB", s.site.URL, "$HOST", s.site.host(), "$SECURE", s.site.secure.Listener.Addr().String(), "$CERT", s.site.cert).Replace(arg))
 	}
 	p, err := tryRun(s.tb, noEnvironment, filled...)

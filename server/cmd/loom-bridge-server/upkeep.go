@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
@@ -158,11 +161,43 @@ func (c Config) files(instead string) (string, error) {
 
 // openStore opens the store for this process alone.
 func (c Config) openStore(ctx context.Context, logger *slog.Logger) (stores.Engine, error) {
+	return c.takeStore(ctx, stores.Options{Logger: logger}, stores.Place.Open)
+}
+
+// joinStore opens the store for a server that serves at an address.
+func (c Config) joinStore(ctx context.Context, address string, logger *slog.Logger) (stores.Engine, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	o := stores.Options{
+		Name: cmp.Or(c.BridgeName, fmt.Sprintf("%s-%d", host, os.Getpid())), Address: cmp.Or(c.BridgeAddr, reachable(address, host)), Logger: logger,
+	}
+	engine, err := c.takeStore(ctx, o, stores.Place.Join)
+	if errors.Is(err, bridges.ErrInvalid) { // the address is checked already
+		return nil, &ConfigError{keyBridgeName, c.BridgeName, err.Error()}
+	}
+	return engine, err
+}
+
+// reachable is the address that others take for one that is served: for one without a host,
+// that of this machine by its name.
+func reachable(address, host string) string {
+	at, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(at); err != nil || ip == nil || !ip.IsUnspecified() {
+		return address
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// takeStore opens the store by open.
+func (c Config) takeStore(ctx context.Context, o stores.Options, open func(stores.Place, context.Context, stores.Options) (stores.Engine, error)) (stores.Engine, error) {
 	// With a store elsewhere it holds what is this machine's alone.
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, &ConfigError{keyDataDir, c.DataDir, err.Error()}
 	}
-	engine, err := c.place().Open(ctx, stores.Options{Durability: c.Durability, Wait: c.StoreWait, Logger: logger})
+	o.Durability, o.Wait = c.Durability, c.StoreWait
+	engine, err := open(c.place(), ctx, o)
 	if err != nil {
 		return nil, c.storeError(err)
 	}

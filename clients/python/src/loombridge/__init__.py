@@ -201,7 +201,7 @@ from loombridge._settings import (
     VariationSettings,
     WorkingPosition,
 )
-from loombridge._status import Status
+from loombridge._status import Bridge, Status
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tasks import FoundTask, Task, TaskFold
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
@@ -264,6 +264,7 @@ __all__ = [
     "BlobStream",
     "BlobTier",
     "BlobUsage",
+    "Bridge",
     "CacheMark",
     "CacheSettings",
     "CacheStrategy",

@@ -9,6 +9,22 @@ from loombridge.v1 import admin_pb2
 
 
 @dataclass(frozen=True, slots=True)
+class Bridge:
+    """A server on a store that several have together."""
+
+    name: str
+    """What its operator calls it."""
+    epoch: int
+    """Counts the registrations at the store: no two servers have the same."""
+    address: str
+    """Where the others reach it."""
+    since: datetime
+    """When it was registered, in UTC."""
+    answering: bool
+    """It is the one that answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The running server."""
 
@@ -42,6 +58,8 @@ class Status:
     """Servers of the Model Context Protocol that its agents have."""
     mcp_ready: int = 0
     """Those among them whose tools can be called now."""
+    bridges: tuple[Bridge, ...] = ()
+    """The servers that have its store together; none where it has it for itself."""
 
 
 async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> Status:
@@ -63,4 +81,14 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
         tool_outcomes=dict(m.tool_calls.outcomes),
         mcp_servers=m.mcp_servers.servers,
         mcp_ready=m.mcp_servers.ready_servers,
+        bridges=tuple(
+            Bridge(
+                name=b.name,
+                epoch=b.epoch,
+                address=b.address,
+                since=_values.moment(b.since_time),
+                answering=b.answering,
+            )
+            for b in m.bridges
+        ),
     )

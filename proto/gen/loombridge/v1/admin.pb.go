@@ -87,7 +87,10 @@ type GetStatusResponse struct {
 	ToolCalls *ToolCallCounts `protobuf:"bytes,170,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
 	// mcp_servers counts the servers of the Model Context Protocol that the caller's tenant
 	// has. ListMcpServers says more of each.
-	McpServers    *McpServerCounts `protobuf:"bytes,171,opt,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	McpServers *McpServerCounts `protobuf:"bytes,171,opt,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	// bridges are the servers that have the store together, the one registered first ahead;
+	// none where one server has it for itself, as every store of RocksDB.
+	Bridges       []*BridgeStatus `protobuf:"bytes,180,rep,name=bridges,proto3" json:"bridges,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -206,6 +209,97 @@ func (x *GetStatusResponse) GetMcpServers() *McpServerCounts {
 	return nil
 }
 
+func (x *GetStatusResponse) GetBridges() []*BridgeStatus {
+	if x != nil {
+		return x.Bridges
+	}
+	return nil
+}
+
+// BridgeStatus is a server on a store that several have together. One that ends without a
+// word is listed until its lease has run out, which takes ten seconds.
+type BridgeStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is what its operator calls it (`--bridge-name`).
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// epoch counts the registrations at the store: no two servers have the same, and one that
+	// was taken for dead and lives comes back with another.
+	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// address is where the others reach it (`--bridge-addr`).
+	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	// since_time is when it was registered, by the store's clock.
+	SinceTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	// answering says that it is the server which answers.
+	Answering     bool `protobuf:"varint,5,opt,name=answering,proto3" json:"answering,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BridgeStatus) Reset() {
+	*x = BridgeStatus{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BridgeStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BridgeStatus) ProtoMessage() {}
+
+func (x *BridgeStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BridgeStatus.ProtoReflect.Descriptor instead.
+func (*BridgeStatus) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BridgeStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BridgeStatus) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *BridgeStatus) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *BridgeStatus) GetSinceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SinceTime
+	}
+	return nil
+}
+
+func (x *BridgeStatus) GetAnswering() bool {
+	if x != nil {
+		return x.Answering
+	}
+	return false
+}
+
 // ToolCallCounts are the calls of tools by all agents, over either API, since the server
 // started. The share of errors is failed_calls over calls.
 type ToolCallCounts struct {
@@ -223,7 +317,7 @@ type ToolCallCounts struct {
 
 func (x *ToolCallCounts) Reset() {
 	*x = ToolCallCounts{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -235,7 +329,7 @@ func (x *ToolCallCounts) String() string {
 func (*ToolCallCounts) ProtoMessage() {}
 
 func (x *ToolCallCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -248,7 +342,7 @@ func (x *ToolCallCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallCounts.ProtoReflect.Descriptor instead.
 func (*ToolCallCounts) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ToolCallCounts) GetCalls() int64 {
@@ -287,7 +381,7 @@ type McpServerCounts struct {
 
 func (x *McpServerCounts) Reset() {
 	*x = McpServerCounts{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +393,7 @@ func (x *McpServerCounts) String() string {
 func (*McpServerCounts) ProtoMessage() {}
 
 func (x *McpServerCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +406,7 @@ func (x *McpServerCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServerCounts.ProtoReflect.Descriptor instead.
 func (*McpServerCounts) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *McpServerCounts) GetServers() int32 {
@@ -348,7 +442,7 @@ type CreateBackupRequest struct {
 
 func (x *CreateBackupRequest) Reset() {
 	*x = CreateBackupRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -360,7 +454,7 @@ func (x *CreateBackupRequest) String() string {
 func (*CreateBackupRequest) ProtoMessage() {}
 
 func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -373,7 +467,7 @@ func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupRequest.ProtoReflect.Descriptor instead.
 func (*CreateBackupRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateBackupRequest) GetFull() bool {
@@ -398,7 +492,7 @@ type CreateBackupResponse struct {
 
 func (x *CreateBackupResponse) Reset() {
 	*x = CreateBackupResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +504,7 @@ func (x *CreateBackupResponse) String() string {
 func (*CreateBackupResponse) ProtoMessage() {}
 
 func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +517,7 @@ func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupResponse.ProtoReflect.Descriptor instead.
 func (*CreateBackupResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateBackupResponse) GetBytesDone() int64 {
@@ -456,7 +550,7 @@ type ListBackupsRequest struct {
 
 func (x *ListBackupsRequest) Reset() {
 	*x = ListBackupsRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +562,7 @@ func (x *ListBackupsRequest) String() string {
 func (*ListBackupsRequest) ProtoMessage() {}
 
 func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +575,7 @@ func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 // ListBackupsResponse has the backups.
@@ -495,7 +589,7 @@ type ListBackupsResponse struct {
 
 func (x *ListBackupsResponse) Reset() {
 	*x = ListBackupsResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +601,7 @@ func (x *ListBackupsResponse) String() string {
 func (*ListBackupsResponse) ProtoMessage() {}
 
 func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +614,7 @@ func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackupsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListBackupsResponse) GetBackups() []*Backup {
@@ -553,7 +647,7 @@ type Backup struct {
 
 func (x *Backup) Reset() {
 	*x = Backup{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +659,7 @@ func (x *Backup) String() string {
 func (*Backup) ProtoMessage() {}
 
 func (x *Backup) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +672,7 @@ func (x *Backup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backup.ProtoReflect.Descriptor instead.
 func (*Backup) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Backup) GetName() string {
@@ -647,7 +741,7 @@ type BackupStatus struct {
 
 func (x *BackupStatus) Reset() {
 	*x = BackupStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +753,7 @@ func (x *BackupStatus) String() string {
 func (*BackupStatus) ProtoMessage() {}
 
 func (x *BackupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +766,7 @@ func (x *BackupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
 func (*BackupStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BackupStatus) GetLast() *Backup {
@@ -719,7 +813,7 @@ type ToolLimit struct {
 
 func (x *ToolLimit) Reset() {
 	*x = ToolLimit{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +825,7 @@ func (x *ToolLimit) String() string {
 func (*ToolLimit) ProtoMessage() {}
 
 func (x *ToolLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +838,7 @@ func (x *ToolLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolLimit.ProtoReflect.Descriptor instead.
 func (*ToolLimit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ToolLimit) GetRule() string {
@@ -799,7 +893,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +905,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +918,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -914,7 +1008,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -926,7 +1020,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -939,7 +1033,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -975,7 +1069,7 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xc6\x04\n" +
+	"\x10GetStatusRequest\"\xfe\x04\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -995,7 +1089,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"tool_calls\x18\xaa\x01 \x01(\v2\x1d.loombridge.v1.ToolCallCountsR\ttoolCalls\x12@\n" +
 	"\vmcp_servers\x18\xab\x01 \x01(\v2\x1e.loombridge.v1.McpServerCountsR\n" +
-	"mcpServers\"\xcf\x01\n" +
+	"mcpServers\x126\n" +
+	"\abridges\x18\xb4\x01 \x03(\v2\x1b.loombridge.v1.BridgeStatusR\abridges\"\xab\x01\n" +
+	"\fBridgeStatus\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x129\n" +
+	"\n" +
+	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x1c\n" +
+	"\tanswering\x18\x05 \x01(\bR\tanswering\"\xcf\x01\n" +
 	"\x0eToolCallCounts\x12\x14\n" +
 	"\x05calls\x18\x01 \x01(\x03R\x05calls\x12!\n" +
 	"\ffailed_calls\x18\x02 \x01(\x03R\vfailedCalls\x12G\n" +
@@ -1069,49 +1171,52 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_admin_proto_rawDescData
 }
 
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: loombridge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: loombridge.v1.GetStatusResponse
-	(*ToolCallCounts)(nil),        // 2: loombridge.v1.ToolCallCounts
-	(*McpServerCounts)(nil),       // 3: loombridge.v1.McpServerCounts
-	(*CreateBackupRequest)(nil),   // 4: loombridge.v1.CreateBackupRequest
-	(*CreateBackupResponse)(nil),  // 5: loombridge.v1.CreateBackupResponse
-	(*ListBackupsRequest)(nil),    // 6: loombridge.v1.ListBackupsRequest
-	(*ListBackupsResponse)(nil),   // 7: loombridge.v1.ListBackupsResponse
-	(*Backup)(nil),                // 8: loombridge.v1.Backup
-	(*BackupStatus)(nil),          // 9: loombridge.v1.BackupStatus
-	(*ToolLimit)(nil),             // 10: loombridge.v1.ToolLimit
-	(*SandboxStatus)(nil),         // 11: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 12: loombridge.v1.StoreStatus
-	nil,                           // 13: loombridge.v1.ToolCallCounts.OutcomesEntry
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*BridgeStatus)(nil),          // 2: loombridge.v1.BridgeStatus
+	(*ToolCallCounts)(nil),        // 3: loombridge.v1.ToolCallCounts
+	(*McpServerCounts)(nil),       // 4: loombridge.v1.McpServerCounts
+	(*CreateBackupRequest)(nil),   // 5: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 6: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 7: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 8: loombridge.v1.ListBackupsResponse
+	(*Backup)(nil),                // 9: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 10: loombridge.v1.BackupStatus
+	(*ToolLimit)(nil),             // 11: loombridge.v1.ToolLimit
+	(*SandboxStatus)(nil),         // 12: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 13: loombridge.v1.StoreStatus
+	nil,                           // 14: loombridge.v1.ToolCallCounts.OutcomesEntry
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	14, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	12, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	11, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	9,  // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
-	10, // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
-	2,  // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
-	3,  // 6: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
-	13, // 7: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
-	8,  // 8: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	8,  // 9: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
-	14, // 10: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	8,  // 11: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	14, // 12: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	0,  // 13: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	4,  // 14: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	6,  // 15: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	1,  // 16: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	5,  // 17: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	7,  // 18: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	16, // [16:19] is the sub-list for method output_type
-	13, // [13:16] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	15, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	13, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	12, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	10, // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	11, // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
+	3,  // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
+	4,  // 6: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
+	2,  // 7: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
+	15, // 8: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
+	14, // 9: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
+	9,  // 10: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	9,  // 11: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	15, // 12: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 13: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	15, // 14: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	0,  // 15: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	5,  // 16: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	7,  // 17: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	1,  // 18: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	6,  // 19: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	8,  // 20: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	18, // [18:21] is the sub-list for method output_type
+	15, // [15:18] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -1125,7 +1230,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

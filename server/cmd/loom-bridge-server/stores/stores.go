@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
@@ -41,9 +42,8 @@ type (
 	}
 )
 
-// far is an Engine in PostgreSQL. It is no kv.Notifier: it is open for this process alone,
-// which holds it by a session that ends with the process. So nobody waits for the lease of a
-// process that was killed.
+// far is an Engine in PostgreSQL. Where it is no kv.Notifier it is open for this process
+// alone, which holds it by a session that ends with the process.
 type far interface {
 	Engine
 	kv.RangeDropper
@@ -51,6 +51,15 @@ type far interface {
 
 // alone is a far Engine without what it offers to several processes.
 type alone struct{ far }
+
+// together is a store in PostgreSQL that this server has together with others.
+type together struct {
+	*pgkv.DB
+	*bridges.Registry
+}
+
+// Close ends the registration before the store.
+func (t together) Close() error { return errors.Join(t.Registry.Close(), t.DB.Close()) }
 
 // Place says where a store is.
 type Place struct {
@@ -142,8 +151,10 @@ type Options struct {
 	// Durability is sync, wal or none. In PostgreSQL the last two do not wait for its disk.
 	Durability string
 	// Wait is how long another process may still have it open.
-	Wait   time.Duration
-	Logger *slog.Logger
+	Wait time.Duration
+	// Name is what a server that joins others is called, and Address where they reach it.
+	Name, Address string
+	Logger        *slog.Logger
 }
 
 const (
@@ -155,15 +166,29 @@ const (
 	farWait = 2 * time.Second
 )
 
+// Join opens a store for a server: one in PostgreSQL together with others, among which it is
+// registered, one in a directory for itself alone. It waits as Open does.
+func (p Place) Join(ctx context.Context, o Options) (Engine, error) {
+	if !p.Far() {
+		return p.Open(ctx, o)
+	}
+	return p.await(ctx, o, p.join)
+}
+
 // Open opens a store for this process alone, and waits for another one that has it open for
 // as long as o says.
 func (p Place) Open(ctx context.Context, o Options) (Engine, error) {
+	return p.await(ctx, o, p.open)
+}
+
+// await opens a store when nobody has it open any more whom it is closed to.
+func (p Place) await(ctx context.Context, o Options, open func(context.Context, Options) (Engine, error)) (Engine, error) {
 	wait, pause := o.Wait, poll
 	if p.Far() {
 		wait, pause = max(wait, farWait), farPoll
 	}
 	for end := time.Now().Add(wait); ; {
-		engine, err := p.open(ctx, o)
+		engine, err := open(ctx, o)
 		if !errors.Is(err, kv.ErrLocked) || time.Now().After(end) {
 			return engine, err
 		}
@@ -173,6 +198,22 @@ func (p Place) Open(ctx context.Context, o Options) (Engine, error) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+func (p Place) join(ctx context.Context, o Options) (Engine, error) {
+	durability, err := rockskv.ParseDurability(o.Durability)
+	if err != nil {
+		return nil, err
+	}
+	db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, Shared: true, Unsynced: durability != rockskv.Sync, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	registry, err := bridges.Join(ctx, db, &bridges.Options{Name: o.Name, Address: o.Address, Logger: o.Logger})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return together{db, registry}, nil
 }
 
 func (p Place) open(ctx context.Context, o Options) (Engine, error) {

@@ -1,0 +1,150 @@
+package bridges
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// Limits of what a bridge says about itself.
+const (
+	MaxNameBytes    = 128
+	MaxAddressBytes = 256
+	// MaxBridges bounds those that are registered with one store at once.
+	MaxBridges = 256
+)
+
+var (
+	// ErrInvalid: a name or an address can't be registered.
+	ErrInvalid = errors.New("bridges: invalid")
+	// ErrSkew: the clock of this machine is too far from that of the store.
+	ErrSkew = errors.New("bridges: the clock of this machine differs from that of the store")
+	// ErrTooMany: MaxBridges are registered.
+	ErrTooMany = fmt.Errorf("bridges: %d servers share the store already", MaxBridges)
+)
+
+// Bridge is a server that is registered. It is comparable.
+type Bridge struct {
+	// ID tells it from all others for as long as its process runs.
+	ID string
+	// Epoch is one more with each registration at the store.
+	Epoch uint64
+	// Name is what its operator calls it; two may have the same.
+	Name string
+	// Address is where other bridges reach it, host:port; empty where they don't.
+	Address string
+	// Since is when this registration was made, by the store's clock.
+	Since time.Time
+}
+
+// String names this registration of the bridge: it is what leases and intents are held
+// under.
+func (b Bridge) String() string {
+	if b == (Bridge{}) {
+		return ""
+	}
+	return b.ID + "@" + strconv.FormatUint(b.Epoch, 10)
+}
+
+// scope holds the registry. No tenant has such a name, as each names a folder.
+var scope = kv.Scope{Tenant: "*", Kind: kv.OwnerSystem, Owner: "bridges"}
+
+var ref = kv.Ref{Keyspace: kv.System, Scope: scope}
+
+// Tags of the keys in that scope (memory/FORMAT.md).
+const (
+	tagBridge = 'b' // id: a registration
+	tagEpoch  = 'e' // the last epoch that was given
+	tagLease  = 'h' // id: when its lease runs out
+)
+
+// Fields of a registration, of a lease, and of the last epoch.
+const (
+	fieldEpoch = iota + 1
+	fieldName
+	fieldAddress
+	fieldSince
+	fieldUntil
+)
+
+func bridgeKey(id string) []byte { return scope.Key(tagBridge, []byte(id)) }
+
+func leaseKey(id string) []byte { return scope.Key(tagLease, []byte(id)) }
+
+func (b Bridge) encode() []byte {
+	dst := wire.AppendUint(nil, fieldEpoch, b.Epoch)
+	dst = wire.AppendText(dst, fieldName, b.Name)
+	dst = wire.AppendText(dst, fieldAddress, b.Address)
+	return wire.AppendTime(dst, fieldSince, b.Since)
+}
+
+// decodeBridge reads a registration; one that can't be read has the epoch zero, which is
+// nobody's.
+func decodeBridge(id string, value []byte) Bridge {
+	b := Bridge{ID: id}
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return Bridge{ID: id}
+		}
+		switch f.Number {
+		case fieldEpoch:
+			b.Epoch = f.Value
+		case fieldName:
+			b.Name = string(f.Bytes)
+		case fieldAddress:
+			b.Address = string(f.Bytes)
+		case fieldSince:
+			b.Since = f.Time()
+		}
+	}
+	return b
+}
+
+// lease is when the lease of a bridge runs out, by the store's clock.
+func encodeLease(epoch uint64, until time.Time) []byte {
+	return wire.AppendTime(wire.AppendUint(nil, fieldEpoch, epoch), fieldUntil, until)
+}
+
+// decodeLease reads a lease; one that can't be read ran out long ago.
+func decodeLease(value []byte) (until time.Time) {
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return time.Time{}
+		}
+		if f.Number == fieldUntil {
+			until = f.Time()
+		}
+	}
+	return until
+}
+
+func decodeEpoch(value []byte) (epoch uint64) {
+	for f, err := range wire.Fields(value) {
+		if err == nil && f.Number == fieldEpoch {
+			epoch = f.Value
+		}
+	}
+	return epoch
+}
+
+// check refuses what can't be registered.
+func check(name, address string) error {
+	for _, c := range []struct {
+		what, text string
+		limit      int
+	}{{"name", name, MaxNameBytes}, {"address", address, MaxAddressBytes}} {
+		switch {
+		case len(c.text) > c.limit:
+			return fmt.Errorf("%w: %s of %d bytes exceeds %d", ErrInvalid, c.what, len(c.text), c.limit)
+		case !utf8.ValidString(c.text) || strings.ContainsFunc(c.text, func(r rune) bool { return r < ' ' }):
+			return fmt.Errorf("%w: %s holds control characters or is not UTF-8", ErrInvalid, c.what)
+		}
+	}
+	return nil
+}
