@@ -228,6 +228,11 @@ generate: py-sync ## Generate Go and Python code from the protos
 	for folder in $(GENERATED); do \
 	  rm -rf "$$folder"; mkdir -p "$$folder"; cp -R "$$new/$$folder/." "$$folder/"; \
 	done
+	@$(VENV)/bin/python .ci/sync_face.py
+
+.PHONY: generate-sync
+generate-sync: py-sync ## Write only the synchronous Python client, from the asynchronous one
+	@$(VENV)/bin/python .ci/sync_face.py
 
 .PHONY: check-generate
 check-generate: py-sync ## Check that the generated code is what the protos give
@@ -237,6 +242,7 @@ check-generate: py-sync ## Check that the generated code is what the protos give
 	  diff -ru --exclude=__pycache__ "$$folder" "$$new/$$folder" || \
 	    { echo "$$folder is not what the protos give: run make generate"; exit 1; }; \
 	done; \
+	$(VENV)/bin/python .ci/sync_face.py --check; \
 	echo "generated code is current"
 
 .PHONY: requirements

@@ -72,6 +72,7 @@ def test_every_example_is_tested_here() -> None:
         "quickstart.py",
         "remember.py",
         "sub_agents.py",
+        "sync_quickstart.py",
         "task_loop.py",
         "two_agents.py",
     ]
@@ -93,8 +94,9 @@ def test_the_quickstart_is_short() -> None:
     assert len((EXAMPLES / "quickstart.py").read_text().splitlines()) <= 25
 
 
-async def test_quickstart(srv: testing.Server) -> None:
-    code, output = await run(EXAMPLES / "quickstart.py", LOOM_BRIDGE_ADDR=srv.address)
+@pytest.mark.parametrize("name", ["quickstart.py", "sync_quickstart.py"])
+async def test_quickstart(name: str, srv: testing.Server) -> None:
+    code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR=srv.address)
     assert code == 0, output
     assert "found: Bitcoin closed at 45,000" in output
     assert "heard: market.closed" in output
@@ -380,7 +382,15 @@ async def test_the_agent_of_the_readme_ends_with_ctrl_c(
 
 
 @pytest.mark.parametrize(
-    "name", ["quickstart.py", "two_agents.py", "remember.py", "long_run.py", "task_loop.py"]
+    "name",
+    [
+        "quickstart.py",
+        "sync_quickstart.py",
+        "two_agents.py",
+        "remember.py",
+        "long_run.py",
+        "task_loop.py",
+    ],
 )
 async def test_without_a_server_an_example_says_what_to_do(name: str) -> None:
     code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR="127.0.0.1:1")

@@ -45,6 +45,7 @@ from loombridge._conversation import (
     SectionDifference,
     SessionInfo,
 )
+from loombridge._counts import EmbeddingSpace, MemoryStats
 from loombridge._dashboard import WorkingState
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
@@ -115,7 +116,7 @@ from loombridge._errors import (
     WrongAddressError,
 )
 from loombridge._events import Emitted, Event, Events, Subscription
-from loombridge._memory import EmbeddingSpace, Memory, MemoryStats, RecordField
+from loombridge._memory import Memory, RecordField
 from loombridge._messages import DirectMessage, Messages, SentMessage
 from loombridge._pressure import PressureSettings, ScoreRel
 from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile

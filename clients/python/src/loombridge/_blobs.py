@@ -155,11 +155,11 @@ class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):
             )
         )
         self._blob: _steps.BlobInfo | None = None
-        self.next_page_token = ""
+        self.next_page_token: str = ""
         """Continues the search of a named blob, as `page_token`. It comes with the last
         lines, and is empty when the blob was searched to its end. A search that took as
         long as the server allows stops there, perhaps with no line at all."""
-        self.incomplete = False
+        self.incomplete: bool = False
         """The archive was too large to be read to its end, or the search took as long as
         the server allows; known at the end of the loop. Narrow the search by category
         and tags."""

@@ -111,7 +111,8 @@ class Child:
     def __init__(self, family: "Family", spawned: ChildAgent) -> None:
         """Made by `ctx.spawn`."""
         self._family = family
-        self.spawned = spawned
+        self.spawned: ChildAgent = spawned
+        """The child as it was when it was spawned."""
 
     @property
     def id(self) -> str:

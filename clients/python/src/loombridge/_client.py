@@ -44,6 +44,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
 
     memory: _memory.Memory
     """The records of long-term memory."""
+    backups: _backups.Backups
+    """Copies of the whole store, for who runs the server."""
     context: _context.Context
     """The session's log, prompts and blobs."""
     working: _dashboard.WorkingState

@@ -38,6 +38,10 @@ whether it is still there, and how long it may take to answer. The server lets
 clients ask every five seconds."""
 
 
+_PROCESSES: set[int] = set()
+"""The processes that connected: this one, or the one from which it was forked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """How to speak TLS; `Tls()` trusts the authorities that gRPC ships."""
@@ -161,6 +165,8 @@ def connect(
             and the client do not agree on TLS.
         UnauthenticatedError: when entered or awaited: the token is not known, or the
             server asks for one.
+        RuntimeError: when entered or awaited: the process was forked from one that had
+            connected.
     """
     if address is None:
         address = os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
@@ -202,7 +208,18 @@ def _is_local(target: str) -> bool:
     )
 
 
+def _check_process() -> None:
+    """Refuse what gRPC would crash at: a connection in the child of one that had connected."""
+    if _PROCESSES and os.getpid() not in _PROCESSES:
+        raise RuntimeError(
+            "this process was forked from one that had connected, and gRPC does not survive "
+            "that: connect after the fork only, or start processes by `spawn`"
+        )
+    _PROCESSES.add(os.getpid())
+
+
 def _channel(target: str, tls: Tls | None) -> grpc.aio.Channel:
+    _check_process()
     options: list[tuple[str, int | str]] = [
         ("grpc.max_receive_message_length", LARGEST_ANSWER),
         ("grpc.max_send_message_length", LARGEST_ANSWER),

@@ -75,10 +75,10 @@ class Subscription(_stream.Stream[pb.SubscribeRequest, pb.SubscribeResponse]):
     def __init__(self, receiver: "_Standing") -> None:
         """Made by `ctx.events.subscribe`."""
         super().__init__(receiver)
-        self.positions = receiver.progress.positions
+        self.positions: Mapping[str, int | None] = receiver.progress.positions
         """By topic, the sequence of the last event handed out. Pass it to
         `subscribe` to go on from there; None: not known yet, or a pattern."""
-        self.dropped_volatile = 0
+        self.dropped_volatile: int = 0
         """How many volatile events the server dropped because the reader was behind."""
 
     def __aiter__(self) -> Self:

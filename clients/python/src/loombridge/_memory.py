@@ -1,11 +1,10 @@
 """Long-term memory beside saving and asking: the care of its records."""
 
 from collections.abc import AsyncIterable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from loombridge import _bulk, _query, _records, _rpc, _spelling, _transfer, _values
+from loombridge import _bulk, _counts, _query, _records, _rpc, _spelling, _transfer, _values
 from loombridge.v1 import memory_pb2 as pb
 
 RecordField: TypeAlias = Literal[
@@ -19,42 +18,6 @@ _CLEARABLE = frozenset(
 
 
 _VERSIONS = 100  # the server's largest page
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingSpace:
-    """The vectors of one model in a memory."""
-
-    name: str
-    """The space."""
-    dimension: int
-    """How many numbers a vector has."""
-    vectors: int
-    """How many records have one."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryStats:
-    """Counts of one memory."""
-
-    records: int
-    """How many there are, those expired or replaced included."""
-    words: int
-    """The length of all of them, as the index counts."""
-    sessions: int
-    """How many sessions they belong to."""
-    unpacked: int
-    """How many are not packed into a segment of the index yet."""
-    segments: int
-    """How many packed pieces the index has."""
-    index_sequence: int
-    """The commit that the counts reflect."""
-    spaces: tuple[EmbeddingSpace, ...]
-    """The embedding spaces of the records' vectors."""
-    embedder_space: str
-    """The space of the server's embedder; empty without one."""
-    pending: int
-    """How many records wait for a vector of the embedder."""
 
 
 @_spelling.helpful
@@ -573,26 +536,13 @@ class Memory(_spelling.Helpful):
 
     async def stats(
         self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
-    ) -> MemoryStats:
+    ) -> _counts.MemoryStats:
         """Return counts of the memory."""
         request = pb.GetMemoryStatsRequest(
             agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
         )
         m = await self._transport.call(_rpc.GET_MEMORY_STATS, request, timeout=timeout)
-        return MemoryStats(
-            records=m.records,
-            words=m.words,
-            sessions=m.sessions,
-            unpacked=m.unpacked,
-            segments=m.segments,
-            index_sequence=m.index_sequence,
-            spaces=tuple(
-                EmbeddingSpace(name=s.name, dimension=s.dimension, vectors=s.vectors)
-                for s in m.spaces
-            ),
-            embedder_space=m.embedder_space,
-            pending=m.pending,
-        )
+        return _counts.stats(m)
 
 
 _Named: TypeAlias = (

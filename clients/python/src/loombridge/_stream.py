@@ -113,6 +113,10 @@ class Pages(Generic[WireT, ItemT]):
                 return self._item(each)
             self._wire = iter(await self._pending.get(_next_of(self._pages)))
 
+    def at_hand(self) -> list[ItemT]:
+        """Return the rest of the page that was fetched last; the next item comes behind it."""
+        return [self._item(each) for each in self._wire]
+
     async def aclose(self) -> None:
         """End the generator; twice is fine."""
         self._wire = iter(())

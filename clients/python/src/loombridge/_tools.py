@@ -163,12 +163,14 @@ def _id_of(approval: str | _approvals.PendingApproval | _approvals.RememberedApp
 class Tools:
     """The tools of the server; reached as `ctx.tools`. Running one is `ctx.tool`."""
 
+    servers: _servers.McpServers
+    """The servers of the Model Context Protocol whose tools agents call."""
+
     def __init__(self, transport: _rpc.Transport, agent_id: str) -> None:
         """Made by the client."""
         self._transport = transport
         self._agent_id = agent_id
         self.servers = _servers.McpServers(transport)
-        """The servers of the Model Context Protocol whose tools agents call."""
 
     async def run(
         self,

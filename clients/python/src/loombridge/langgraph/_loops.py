@@ -1,11 +1,11 @@
 """Where a store's calls run: one event loop, whatever thread or loop they come from."""
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import loombridge
+from loombridge import _background
 
 ResultT = TypeVar("ResultT")
 Work = Callable[[loombridge.Client], Coroutine[Any, Any, ResultT]]
@@ -21,24 +21,18 @@ class OwnLoop:
     def __init__(self, connect: Callable[[], Awaitable[loombridge.Client]]) -> None:
         """Keep how to connect."""
         self._connect = connect
-        self._lock = threading.Lock()
-        """Guards the loop and the thread: they begin and end once."""
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._closed = False
+        self._background = _background.Background("loombridge-store", "the store")
         self._client: loombridge.Client | None = None
         """Used on the loop alone, as the lock below."""
         self._connecting = asyncio.Lock()
 
     def call(self, work: Work[ResultT]) -> ResultT:
         """Do work and wait for it."""
-        loop = self._begin()
-        return asyncio.run_coroutine_threadsafe(self._do(work), loop).result()
+        return self._background.call(lambda: self._do(work))
 
     async def acall(self, work: Work[ResultT]) -> ResultT:
         """Do work; cancelling the caller cancels it."""
-        loop = self._begin()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._do(work), loop))
+        return await self._background.acall(lambda: self._do(work))
 
     async def _do(self, work: Work[ResultT]) -> ResultT:
         async with self._connecting:
@@ -46,44 +40,13 @@ class OwnLoop:
                 self._client = await self._connect()
         return await work(self._client)
 
-    def _begin(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._closed:
-                raise loombridge.ClientClosedError("the store is closed")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                # A program that forgets to close the store ends all the same.
-                self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="loombridge-store", daemon=True
-                )
-                self._thread.start()
-            return self._loop
-
     def close(self) -> None:
         """End the calls, the connection and the thread; twice is fine."""
-        with self._lock:
-            self._closed = True
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        if loop is None or thread is None:
-            return
-        if thread is threading.current_thread():
-            # The store was forgotten, and it is here that nothing held it any longer.
-            loop.create_task(self._end()).add_done_callback(lambda _: loop.stop())
-            return
-        asyncio.run_coroutine_threadsafe(self._end(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        self._background.close(self._end)
 
     async def _end(self) -> None:
         if self._client is not None:
             await self._client.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 class ClientLoop:

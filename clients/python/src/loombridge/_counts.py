@@ -1,0 +1,58 @@
+"""What a memory holds, in numbers."""
+
+from dataclasses import dataclass
+
+from loombridge.v1 import memory_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpace:
+    """The vectors of one model in a memory."""
+
+    name: str
+    """The space."""
+    dimension: int
+    """How many numbers a vector has."""
+    vectors: int
+    """How many records have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """Counts of one memory."""
+
+    records: int
+    """How many there are, those expired or replaced included."""
+    words: int
+    """The length of all of them, as the index counts."""
+    sessions: int
+    """How many sessions they belong to."""
+    unpacked: int
+    """How many are not packed into a segment of the index yet."""
+    segments: int
+    """How many packed pieces the index has."""
+    index_sequence: int
+    """The commit that the counts reflect."""
+    spaces: tuple[EmbeddingSpace, ...]
+    """The embedding spaces of the records' vectors."""
+    embedder_space: str
+    """The space of the server's embedder; empty without one."""
+    pending: int
+    """How many records wait for a vector of the embedder."""
+
+
+def stats(m: pb.GetMemoryStatsResponse) -> MemoryStats:
+    """Return the counts as users see them."""
+    return MemoryStats(
+        records=m.records,
+        words=m.words,
+        sessions=m.sessions,
+        unpacked=m.unpacked,
+        segments=m.segments,
+        index_sequence=m.index_sequence,
+        spaces=tuple(
+            EmbeddingSpace(name=s.name, dimension=s.dimension, vectors=s.vectors) for s in m.spaces
+        ),
+        embedder_space=m.embedder_space,
+        pending=m.pending,
+    )

@@ -1,0 +1,80 @@
+"""The synchronous client: the asynchronous one, on an event loop in a thread of its own.
+
+    with loombridge.sync.connect("127.0.0.1:50051", agent_id="researcher-1") as ctx:
+        ctx.memory_save("Bitcoin closed at 45,000", metadata={"source": "desk"})
+        for hit in ctx.memory_query("Bitcoin price"):
+            print(hit.text)
+
+Every method of `loombridge.Client` and its parts is there, with the same arguments: what is
+awaited there is returned here, and `async for` is `for`. Where something is both, such as
+`save_many`, the method returns all, and its twin with `_iter` at the end gives one by one.
+
+Any thread may use a client, also one that has an event loop of its own, as in a notebook.
+Ctrl-C ends the wait and cancels the call. A client does not outlive a fork: connect in the
+child, or start children by `spawn`.
+"""
+
+from loombridge import _background, _client, _connect, _values
+from loombridge.sync import _face, _twin
+from loombridge.sync._face import *  # noqa: F403  its names are listed there
+
+
+def connect(
+    address: str | None = None,
+    *,
+    agent_id: str,
+    session_id: str = "",
+    token: str | None = None,
+    tls: _connect.Tls | bool | None = None,
+    timeout: _values.Seconds = 30.0,
+    wait: _values.Seconds = _connect.WAIT,
+) -> _face.Client:
+    """Connect an agent to a Loom Bridge server, and return when it is connected.
+
+    Use it as `with connect(...) as ctx:`, or close the client yourself; one that is
+    forgotten is closed at the end of the program.
+
+    Args:
+        address: `host:port` or `unix:/path`; default: the environment variable
+            LOOM_BRIDGE_ADDR, or else 127.0.0.1:50051.
+        agent_id: the agent to act for.
+        session_id: the session to work in; default: the server's default session.
+        token: a bearer token, where the server asks for one.
+        tls: True or a `Tls` for an encrypted connection. Default: plain, which is
+            refused when a token would travel to another machine; False allows it.
+        timeout: seconds that a call may take, unless it is given another.
+        wait: seconds to look for the server when none answers at first; 0: look once.
+
+    Raises:
+        TypeError: an argument of a wrong type.
+        ValueError: an address that is none, a timeout that is not more than zero,
+            a wait that is less, a token that would travel in the clear.
+        ServerUnreachableError: no server answers in time, or it and the client do not agree
+            on TLS.
+        UnauthenticatedError: the token is not known, or the server asks for one.
+        RuntimeError: the process was forked from one that had connected.
+    """
+    connecting = _connect.connect(
+        address,
+        agent_id=agent_id,
+        session_id=session_id,
+        token=token,
+        tls=tls,
+        timeout=timeout,
+        wait=wait,
+    )
+    background = _background.Background("loombridge", "the client")
+
+    async def work() -> _client.Client:
+        return await connecting
+
+    try:
+        client = background.call(work)
+    except BaseException:
+        background.close()
+        raise
+    return _face.Client(_twin.Home(background, client), client)
+
+
+__all__ = ["connect"]
+__all__ += _face.__all__

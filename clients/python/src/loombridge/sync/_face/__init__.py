@@ -1,0 +1,59 @@
+"""Written by .ci/sync_face.py (`make generate-sync`). Do not edit."""
+
+# pyright: reportOverlappingOverload=false, reportInvalidTypeVarUse=false
+
+from __future__ import annotations
+
+from loombridge.sync._face.backups import Backups
+from loombridge.sync._face.client import Client
+from loombridge.sync._face.context import Context
+from loombridge.sync._face.events import Events
+from loombridge.sync._face.held import (
+    BackingUp,
+    BatchSaving,
+    BlobListing,
+    BlobSearch,
+    BlobStream,
+    Child,
+    Job,
+    Listener,
+    RecordExport,
+    RecordListing,
+    RecordWatch,
+    Reembedding,
+    Spawning,
+    Subscription,
+)
+from loombridge.sync._face.mcpservers import McpServers
+from loombridge.sync._face.memory import Memory
+from loombridge.sync._face.messages import Messages
+from loombridge.sync._face.tools import Tools
+from loombridge.sync._face.workingstate import WorkingState
+from loombridge.sync._face.workspace import Workspace
+
+__all__ = [
+    "BackingUp",
+    "Backups",
+    "BatchSaving",
+    "BlobListing",
+    "BlobSearch",
+    "BlobStream",
+    "Child",
+    "Client",
+    "Context",
+    "Events",
+    "Job",
+    "Listener",
+    "McpServers",
+    "Memory",
+    "Messages",
+    "RecordExport",
+    "RecordListing",
+    "RecordWatch",
+    "Reembedding",
+    "Spawning",
+    "Subscription",
+    "Tools",
+    "WorkingState",
+    "Workspace",
+]
