@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // Limits of a batch.
@@ -59,7 +60,7 @@ func (s *Store) StageSaveBatch(scope kv.Scope, rs []record.Record, requestID str
 		return nil, err
 	}
 	save := &saving{scope: scope, requestID: requestID, now: record.StoredTime(s.now()), drafts: make([]draft, len(rs)), batch: true}
-	if err := save.checkAll(rs); err != nil {
+	if err := save.checkAll(rs, s.redact); err != nil {
 		return nil, err
 	}
 	return s.stageSaving(save)
@@ -86,9 +87,9 @@ func checkBatch(rs []record.Record) error {
 }
 
 // checkAll checks the records of a batch; the first at fault is named.
-func (s *saving) checkAll(rs []record.Record) error {
+func (s *saving) checkAll(rs []record.Record, by *redact.Redactor) error {
 	errs := make([]error, len(rs))
-	inParallel(len(rs), func(i int) { errs[i] = s.drafts[i].check(rs[i], s.now) })
+	inParallel(len(rs), func(i int) { errs[i] = s.drafts[i].check(rs[i], by, s.now) })
 	for i, err := range errs {
 		if err != nil {
 			return s.blame(i, err)

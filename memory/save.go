@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // MaxRequestIDBytes bounds a request id.
@@ -50,7 +51,7 @@ func (s *Store) StageSave(scope kv.Scope, r record.Record, requestID string) (*S
 		return nil, err
 	}
 	save := &saving{scope: scope, requestID: requestID, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
-	if err := save.drafts[0].check(r, save.now); err != nil {
+	if err := save.drafts[0].check(r, s.redact, save.now); err != nil {
 		return nil, err
 	}
 	if requestID != "" {
@@ -86,9 +87,13 @@ type draft struct {
 	encoded  []byte   // the document
 }
 
-// check checks a record that is to be saved and sets its defaults, all that
+// check checks a record that is to be saved, redacts it and sets its defaults, all that
 // needs neither an id nor a turn.
-func (d *draft) check(r record.Record, now time.Time) error {
+func (d *draft) check(r record.Record, by *redact.Redactor, now time.Time) error {
+	r, err := record.Redact(r, by)
+	if err != nil {
+		return err
+	}
 	if err := record.Check(r); err != nil {
 		return err
 	}
@@ -416,8 +421,12 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 	case r.Supersedes != "":
 		return nil, invalid.Field(ErrInvalid, "supersedes", "can't be given with replace")
 	}
+	r, err := record.Redact(r, s.redact)
+	if err != nil {
+		return nil, err
+	}
 	save := &saving{scope: scope, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
-	if err := save.drafts[0].check(r, save.now); err != nil {
+	if err := save.drafts[0].check(r, nil, save.now); err != nil {
 		return nil, err
 	}
 	replace := &replacing{save: save, requestID: requestID}

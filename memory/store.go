@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // Options adjusts a Store. Nil and zero fields mean the defaults.
@@ -65,6 +66,9 @@ type Options struct {
 	// Hold are the origins of records that wait for review before queries find them.
 	// Default none.
 	Hold []record.Origin
+	// Redact looks for secrets in what is saved, which marks then stand for. Default nil:
+	// nothing is redacted.
+	Redact *redact.Redactor
 	// Idle is called when a query begins to wait for the embedder, and what it returns
 	// when it goes on: whoever bounds the queries that run need not count it
 	// meanwhile. Default nil: nothing is called.
@@ -123,6 +127,7 @@ type Store struct {
 	bell        feed.Bell // wakes those who follow a scope
 	countTokens func(text string) int
 	hold        []record.Origin // wait for review
+	redact      *redact.Redactor
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
 	closed       atomic.Bool
@@ -157,6 +162,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		remembered:   newRemembered(maxRememberedBytes),
 		countTokens:  o.CountTokens,
 		hold:         o.Hold,
+		redact:       o.Redact,
 		vectorWeight: o.VectorWeight,
 	}
 	s.start(o.SweepEvery)

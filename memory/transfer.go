@@ -191,6 +191,9 @@ func (m *Importer) Take(ctx context.Context, line []byte) error {
 	m.line++
 	l, err := record.ParseLine(line)
 	if err == nil {
+		l.Record, err = record.Redact(l.Record, m.store.redact)
+	}
+	if err == nil {
 		err = m.add(l, len(line))
 	}
 	if err != nil {

@@ -108,7 +108,11 @@ func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, reque
 	if err := checkUpdate(u); err != nil {
 		return nil, err
 	}
-	u.Values = record.Normalize(u.Values)
+	values, err := record.Redact(u.Values, s.redact)
+	if err != nil {
+		return nil, err
+	}
+	u.Values = record.Normalize(values)
 	up := &updating{scope: scope, update: u, requestID: requestID, now: record.StoredTime(s.now())}
 	if requestID != "" {
 		up.digest = up.content()
@@ -213,6 +217,7 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 	}
 	draft := *next // the guess may be needed again
 	e.result = []record.Record{draft.record}
+	e.result[0].Redacted = up.update.Values.Redacted
 	if err := e.replace(ctx, old, &draft, up.update.Fields&(TextField|EmbeddingField) == 0); err != nil {
 		return err
 	}

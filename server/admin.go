@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -37,6 +38,7 @@ type adminService struct {
 	outcomes       *observe.Outcomes
 	servers        ToolServers
 	bridges        *bridges.Registry
+	redact         *redact.Redactor
 }
 
 // Backups is what the handlers need of the copies of the store.
@@ -76,6 +78,7 @@ func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusR
 		ToolCalls:      convert.ToolCalls(s.outcomes.All()),
 		McpServers:     convert.McpServerCounts(s.servers.List(tenant)),
 		Bridges:        convert.Bridges(s.bridges),
+		Redacted:       s.redact.Totals(),
 	}, nil
 }
 

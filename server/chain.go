@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	"github.com/loom-bridge/loom-bridge/server/redaction"
 )
 
 // unaryChain is the order every unary call passes: those that watch outside,
@@ -106,6 +107,7 @@ func (s *Server) acceptUnary(ctx context.Context, req any, info *grpc.UnaryServe
 	if err != nil {
 		return nil, err
 	}
+	redaction.Request(s.redact, req)
 	return next(ctx, req)
 }
 
@@ -126,7 +128,11 @@ func (s acceptingStream) RecvMsg(m any) error {
 	if err := acceptable(m); err != nil {
 		return err
 	}
-	return s.server.mayAct(s.Context(), s.method, m)
+	if err := s.server.mayAct(s.Context(), s.method, m); err != nil {
+		return err
+	}
+	redaction.Request(s.server.redact, m)
+	return nil
 }
 
 // panicError is a panic of a handler on its way to the log.

@@ -23,6 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
@@ -98,6 +99,9 @@ type Options struct {
 	Backups Backups
 	// Bridges are the servers on the same store. Default: there is this one alone.
 	Bridges *bridges.Registry
+	// Redact looks for secrets in requests whose texts are stored, which marks then stand
+	// for. What records and steps say is the domain's to redact. Default nil: nothing is.
+	Redact *redact.Redactor
 }
 
 // About is what the process tells about itself.
@@ -125,6 +129,7 @@ type Server struct {
 	scrubbed     func() time.Time
 	backups      Backups
 	bridges      *bridges.Registry
+	redact       *redact.Redactor
 	sandbox      sandbox.Confinement
 	prepared     func() int
 	following    sync.Once // the start of followHealth
@@ -166,6 +171,7 @@ func New(services Services, opts *Options) *Server {
 		scrubbed:     o.Scrubbed,
 		backups:      o.Backups,
 		bridges:      o.Bridges,
+		redact:       o.Redact,
 		sandbox:      o.Sandbox,
 		prepared:     o.PreparedStarts,
 		now:          o.Now,
@@ -281,7 +287,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
-		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges,
+		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges, redact: s.redact,
 	})
 }
 

@@ -2,11 +2,11 @@ package audit
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // redacted stands where a secret was.
@@ -17,25 +17,6 @@ var secretNames = []string{
 	"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "privatekey", "authorization",
 	"credential", "cookie", "bearer", "signature",
 }
-
-// secretTexts are the forms that secrets of well-known services have, wherever they stand:
-// keys of the OpenAI and Anthropic kind, of GitHub, GitLab, Slack, AWS and Google, JSON web
-// tokens, private keys in PEM, passwords in URLs and words behind Bearer, Basic or a name
-// that is a secret's.
-var secretTexts = regexp.MustCompile(strings.Join([]string{
-	`\bsk-[A-Za-z0-9_\-]{16,}`,
-	`\bgh[pousr]_[A-Za-z0-9]{20,}`,
-	`\bgithub_pat_[A-Za-z0-9_]{20,}`,
-	`\bglpat-[A-Za-z0-9_\-]{16,}`,
-	`\bxox[abeoprs]-[A-Za-z0-9\-]{10,}`,
-	`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`,
-	`\bAIza[A-Za-z0-9_\-]{30,}`,
-	`\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*`,
-	`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`,
-	`(?i:\b(?:bearer|basic)\s+)[A-Za-z0-9+/=_.\-]{8,}`,
-	`[a-z][a-z0-9+.\-]*://[^\s/:@]*:[^\s/@]+@`,
-	`(?i:[a-z0-9_\-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credential)[a-z0-9_\-]*\s*[=:]\s*)["']?[^\s"'&,;]{4,}`,
-}, "|"))
 
 // maxScanned bounds the text of one value that is searched for secrets; what is behind it
 // is cut, so that nothing unsearched is kept.
@@ -68,17 +49,10 @@ func plain(args json.RawMessage) bool {
 	if len(args) > maxScanned {
 		return false
 	}
-	low := strings.ToLower(string(args))
-	names := squeeze(low)
+	whole := string(args)
+	names := squeeze(whole)
 	return !slices.ContainsFunc(secretNames, func(name string) bool { return strings.Contains(names, name) }) &&
-		!slices.ContainsFunc(secretSigns, func(sign string) bool { return strings.Contains(low, sign) })
-}
-
-// secretSigns are in every text that secretTexts finds, unless a name of secretNames is, in
-// lower case. Text with a backslash is not as it looks.
-var secretSigns = []string{
-	`\`, "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "akia", "asia", "aiza", "eyj",
-	"private key", "bearer", "basic", "@",
+		!strings.Contains(whole, `\`) && redact.Eager().Text(whole, nil) == whole
 }
 
 func decodeObject(args json.RawMessage) (map[string]any, error) {
@@ -141,7 +115,7 @@ func item(list []any, i int) (string, bool) {
 
 func safeText(s string) string {
 	cut := text.Head(s, maxScanned)
-	return secretTexts.ReplaceAllString(cut, redacted)
+	return redact.Eager().Text(cut, nil)
 }
 
 // keysOf keeps the names of arguments that are too long.

@@ -71,7 +71,7 @@ func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration) (approval.Answer, error) {
 	return h.Approvals.Ask(ctx, approval.Request{
 		Tenant: c.Scope.Tenant, Agent: c.Scope.Owner, Session: c.SessionID, CallID: c.CallID, Tool: c.name(),
-		Above: h.Policies.Above(c.Scope), Capability: what, Args: audit.Safe(h.Reducer.MinimalArgs(c.name(), c.args)),
+		Above: h.Policies.Above(c.Scope), Capability: what, Args: audit.Safe(h.Reducer.MinimalArgs(c.name(), c.kept)),
 	}, limit)
 }
 

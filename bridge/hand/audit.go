@@ -106,7 +106,7 @@ func (h *Hand) auditAnswer(ctx context.Context, c *call, a Answer) {
 	if h.Audit == nil {
 		return
 	}
-	r := h.auditedCall(c, h.Reducer.MinimalArgs(c.name(), c.args))
+	r := h.auditedCall(c, h.Reducer.MinimalArgs(c.name(), c.kept))
 	judge(&r, a.Success, a.ErrorCode)
 	if a.Replayed {
 		r.Outcome, r.Step = audit.OutcomeReplayed, a.Step.Number
@@ -119,7 +119,7 @@ func (h *Hand) auditRaw(ctx context.Context, c *call, a RawAnswer) {
 	if h.Audit == nil {
 		return
 	}
-	r := h.auditedCall(c, h.Reducer.MinimalArgs(c.name(), c.args))
+	r := h.auditedCall(c, h.Reducer.MinimalArgs(c.name(), c.kept))
 	r.Tier, r.BytesOut = c.tier, int64(len(a.Output))
 	code := tools.Code("")
 	if a.Failure != nil {

@@ -163,7 +163,7 @@ func (h *Hand) announce(ctx context.Context, c *call) error {
 		SessionID:   c.SessionID,
 		Tool:        c.name(),
 		CalledAs:    c.Name,
-		MinimalArgs: h.Reducer.MinimalArgs(c.name(), c.args),
+		MinimalArgs: h.Reducer.MinimalArgs(c.name(), c.kept),
 		Thought:     c.Thought,
 		TurnID:      c.TurnID,
 		CallID:      c.CallID,

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // Defaults and limits of calls.
@@ -124,6 +125,9 @@ type Options struct {
 	// MaxResultBytes bounds a result that a caller streams in. Default
 	// DefaultMaxResultBytes.
 	MaxResultBytes int64
+	// Redact looks for secrets in what is recorded, which marks then stand for. Default
+	// nil: nothing is redacted.
+	Redact *redact.Redactor
 	// DropWritten does not keep what fs:write_file wrote. Default: it is kept in
 	// a blob.
 	DropWritten bool
@@ -144,6 +148,7 @@ type Options struct {
 // concurrent use.
 type Hand struct {
 	Deps
+	redact      *redact.Redactor
 	dropWritten bool
 	maxResult   int64
 	onTask      func(ctx context.Context, scope kv.Scope, sessionID string)
@@ -169,6 +174,7 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	h := &Hand{
 		Deps:        d,
+		redact:      o.Redact,
 		dropWritten: o.DropWritten,
 		maxResult:   o.MaxResultBytes,
 		onTask:      o.OnTask,

@@ -21,7 +21,10 @@ import (
 func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
 	defer cancel()
+	out.failure = h.redactFailure(out.failure, &out.redacted)
 	answer := h.answer(c, &out)
+	answer.Redacted.Add(c.redacted)
+	answer.Redacted.Add(out.redacted)
 	reduced := h.fitted(c, h.reducible(ctx, c, out))
 	if answer.Success && reduced.Outcome == step.Failed {
 		answer.Success, answer.ErrorMessage, answer.ErrorCode = false, reduced.Error, tools.Failed
@@ -67,7 +70,7 @@ func (h *Hand) answer(c *call, out *outcome) Answer {
 
 // reducible is the call as the reducer takes it.
 func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
-	reducible := step.Call{Tool: c.name(), Args: c.args, Result: out.given}
+	reducible := step.Call{Tool: c.name(), Args: c.kept, Result: out.given}
 	r, b := &reducible.Result, out.body
 	switch {
 	case out.failure != nil && out.given.Form == step.FormUnknown:
@@ -155,7 +158,7 @@ func (r *recording) upload(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if content, ok := r.call.args[r.reduced.KeepArg].(string); ok && !r.hand.dropWritten {
+	if content, ok := r.call.kept[r.reduced.KeepArg].(string); ok && !r.hand.dropWritten {
 		if r.kept, err = r.add(ctx, r.hand.Blobs.Add, []byte(content)); err != nil {
 			return err
 		}
@@ -170,9 +173,9 @@ func (r *recording) upload(ctx context.Context) (err error) {
 // that must not be kept.
 func (r *recording) argsText() []byte {
 	if r.reduced.KeepArg == "" {
-		return r.call.Args
+		return r.call.keptArgs
 	}
-	args := maps.Clone(r.call.args)
+	args := maps.Clone(r.call.kept)
 	delete(args, r.reduced.KeepArg)
 	return text.CanonicalJSON(args)
 }

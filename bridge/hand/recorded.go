@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // Recorded is what a tool did that the caller ran itself.
@@ -53,7 +54,7 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		return Answer{}, err
 	}
 	defer h.running.Done()
-	c, out, err := h.checkRecorded(r)
+	c, out, err := h.checkRecorded(&r)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -87,7 +88,7 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 }
 
 // checkRecorded turns a report into a call and its outcome.
-func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
+func (h *Hand) checkRecorded(r *Recorded) (*call, outcome, error) {
 	if err := checkFields(&r.Request); err != nil {
 		return nil, outcome{}, err
 	}
@@ -99,11 +100,19 @@ func (h *Hand) checkRecorded(r Recorded) (*call, outcome, error) {
 	if err != nil {
 		return nil, outcome{}, withSchema(err, tool)
 	}
-	out, err := reported(r)
+	var found redact.Counts
+	if len(r.Output.Data) <= MaxOutputBytes {
+		if err := h.redactRecorded(r, &found); err != nil {
+			return nil, outcome{}, err
+		}
+	}
+	out, err := reported(*r)
 	if err != nil {
 		return nil, outcome{}, err
 	}
+	out.redacted = found
 	c := &call{Request: r.Request, tool: tool, args: args, reported: true, exempt: r.Exempt}
+	h.redactCall(c)
 	if r.Task != nil {
 		task := *r.Task
 		task.SessionID = r.SessionID

@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // Request is one tool call.
@@ -82,6 +83,9 @@ type Answer struct {
 	// RecordError is then the reason, such as kv.ErrFull.
 	Recorded    bool
 	RecordError error
+	// Redacted counts the secrets that were taken out of the call and its result, by
+	// pattern; nil for a Replayed answer.
+	Redacted redact.Counts
 	// Replayed says that this is the answer an equal request got before.
 	Replayed bool
 	// Collected says that the blob with the full result, which that answer had, was
@@ -102,8 +106,13 @@ type call struct {
 	// limited is how it counts for the limits of tools; nil where none is about it.
 	limited *throttle.Call
 	args    map[string]any
-	came    time.Time // when the call came in
-	digest  [32]byte
+	// kept and keptArgs are the arguments as they are recorded, without secrets, of which
+	// redacted counts those of the request.
+	kept     map[string]any
+	keptArgs json.RawMessage
+	redacted redact.Counts
+	came     time.Time // when the call came in
+	digest   [32]byte
 	// once is the id under which the answer is kept: RequestID, or one that is made of the
 	// call; empty for a call that may run again.
 	once    string
@@ -155,6 +164,7 @@ func (h *Hand) check(req Request, came time.Time) (*call, error) {
 	if c.once == "" && byCall {
 		c.once = onceOfCall(c.digest)
 	}
+	h.redactCall(c)
 	return c, nil
 }
 

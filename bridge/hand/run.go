@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // outcome is what running a tool gave.
@@ -28,6 +29,8 @@ type outcome struct {
 	json []byte
 	// failure is why the tool failed; nil after success.
 	failure *tools.Error
+	// redacted counts the secrets that were taken out of the result.
+	redacted redact.Counts
 	// refused is the error of a tool that did not take its arguments, or of one that
 	// was never asked.
 	refused error
@@ -107,8 +110,14 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 	out.result = result
 	out.takeGiven()
 	result = out.result
+	if !c.whole { // of one that is, nothing is stored
+		defer h.redactValues(&out)
+	}
 	if result.Body == nil {
 		return out
+	}
+	if !c.whole {
+		result.Body = h.redactBody(result, &out.redacted)
 	}
 	defer result.Body.Close()
 	take := h.takeBody
@@ -138,6 +147,7 @@ func (h *Hand) reporter(ctx context.Context, c *call) func(tools.Progress) {
 		defer mu.Unlock()
 		if now := time.Now(); now.Sub(last) >= ProgressEvery && ctx.Err() == nil {
 			last = now
+			p.Message = h.redact.Text(p.Message, nil)
 			h.onProgress(ctx, c.Request, c.name(), p)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // Limits of a record. The protos state the same numbers.
@@ -159,6 +161,10 @@ type Record struct {
 	Embedding []float32
 	// EmbeddingSpace names the model of the vector; required with one.
 	EmbeddingSpace string
+
+	// Redacted counts the secrets that were taken out of what was saved, by pattern; set by
+	// the store when it saves, and stored nowhere.
+	Redacted redact.Counts
 
 	// Document is what the index has of the record; set by the store, and of no
 	// use to others.

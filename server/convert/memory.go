@@ -50,7 +50,7 @@ func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 func Saved(r record.Record) *loombridgev1.MemorySaveResponse {
 	return &loombridgev1.MemorySaveResponse{
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
-		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review),
+		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review), Redacted: r.Redacted,
 	}
 }
 

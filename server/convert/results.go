@@ -113,7 +113,7 @@ func Recorded(a hand.Answer) *loombridgev1.RecordStepResponse {
 	out := &loombridgev1.RecordStepResponse{
 		Step:        Step(*a.Step, a.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
 		Observation: utf8Text(a.Observation),
-		TaskId:      a.TaskID, Replayed: a.Replayed, OutputCollected: a.Collected,
+		TaskId:      a.TaskID, Replayed: a.Replayed, OutputCollected: a.Collected, Redacted: a.Redacted,
 	}
 	if a.Blob != nil {
 		out.OutputBlob = BlobInfo(*a.Blob)

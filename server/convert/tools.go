@@ -59,7 +59,7 @@ func ToolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int, public f
 	out := &loombridgev1.ToolResponse{
 		Success: a.Success, ErrorMessage: utf8Text(a.ErrorMessage), ErrorCode: errorCodeOf(a.ErrorCode),
 		OutputTruncated: a.Truncated, Observation: utf8Text(a.Observation),
-		Recorded: a.Recorded, Replayed: a.Replayed, OutputCollected: a.Collected,
+		Recorded: a.Recorded, Replayed: a.Replayed, OutputCollected: a.Collected, Redacted: a.Redacted,
 	}
 	if a.RecordError != nil {
 		out.RecordError = utf8Text(public(a.RecordError))

@@ -24,6 +24,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
@@ -59,10 +60,14 @@ type Config struct {
 	MemoryLanguage string
 	VectorWeight   float64
 	HoldOrigins    []record.Origin
-	Tiers          tiers.Options
-	Embedder       embed.Options
-	EmbedderFind   string // auto: one that listens on this machine
-	EmbedderHosts  string // where auto looks
+	// RedactNames are those of patterns and groups; Redact is made of them and of the own
+	// patterns of the settings file. Nil: nothing is redacted.
+	RedactNames   []string
+	Redact        *redact.Redactor
+	Tiers         tiers.Options
+	Embedder      embed.Options
+	EmbedderFind  string // auto: one that listens on this machine
+	EmbedderHosts string // where auto looks
 	// KnowledgeEndpoint is a URL; empty for none.
 	KnowledgeEndpoint string
 

@@ -131,8 +131,7 @@ func (p *process) events() loombridgev1.EventServiceClient {
 	return loombridgev1.NewEventServiceClient(p.conn)
 }
 
-// found are the canaries that a store has: in its files as they are, and in each entry as
-// RocksDB reads it from tables, logs and blob files, with what zstd packed in it unpacked.
+// found are the canaries that a store has.
 func (c canaries) found(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -147,6 +146,18 @@ func (c canaries) found(t *testing.T, dir string) map[string]int {
 			}
 		}
 	}
+	decodeStore(t, dir, search)
+	counts := make(map[string]int)
+	for name := range seen {
+		counts[c[name]]++
+	}
+	return counts
+}
+
+// decodeStore shows all bytes of a store: of its files as they are, and of each entry as
+// RocksDB reads it from tables, logs and blob files, with what zstd packed in it unpacked.
+func decodeStore(t *testing.T, dir string, show func([]byte)) {
+	t.Helper()
 	engine, err := rockskv.OpenReadOnly(dir, nil)
 	must(t, err)
 	unpack, err := zstd.NewReader(nil)
@@ -166,21 +177,16 @@ func (c canaries) found(t *testing.T, dir string) map[string]int {
 			rest = rest[at+4:]
 		}
 	}))
-	search(all)
+	show(all)
 	must(t, engine.Close())
 	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		search(content)
+		show(content)
 		return err
 	}))
-	counts := make(map[string]int)
-	for name := range seen {
-		counts[c[name]]++
-	}
-	return counts
 }
 
 // where counts the canaries by where they were put.

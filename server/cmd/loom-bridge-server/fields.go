@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
 // field is where a setting keeps its value, how it is written and what it may be.
@@ -317,6 +318,33 @@ func origins(to *[]record.Origin) scalar[[]record.Origin] {
 		},
 	}
 }
+
+// redactNames are names of patterns and groups of secrets; off is none.
+func redactNames(to *[]string) scalar[[]string] {
+	return scalar[[]string]{
+		to: to, name: "off|pattern,...",
+		parse: func(text string) ([]string, error) {
+			names := items(text)
+			if len(names) == 1 && names[0] == redactOff {
+				return nil, nil
+			}
+			known := append(redact.Names(), redactOwn)
+			for _, name := range names {
+				if !slices.Contains(known, name) {
+					return nil, errors.New("is off, or some of " + strings.Join(known, ", "))
+				}
+			}
+			return names, nil
+		},
+		print: func(names []string) string { return cmp.Or(strings.Join(names, ","), redactOff) },
+	}
+}
+
+// Words for --redact beside names of patterns: nothing, and the own patterns alone.
+const (
+	redactOff = "off"
+	redactOwn = "own"
+)
 
 // originNames are the names of the origins, in the order of their numbers.
 var originNames = []string{

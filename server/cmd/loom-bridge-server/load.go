@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
@@ -104,8 +105,40 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if c.Hosted, c.NotHosted, err = mcp.ParseTables(written, getenv); err != nil {
 		return Config{}, fmt.Errorf("settings file %s: %w", path, err)
 	}
+	if c.Redact, err = c.redactor(written); err != nil {
+		return Config{}, fmt.Errorf("settings file %s: %w", path, err)
+	}
 	c.Policies, err = c.readPolicies(path, written, getenv)
 	return c, err
+}
+
+// Names of the setting of redaction, and of the table with own patterns.
+const (
+	keyRedact      = "redact"
+	redactPatterns = "redact-patterns"
+)
+
+// redactor looks for what the settings say; nil where that is nothing.
+func (c *Config) redactor(written []byte) (*redact.Redactor, error) {
+	var tables struct {
+		Patterns map[string]string `toml:"redact-patterns"`
+	}
+	if err := toml.Unmarshal(written, &tables); err != nil {
+		return nil, fmt.Errorf("table %s: %w", redactPatterns, err)
+	}
+	var own []redact.Own
+	for _, name := range slices.Sorted(maps.Keys(tables.Patterns)) {
+		pattern, err := redact.ParseOwn(name + "=" + tables.Patterns[name])
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, pattern)
+	}
+	names := slices.DeleteFunc(slices.Clone(c.RedactNames), func(name string) bool { return name == redactOwn })
+	if len(c.RedactNames) == 0 {
+		own = nil
+	}
+	return redact.New(names, own)
 }
 
 // readSettings returns the settings of a TOML file as text, and the file itself, which has
@@ -122,7 +155,7 @@ func readSettings(path string) (map[string]string, []byte, error) {
 	if err := toml.Unmarshal(written, &tree); err != nil {
 		return nil, nil, fmt.Errorf("settings file %s: %w", path, err)
 	}
-	for _, key := range append(policy.Keys(), mcp.Key) {
+	for _, key := range append(policy.Keys(), mcp.Key, redactPatterns) {
 		delete(tree, key)
 	}
 	values := map[string]string{}

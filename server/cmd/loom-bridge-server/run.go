@@ -168,12 +168,12 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	parts, err := compose.Open(engine, places, &compose.Options{
 		StoreDir: config.DataDir, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
-		Memory:   memory.Options{Language: language, Embedder: metrics.CountEmbedder(embedder), VectorWeight: config.VectorWeight, Hold: config.HoldOrigins}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
+		Memory:   memory.Options{Language: language, Embedder: metrics.CountEmbedder(embedder), VectorWeight: config.VectorWeight, Hold: config.HoldOrigins, Redact: config.Redact}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
 		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
 		Jobs:  jobs.Options{MaxRunning: config.Sharing.MaxJobs},
 		Audit: audit.Options{Retention: config.AuditRetention}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
-		Hand: hand.Options{DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
+		Hand: hand.Options{Redact: config.Redact, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
 		Events: events.Options{
 			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
 		},
@@ -199,8 +199,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	}
 	opened.add(metrics.Watch(parts, engine, scrub, logger))
 	metrics.WatchBackups(copies)
+	metrics.WatchRedaction(config.Redact)
 	options := server.Options{
-		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport,
+		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport, Redact: config.Redact,
 		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.Calls(),
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },

@@ -150,6 +150,7 @@ func (c *Config) memorySettings() []setting {
 		{keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.Auto, "of texts in Latin letters, such as german; auto: as each text tells"},
 		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
 		{"hold-origins", origins(&c.HoldOrigins), nil, "whose records wait for review before they are found, such as tool,web; none: nobody's"},
+		{keyRedact, redactNames(&c.RedactNames), nil, "secrets that marks stand for before anything is stored: secrets, personal, own or patterns such as github_token"},
 		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside that prompts ask by POST of {query, limit}; none: the kind knowledge"},
 		{"memory-l1-tasks", number(&c.Tiers.L1, "tasks", 1, maxTierTasks), tiers.DefaultL1, "recent tasks of a session"},
 		{"memory-l2-tasks", number(&c.Tiers.L2, "tasks", 1, maxTierTasks), tiers.DefaultL2, "important tasks of a session at hand"},

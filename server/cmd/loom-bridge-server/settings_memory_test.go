@@ -159,6 +159,15 @@ func memoryEffects() []effect {
 			with: "0", without: "1",
 		},
 		{
+			setting: "redact", args: []string{"--redact", "secrets"},
+			see: func(s *stand) func() string {
+				saved, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "the key AKIAIOSFODNN7EXAMPLE"})
+				must(s.tb, err)
+				return once(fmt.Sprint(saved.GetRedacted()["aws_access_key"]))
+			},
+			with: "1", without: "0",
+		},
+		{
 			setting: "knowledge-endpoint", args: []string{"--knowledge-endpoint", "$API"},
 			see: func(s *stand) func() string {
 				_, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{AgentId: "a", Goal: "repair the pump"})

@@ -52,6 +52,9 @@ class Saved:
     """1, and more for a record that `replace` has changed."""
     review: str = ""
     """`held` where it waits for review and is not found meanwhile; else empty."""
+    redacted: Mapping[str, int] = field(default_factory=dict[str, int], hash=False)
+    """How many secrets marks such as `[redacted:jwt]` stand for, by pattern; empty where the
+    server does not redact, and in the answer to a repeated request."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -279,6 +282,7 @@ def saved(m: pb.MemorySaveResponse) -> Saved:
         expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
         version=m.version or 1,
         review=_review(m.review),
+        redacted=dict(m.redacted),
     )
 
 

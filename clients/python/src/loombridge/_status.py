@@ -60,6 +60,8 @@ class Status:
     """Those among them whose tools can be called now."""
     bridges: tuple[Bridge, ...] = ()
     """The servers that have its store together; none where it has it for itself."""
+    redacted: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many secrets were taken out, by each pattern that the server looks for."""
 
 
 async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> Status:
@@ -79,6 +81,7 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
         tool_calls=m.tool_calls.calls,
         failed_tool_calls=m.tool_calls.failed_calls,
         tool_outcomes=dict(m.tool_calls.outcomes),
+        redacted=dict(m.redacted),
         mcp_servers=m.mcp_servers.servers,
         mcp_ready=m.mcp_servers.ready_servers,
         bridges=tuple(

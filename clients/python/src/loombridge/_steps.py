@@ -1,7 +1,7 @@
 """Steps of an agent and the blobs they offloaded."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self, cast
 
@@ -144,6 +144,9 @@ class RecordedStep(_brief.Brief):
     output_collected: bool = False
     """The blob with the full result, which that answer had, was collected since: `blob` is
     None, and the step is all there is."""
+    redacted: Mapping[str, int] = field(default_factory=dict[str, int], hash=False)
+    """How many secrets marks such as `[redacted:jwt]` stand for, by pattern; empty where the
+    server does not redact, and in the answer to a repeated request."""
 
 
 class BlobStream(_stream.Stream[pb.ReadBlobRequest, pb.ReadBlobResponse]):
@@ -246,6 +249,7 @@ def recorded_step(m: pb.RecordStepResponse) -> RecordedStep:
         task_id=m.task_id,
         replayed=m.replayed,
         output_collected=m.output_collected,
+        redacted=dict(m.redacted),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import (
     Iterable,
     Mapping,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -106,6 +106,9 @@ class ToolResult(_brief.Brief):
     output_collected: bool = False
     """The blob with the full result, which that answer had, was collected since: `blob` is
     None."""
+    redacted: Mapping[str, int] = field(default_factory=dict[str, int], hash=False)
+    """How many secrets marks such as `[redacted:jwt]` stand for, by pattern; empty where the
+    server does not redact, and in the answer to a repeated request."""
 
     def raise_for_error(self) -> "ToolResult":
         """Return the result itself, or raise when the tool failed.
@@ -408,4 +411,5 @@ def result(m: pb.ToolResponse) -> ToolResult:
         record_error=m.record_error,
         replayed=m.replayed,
         output_collected=m.output_collected,
+        redacted=dict(m.redacted),
     )

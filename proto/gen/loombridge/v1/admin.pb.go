@@ -88,6 +88,9 @@ type GetStatusResponse struct {
 	// mcp_servers counts the servers of the Model Context Protocol that the caller's tenant
 	// has. ListMcpServers says more of each.
 	McpServers *McpServerCounts `protobuf:"bytes,171,opt,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	// redacted counts the secrets that were taken out of what all callers sent, since the
+	// server started, by pattern: one entry for each that is looked for (`--redact`).
+	Redacted map[string]int64 `protobuf:"bytes,50,rep,name=redacted,proto3" json:"redacted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// bridges are the servers that have the store together, the one registered first ahead;
 	// none where one server has it for itself, as every store of RocksDB.
 	Bridges       []*BridgeStatus `protobuf:"bytes,180,rep,name=bridges,proto3" json:"bridges,omitempty"`
@@ -205,6 +208,13 @@ func (x *GetStatusResponse) GetToolCalls() *ToolCallCounts {
 func (x *GetStatusResponse) GetMcpServers() *McpServerCounts {
 	if x != nil {
 		return x.McpServers
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetRedacted() map[string]int64 {
+	if x != nil {
+		return x.Redacted
 	}
 	return nil
 }
@@ -1069,7 +1079,7 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xfe\x04\n" +
+	"\x10GetStatusRequest\"\x87\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -1089,8 +1099,12 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"tool_calls\x18\xaa\x01 \x01(\v2\x1d.loombridge.v1.ToolCallCountsR\ttoolCalls\x12@\n" +
 	"\vmcp_servers\x18\xab\x01 \x01(\v2\x1e.loombridge.v1.McpServerCountsR\n" +
-	"mcpServers\x126\n" +
-	"\abridges\x18\xb4\x01 \x03(\v2\x1b.loombridge.v1.BridgeStatusR\abridges\"\xab\x01\n" +
+	"mcpServers\x12J\n" +
+	"\bredacted\x182 \x03(\v2..loombridge.v1.GetStatusResponse.RedactedEntryR\bredacted\x126\n" +
+	"\abridges\x18\xb4\x01 \x03(\v2\x1b.loombridge.v1.BridgeStatusR\abridges\x1a;\n" +
+	"\rRedactedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xab\x01\n" +
 	"\fBridgeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
@@ -1171,7 +1185,7 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_admin_proto_rawDescData
 }
 
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: loombridge.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: loombridge.v1.GetStatusResponse
@@ -1187,36 +1201,38 @@ var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*ToolLimit)(nil),             // 11: loombridge.v1.ToolLimit
 	(*SandboxStatus)(nil),         // 12: loombridge.v1.SandboxStatus
 	(*StoreStatus)(nil),           // 13: loombridge.v1.StoreStatus
-	nil,                           // 14: loombridge.v1.ToolCallCounts.OutcomesEntry
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	nil,                           // 14: loombridge.v1.GetStatusResponse.RedactedEntry
+	nil,                           // 15: loombridge.v1.ToolCallCounts.OutcomesEntry
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	15, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	16, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	13, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
 	12, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
 	10, // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
 	11, // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
 	3,  // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
 	4,  // 6: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
-	2,  // 7: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
-	15, // 8: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
-	14, // 9: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
-	9,  // 10: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	9,  // 11: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
-	15, // 12: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	9,  // 13: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	15, // 14: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	0,  // 15: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	5,  // 16: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	7,  // 17: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	1,  // 18: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	6,  // 19: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	8,  // 20: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	18, // [18:21] is the sub-list for method output_type
-	15, // [15:18] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	14, // 7: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
+	2,  // 8: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
+	16, // 9: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
+	15, // 10: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
+	9,  // 11: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	9,  // 12: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	16, // 13: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 14: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	16, // 15: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	0,  // 16: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	5,  // 17: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	7,  // 18: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	1,  // 19: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	6,  // 20: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	8,  // 21: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	19, // [19:22] is the sub-list for method output_type
+	16, // [16:19] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -1230,7 +1246,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

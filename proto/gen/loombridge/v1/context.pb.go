@@ -6125,8 +6125,11 @@ type RecordStepResponse struct {
 	// output_collected says that the blob with the full result, which that answer
 	// had, was collected since: output_blob is unset, and the step is all there is.
 	OutputCollected bool `protobuf:"varint,6,opt,name=output_collected,json=outputCollected,proto3" json:"output_collected,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// redacted counts the secrets that marks stand for in the step and its result, by the
+	// names of their patterns; empty where replayed.
+	Redacted      map[string]int32 `protobuf:"bytes,50,rep,name=redacted,proto3" json:"redacted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordStepResponse) Reset() {
@@ -6199,6 +6202,13 @@ func (x *RecordStepResponse) GetOutputCollected() bool {
 		return x.OutputCollected
 	}
 	return false
+}
+
+func (x *RecordStepResponse) GetRedacted() map[string]int32 {
+	if x != nil {
+		return x.Redacted
+	}
+	return nil
 }
 
 // UploadStepRequest is one message of an upload.
@@ -8869,7 +8879,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vcreate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTimeB\x11\n" +
 	"\x0fparameters_formB\r\n" +
-	"\v_importance\"\xf9\x01\n" +
+	"\v_importance\"\x83\x03\n" +
 	"\x12RecordStepResponse\x12'\n" +
 	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\x12 \n" +
 	"\vobservation\x18\x02 \x01(\tR\vobservation\x128\n" +
@@ -8877,7 +8887,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"outputBlob\x12\x17\n" +
 	"\atask_id\x18\x04 \x01(\tR\x06taskId\x12\x1a\n" +
 	"\breplayed\x18\x05 \x01(\bR\breplayed\x12)\n" +
-	"\x10output_collected\x18\x06 \x01(\bR\x0foutputCollected\"i\n" +
+	"\x10output_collected\x18\x06 \x01(\bR\x0foutputCollected\x12K\n" +
+	"\bredacted\x182 \x03(\v2/.loombridge.v1.RecordStepResponse.RedactedEntryR\bredacted\x1a;\n" +
+	"\rRedactedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"i\n" +
 	"\x11UploadStepRequest\x126\n" +
 	"\x04step\x18\x01 \x01(\v2 .loombridge.v1.RecordStepRequestH\x00R\x04step\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
@@ -9208,7 +9222,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 17)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -9303,61 +9317,62 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*DiffPromptsRequest)(nil),       // 90: loombridge.v1.DiffPromptsRequest
 	(*DiffPromptsResponse)(nil),      // 91: loombridge.v1.DiffPromptsResponse
 	(*SectionDifference)(nil),        // 92: loombridge.v1.SectionDifference
-	(*structpb.Struct)(nil),          // 93: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 94: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 95: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 96: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 97: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 98: loombridge.v1.CacheMark
-	(*durationpb.Duration)(nil),      // 99: google.protobuf.Duration
-	(PromptLayout)(0),                // 100: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 101: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),                 // 102: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),         // 103: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 104: loombridge.v1.PromptDifference
-	(*structpb.Value)(nil),           // 105: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 106: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 107: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 108: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 109: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 110: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 111: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 112: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 113: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 114: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 115: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 116: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 117: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 118: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 119: loombridge.v1.WaitAgentsResponse
+	nil,                              // 93: loombridge.v1.RecordStepResponse.RedactedEntry
+	(*structpb.Struct)(nil),          // 94: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 95: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 96: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 97: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 98: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 99: loombridge.v1.CacheMark
+	(*durationpb.Duration)(nil),      // 100: google.protobuf.Duration
+	(PromptLayout)(0),                // 101: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 102: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),                 // 103: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),         // 104: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 105: loombridge.v1.PromptDifference
+	(*structpb.Value)(nil),           // 106: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 107: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 108: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 109: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 110: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 111: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 112: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 113: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 114: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 115: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 116: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 117: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 118: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 119: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 120: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	17,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	18,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	93,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	94,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	94,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	95,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	93,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	94,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	24,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
 	22,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
 	22,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
 	25,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	95,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	96,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	21,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	95,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	96,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
 	21,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	33,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	96,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	97,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	97,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	98,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
 	18,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
 	57,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
 	56,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
 	38,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	98,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	99,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
 	37,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
 	6,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
@@ -9368,22 +9383,22 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	5,   // 33: loombridge.v1.PressureSettings.score_rel:type_name -> loombridge.v1.ScoreRel
 	7,   // 34: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
 	8,   // 35: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
-	99,  // 36: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
+	100, // 36: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
 	39,  // 37: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
 	40,  // 38: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	100, // 39: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	101, // 40: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	102, // 41: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	103, // 42: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	104, // 43: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	101, // 39: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	102, // 40: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	103, // 41: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	104, // 42: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	105, // 43: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
 	41,  // 44: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
 	9,   // 45: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
 	10,  // 46: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
 	10,  // 47: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
 	33,  // 48: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	96,  // 49: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	97,  // 49: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
 	33,  // 50: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	96,  // 51: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	97,  // 51: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
 	11,  // 52: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
 	40,  // 53: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
 	39,  // 54: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
@@ -9393,117 +9408,118 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	13,  // 58: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
 	18,  // 59: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
 	57,  // 60: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	94,  // 61: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	99,  // 62: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	94,  // 63: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	95,  // 61: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	100, // 62: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	95,  // 63: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
 	14,  // 64: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	94,  // 65: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	95,  // 65: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
 	61,  // 66: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	94,  // 67: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	95,  // 67: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
 	15,  // 68: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
 	60,  // 69: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	93,  // 70: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	105, // 71: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	94,  // 70: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	106, // 71: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
 	22,  // 72: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
 	23,  // 73: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
 	26,  // 74: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
 	65,  // 75: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	93,  // 76: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	94,  // 77: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	94,  // 76: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	95,  // 77: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
 	21,  // 78: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
 	60,  // 79: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	64,  // 80: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	66,  // 81: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	95,  // 82: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	65,  // 83: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	14,  // 84: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	60,  // 85: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	73,  // 86: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	14,  // 87: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	60,  // 88: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	60,  // 89: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	60,  // 90: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	80,  // 91: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	83,  // 92: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	86,  // 93: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	94,  // 94: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	94,  // 95: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	16,  // 96: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	95,  // 97: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	89,  // 98: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	94,  // 99: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	18,  // 100: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	21,  // 101: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	65,  // 102: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	104, // 103: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	92,  // 104: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	19,  // 105: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	64,  // 106: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	67,  // 107: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	27,  // 108: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	29,  // 109: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	69,  // 110: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	31,  // 111: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	44,  // 112: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	106, // 113: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	46,  // 114: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	48,  // 115: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	50,  // 116: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	52,  // 117: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	42,  // 118: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	107, // 119: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
-	108, // 120: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	109, // 121: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	90,  // 122: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	110, // 123: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	111, // 124: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	112, // 125: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	84,  // 126: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	87,  // 127: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	54,  // 128: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	58,  // 129: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	62,  // 130: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	71,  // 131: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	74,  // 132: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	76,  // 133: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	78,  // 134: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	81,  // 135: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	20,  // 136: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	66,  // 137: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	68,  // 138: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	28,  // 139: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	30,  // 140: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	70,  // 141: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	32,  // 142: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	45,  // 143: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	113, // 144: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	47,  // 145: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	49,  // 146: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	51,  // 147: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	53,  // 148: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	43,  // 149: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	114, // 150: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
-	115, // 151: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	116, // 152: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	91,  // 153: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	117, // 154: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	118, // 155: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	119, // 156: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	85,  // 157: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	88,  // 158: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	55,  // 159: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	59,  // 160: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	63,  // 161: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	72,  // 162: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	75,  // 163: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	77,  // 164: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	79,  // 165: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	82,  // 166: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	136, // [136:167] is the sub-list for method output_type
-	105, // [105:136] is the sub-list for method input_type
-	105, // [105:105] is the sub-list for extension type_name
-	105, // [105:105] is the sub-list for extension extendee
-	0,   // [0:105] is the sub-list for field type_name
+	93,  // 80: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	64,  // 81: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	66,  // 82: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	96,  // 83: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	65,  // 84: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	14,  // 85: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	60,  // 86: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	73,  // 87: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	14,  // 88: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	60,  // 89: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	60,  // 90: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	60,  // 91: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	80,  // 92: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	83,  // 93: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	86,  // 94: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	95,  // 95: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	95,  // 96: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	16,  // 97: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	96,  // 98: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	89,  // 99: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	95,  // 100: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	18,  // 101: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	21,  // 102: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	65,  // 103: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	105, // 104: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	92,  // 105: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	19,  // 106: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	64,  // 107: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	67,  // 108: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	27,  // 109: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	29,  // 110: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	69,  // 111: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	31,  // 112: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	44,  // 113: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	107, // 114: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	46,  // 115: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	48,  // 116: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	50,  // 117: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	52,  // 118: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	42,  // 119: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
+	108, // 120: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
+	109, // 121: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	110, // 122: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	90,  // 123: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	111, // 124: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	112, // 125: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	113, // 126: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	84,  // 127: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	87,  // 128: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	54,  // 129: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	58,  // 130: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	62,  // 131: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	71,  // 132: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	74,  // 133: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	76,  // 134: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	78,  // 135: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	81,  // 136: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	20,  // 137: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	66,  // 138: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	68,  // 139: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	28,  // 140: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	30,  // 141: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	70,  // 142: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	32,  // 143: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	45,  // 144: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	114, // 145: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	47,  // 146: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	49,  // 147: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	51,  // 148: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	53,  // 149: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	43,  // 150: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	115, // 151: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
+	116, // 152: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	117, // 153: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	91,  // 154: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	118, // 155: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	119, // 156: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	120, // 157: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	85,  // 158: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	88,  // 159: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	55,  // 160: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	59,  // 161: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	63,  // 162: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	72,  // 163: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	75,  // 164: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	77,  // 165: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	79,  // 166: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	82,  // 167: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	137, // [137:168] is the sub-list for method output_type
+	106, // [106:137] is the sub-list for method input_type
+	106, // [106:106] is the sub-list for extension type_name
+	106, // [106:106] is the sub-list for extension extendee
+	0,   // [0:106] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -9570,7 +9586,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      17,
-			NumMessages:   76,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

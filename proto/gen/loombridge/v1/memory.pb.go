@@ -987,7 +987,11 @@ type MemorySaveResponse struct {
 	Version int64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
 	// review is REVIEW_HELD where records of that origin wait for review, a setting of the
 	// server: it is stored, and not found before ReviewRecord has approved it.
-	Review        Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
+	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
+	// redacted counts the secrets that marks such as `[redacted:github_token]` stand for in
+	// the record, by the names of their patterns. Empty where the server does not redact, and
+	// in the answer to a repeated request.
+	Redacted      map[string]int32 `protobuf:"bytes,50,rep,name=redacted,proto3" json:"redacted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1055,6 +1059,13 @@ func (x *MemorySaveResponse) GetReview() Review {
 		return x.Review
 	}
 	return Review_REVIEW_UNSPECIFIED
+}
+
+func (x *MemorySaveResponse) GetRedacted() map[string]int32 {
+	if x != nil {
+		return x.Redacted
+	}
+	return nil
 }
 
 // MemoryOwner is whose memory.
@@ -4489,7 +4500,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\areplace\x18\x18 \x01(\bR\areplaceB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\xe8\x01\n" +
+	"\v_importance\"\xf2\x02\n" +
 	"\x12MemorySaveResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -4497,7 +4508,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\x03R\aversion\x12.\n" +
-	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\"N\n" +
+	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12K\n" +
+	"\bredacted\x182 \x03(\v2/.loombridge.v1.MemorySaveResponse.RedactedEntryR\bredacted\x1a;\n" +
+	"\rRedactedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"N\n" +
 	"\vMemoryOwner\x12\x1b\n" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userIdB\a\n" +
@@ -4809,7 +4824,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
 	(Review)(0),                    // 1: loombridge.v1.Review
@@ -4855,97 +4870,99 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*ExportRecordsResponse)(nil),  // 41: loombridge.v1.ExportRecordsResponse
 	(*ImportRecordsRequest)(nil),   // 42: loombridge.v1.ImportRecordsRequest
 	(*ImportRecordsResponse)(nil),  // 43: loombridge.v1.ImportRecordsResponse
-	(*timestamppb.Timestamp)(nil),  // 44: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 45: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 46: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 47: google.protobuf.FieldMask
+	nil,                            // 44: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),  // 45: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 46: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 47: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 48: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	44, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	44, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	44, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	45, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	45, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	45, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	45, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	46, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	2,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	44, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	46, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	45, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	47, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
 	1,  // 7: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	44, // 8: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	45, // 9: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	46, // 10: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	44, // 11: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	46, // 12: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	45, // 8: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	46, // 9: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	47, // 10: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	45, // 11: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	47, // 12: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	2,  // 13: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	44, // 14: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	44, // 15: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	45, // 14: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	45, // 15: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	1,  // 16: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	3,  // 17: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	0,  // 18: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 19: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	46, // 20: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	11, // 21: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	15, // 22: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	5,  // 23: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	8,  // 24: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	13, // 25: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	12, // 26: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	14, // 27: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	4,  // 28: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	0,  // 29: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	44, // 30: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	0,  // 31: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 32: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	5,  // 33: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	44, // 34: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	45, // 35: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	46, // 36: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	44, // 37: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	46, // 38: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	2,  // 39: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	22, // 40: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	47, // 41: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 42: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 43: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	1,  // 44: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	0,  // 45: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 46: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 47: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 48: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	22, // 49: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	7,  // 50: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	37, // 51: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	0,  // 52: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 53: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	16, // 54: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	23, // 55: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	17, // 56: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	25, // 57: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	27, // 58: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	19, // 59: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	29, // 60: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	31, // 61: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	38, // 62: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	40, // 63: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	42, // 64: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	33, // 65: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	35, // 66: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	21, // 67: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	24, // 68: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	18, // 69: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	26, // 70: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	28, // 71: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	20, // 72: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	30, // 73: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	32, // 74: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	39, // 75: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	41, // 76: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	43, // 77: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	34, // 78: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	36, // 79: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	67, // [67:80] is the sub-list for method output_type
-	54, // [54:67] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	44, // 17: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	3,  // 18: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	0,  // 19: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 20: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	47, // 21: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	11, // 22: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	15, // 23: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	5,  // 24: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	8,  // 25: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	13, // 26: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	12, // 27: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	14, // 28: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	4,  // 29: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	0,  // 30: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	45, // 31: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	0,  // 32: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 33: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	5,  // 34: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	45, // 35: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	46, // 36: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	47, // 37: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	45, // 38: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	47, // 39: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	2,  // 40: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	22, // 41: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	48, // 42: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 43: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 44: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	1,  // 45: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	0,  // 46: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 47: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 48: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 49: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	22, // 50: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	7,  // 51: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	37, // 52: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	0,  // 53: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	5,  // 54: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	16, // 55: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	23, // 56: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	17, // 57: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	25, // 58: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	27, // 59: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	19, // 60: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	29, // 61: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	31, // 62: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	38, // 63: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	40, // 64: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	42, // 65: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	33, // 66: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	35, // 67: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	21, // 68: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	24, // 69: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	18, // 70: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	26, // 71: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	28, // 72: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	20, // 73: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	30, // 74: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	32, // 75: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	39, // 76: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	41, // 77: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	43, // 78: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	34, // 79: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	36, // 80: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	68, // [68:81] is the sub-list for method output_type
+	55, // [55:68] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -5005,7 +5022,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2417,8 +2417,13 @@ type ToolResponse struct {
 	// output_collected says that the blob with the full result, which that answer
 	// had, was collected since: output_blob is unset.
 	OutputCollected bool `protobuf:"varint,14,opt,name=output_collected,json=outputCollected,proto3" json:"output_collected,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// redacted counts the secrets that marks such as `[redacted:github_token]` stand for in
+	// what is recorded of the call and in its result, which this answer has without them too.
+	// By the names of their patterns; empty where the server does not redact, and where
+	// replayed.
+	Redacted      map[string]int32 `protobuf:"bytes,50,rep,name=redacted,proto3" json:"redacted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolResponse) Reset() {
@@ -2560,6 +2565,13 @@ func (x *ToolResponse) GetOutputCollected() bool {
 		return x.OutputCollected
 	}
 	return false
+}
+
+func (x *ToolResponse) GetRedacted() map[string]int32 {
+	if x != nil {
+		return x.Redacted
+	}
+	return nil
 }
 
 type isToolResponse_OutputForm interface {
@@ -2771,7 +2783,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"request_id\x18\n" +
 	" \x01(\tR\trequestId\x124\n" +
 	"\tjson_form\x18\v \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x10\n" +
-	"\x0earguments_form\"\xe5\x04\n" +
+	"\x0earguments_form\"\xe9\x05\n" +
 	"\fToolResponse\x12\x18\n" +
 	"\asuccess\x18\x01 \x01(\bR\asuccess\x120\n" +
 	"\x06output\x18\x02 \x01(\v2\x16.google.protobuf.ValueH\x00R\x06output\x12!\n" +
@@ -2790,7 +2802,11 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	" \x01(\bR\brecorded\x12!\n" +
 	"\frecord_error\x18\v \x01(\tR\vrecordError\x12\x1a\n" +
 	"\breplayed\x18\r \x01(\bR\breplayed\x12)\n" +
-	"\x10output_collected\x18\x0e \x01(\bR\x0foutputCollectedB\r\n" +
+	"\x10output_collected\x18\x0e \x01(\bR\x0foutputCollected\x12E\n" +
+	"\bredacted\x182 \x03(\v2).loombridge.v1.ToolResponse.RedactedEntryR\bredacted\x1a;\n" +
+	"\rRedactedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01B\r\n" +
 	"\voutput_form*\xc7\x01\n" +
 	"\x10ApprovalDecision\x12!\n" +
 	"\x1dAPPROVAL_DECISION_UNSPECIFIED\x10\x00\x12\x1a\n" +
@@ -2845,7 +2861,7 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_loombridge_v1_tools_proto_goTypes = []any{
 	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
 	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
@@ -2875,85 +2891,87 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(*AuditRecord)(nil),              // 25: loombridge.v1.AuditRecord
 	(*ToolRequest)(nil),              // 26: loombridge.v1.ToolRequest
 	(*ToolResponse)(nil),             // 27: loombridge.v1.ToolResponse
-	(*timestamppb.Timestamp)(nil),    // 28: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 29: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 30: google.protobuf.Struct
-	(JsonForm)(0),                    // 31: loombridge.v1.JsonForm
-	(*structpb.Value)(nil),           // 32: google.protobuf.Value
-	(*ResultBytes)(nil),              // 33: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 34: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 35: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 36: loombridge.v1.ListMcpServersRequest
-	(*AddMcpServerRequest)(nil),      // 37: loombridge.v1.AddMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 38: loombridge.v1.RemoveMcpServerRequest
-	(*RefreshMcpServerRequest)(nil),  // 39: loombridge.v1.RefreshMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 40: loombridge.v1.ListMcpServersResponse
-	(*AddMcpServerResponse)(nil),     // 41: loombridge.v1.AddMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 42: loombridge.v1.RemoveMcpServerResponse
-	(*RefreshMcpServerResponse)(nil), // 43: loombridge.v1.RefreshMcpServerResponse
+	nil,                              // 28: loombridge.v1.ToolResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),    // 29: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 31: google.protobuf.Struct
+	(JsonForm)(0),                    // 32: loombridge.v1.JsonForm
+	(*structpb.Value)(nil),           // 33: google.protobuf.Value
+	(*ResultBytes)(nil),              // 34: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 35: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 36: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 37: loombridge.v1.ListMcpServersRequest
+	(*AddMcpServerRequest)(nil),      // 38: loombridge.v1.AddMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 39: loombridge.v1.RemoveMcpServerRequest
+	(*RefreshMcpServerRequest)(nil),  // 40: loombridge.v1.RefreshMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 41: loombridge.v1.ListMcpServersResponse
+	(*AddMcpServerResponse)(nil),     // 42: loombridge.v1.AddMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 43: loombridge.v1.RemoveMcpServerResponse
+	(*RefreshMcpServerResponse)(nil), // 44: loombridge.v1.RefreshMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	28, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	28, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	29, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	29, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
 	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
 	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
 	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
 	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
 	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	28, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	29, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
 	17, // 10: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
 	16, // 11: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
 	18, // 12: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
 	19, // 13: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
-	29, // 14: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
-	29, // 15: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
-	30, // 16: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	31, // 17: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	30, // 14: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
+	30, // 15: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
+	31, // 16: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
+	32, // 17: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	20, // 18: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
 	1,  // 19: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	28, // 20: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	28, // 21: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	29, // 20: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	29, // 21: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
 	25, // 22: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
 	1,  // 23: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	28, // 24: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	29, // 25: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	30, // 26: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	29, // 27: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	31, // 28: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	32, // 29: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	33, // 30: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	29, // 24: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	30, // 25: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	31, // 26: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	30, // 27: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	32, // 28: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
+	33, // 29: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	34, // 30: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
 	2,  // 31: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	34, // 32: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	35, // 33: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	21, // 34: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	23, // 35: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	5,  // 36: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	7,  // 37: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	10, // 38: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	12, // 39: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	14, // 40: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
-	36, // 41: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	37, // 42: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
-	38, // 43: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	39, // 44: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
-	22, // 45: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	24, // 46: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	6,  // 47: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	8,  // 48: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	11, // 49: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	13, // 50: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	15, // 51: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
-	40, // 52: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	41, // 53: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
-	42, // 54: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	43, // 55: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
-	45, // [45:56] is the sub-list for method output_type
-	34, // [34:45] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	35, // 32: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	36, // 33: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	28, // 34: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	21, // 35: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	23, // 36: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	5,  // 37: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	7,  // 38: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	10, // 39: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	12, // 40: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	14, // 41: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
+	37, // 42: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	38, // 43: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
+	39, // 44: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	40, // 45: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
+	22, // 46: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	24, // 47: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	6,  // 48: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	8,  // 49: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	11, // 50: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	13, // 51: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	15, // 52: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
+	41, // 53: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	42, // 54: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
+	43, // 55: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	44, // 56: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
+	46, // [46:57] is the sub-list for method output_type
+	35, // [35:46] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -2987,7 +3005,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 )
@@ -69,6 +70,19 @@ func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func()
 func (m *Metrics) WatchBackups(keeper *backup.Keeper) {
 	if m != nil && keeper != nil {
 		m.registry.MustRegister(newBackupMetrics(keeper))
+	}
+}
+
+// WatchRedaction adds the figures about redaction, where there is one.
+func (m *Metrics) WatchRedaction(r *redact.Redactor) {
+	if m == nil {
+		return
+	}
+	for _, name := range r.Names() {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "loom_bridge_redacted_total", Help: "Secrets that were taken out of what callers sent and tools gave, by pattern.",
+			ConstLabels: prometheus.Labels{"pattern": name},
+		}, func() float64 { return float64(r.Totals()[name]) }))
 	}
 }
 

@@ -14,7 +14,14 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits", "tool_calls", "mcp_servers", "bridges")
+    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits", "tool_calls", "mcp_servers", "redacted", "bridges")
+    class RedactedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     DURABILITY_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +34,7 @@ class GetStatusResponse(_message.Message):
     TOOL_LIMITS_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
     MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
+    REDACTED_FIELD_NUMBER: _ClassVar[int]
     BRIDGES_FIELD_NUMBER: _ClassVar[int]
     version: str
     start_time: _timestamp_pb2.Timestamp
@@ -40,8 +48,9 @@ class GetStatusResponse(_message.Message):
     tool_limits: _containers.RepeatedCompositeFieldContainer[ToolLimit]
     tool_calls: ToolCallCounts
     mcp_servers: McpServerCounts
+    redacted: _containers.ScalarMap[str, int]
     bridges: _containers.RepeatedCompositeFieldContainer[BridgeStatus]
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ..., tool_calls: _Optional[_Union[ToolCallCounts, _Mapping]] = ..., mcp_servers: _Optional[_Union[McpServerCounts, _Mapping]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ..., tool_calls: _Optional[_Union[ToolCallCounts, _Mapping]] = ..., mcp_servers: _Optional[_Union[McpServerCounts, _Mapping]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ...) -> None: ...
 
 class BridgeStatus(_message.Message):
     __slots__ = ("name", "epoch", "address", "since_time", "answering")

@@ -1042,20 +1042,29 @@ class Task(_message.Message):
     def __init__(self, task_id: _Optional[str] = ..., action: _Optional[str] = ..., parameters: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_json: _Optional[str] = ..., source_agent: _Optional[str] = ..., target_agent: _Optional[str] = ..., parent_task_id: _Optional[str] = ..., result: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class RecordStepResponse(_message.Message):
-    __slots__ = ("step", "observation", "output_blob", "task_id", "replayed", "output_collected")
+    __slots__ = ("step", "observation", "output_blob", "task_id", "replayed", "output_collected", "redacted")
+    class RedactedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     STEP_FIELD_NUMBER: _ClassVar[int]
     OBSERVATION_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_BLOB_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     REPLAYED_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_COLLECTED_FIELD_NUMBER: _ClassVar[int]
+    REDACTED_FIELD_NUMBER: _ClassVar[int]
     step: Step
     observation: str
     output_blob: BlobInfo
     task_id: str
     replayed: bool
     output_collected: bool
-    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., task_id: _Optional[str] = ..., replayed: bool = ..., output_collected: bool = ...) -> None: ...
+    redacted: _containers.ScalarMap[str, int]
+    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ..., observation: _Optional[str] = ..., output_blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., task_id: _Optional[str] = ..., replayed: bool = ..., output_collected: bool = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class UploadStepRequest(_message.Message):
     __slots__ = ("step", "data")

@@ -413,7 +413,14 @@ class ToolRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., session_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
 
 class ToolResponse(_message.Message):
-    __slots__ = ("success", "output", "output_json", "output_bytes", "error_message", "error_code", "output_truncated", "output_blob", "step", "observation", "recorded", "record_error", "replayed", "output_collected")
+    __slots__ = ("success", "output", "output_json", "output_bytes", "error_message", "error_code", "output_truncated", "output_blob", "step", "observation", "recorded", "record_error", "replayed", "output_collected", "redacted")
+    class RedactedEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -428,6 +435,7 @@ class ToolResponse(_message.Message):
     RECORD_ERROR_FIELD_NUMBER: _ClassVar[int]
     REPLAYED_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_COLLECTED_FIELD_NUMBER: _ClassVar[int]
+    REDACTED_FIELD_NUMBER: _ClassVar[int]
     success: bool
     output: _struct_pb2.Value
     output_json: str
@@ -442,4 +450,5 @@ class ToolResponse(_message.Message):
     record_error: str
     replayed: bool
     output_collected: bool
-    def __init__(self, success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_bytes: _Optional[_Union[_context_pb2.ResultBytes, _Mapping]] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[ToolErrorCode, str]] = ..., output_truncated: bool = ..., output_blob: _Optional[_Union[_context_pb2.BlobInfo, _Mapping]] = ..., step: _Optional[_Union[_context_pb2.Step, _Mapping]] = ..., observation: _Optional[str] = ..., recorded: bool = ..., record_error: _Optional[str] = ..., replayed: bool = ..., output_collected: bool = ...) -> None: ...
+    redacted: _containers.ScalarMap[str, int]
+    def __init__(self, success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_bytes: _Optional[_Union[_context_pb2.ResultBytes, _Mapping]] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[ToolErrorCode, str]] = ..., output_truncated: bool = ..., output_blob: _Optional[_Union[_context_pb2.BlobInfo, _Mapping]] = ..., step: _Optional[_Union[_context_pb2.Step, _Mapping]] = ..., observation: _Optional[str] = ..., recorded: bool = ..., record_error: _Optional[str] = ..., replayed: bool = ..., output_collected: bool = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...

@@ -1,0 +1,100 @@
+package redact
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// block is a text to look through, without the escapes of JSON.
+type block struct {
+	text    string
+	buffer  []byte
+	escapes []escape
+	found   []found
+}
+
+// escape says that what stands from a place of the text on comes from a place of the raw one.
+type escape struct{ text, raw int }
+
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// maxSpare bounds what a block keeps for its next use.
+const maxSpare = 1 << 18
+
+func (b *block) free() {
+	b.text, b.found = "", b.found[:0]
+	if cap(b.buffer) <= maxSpare && cap(b.escapes) <= maxSpare/8 {
+		blocks.Put(b)
+	}
+}
+
+// take undoes the escapes of a raw text.
+func (b *block) take(raw string) {
+	b.text, b.escapes = raw, b.escapes[:0]
+	next := strings.IndexByte(raw, '\\')
+	if next < 0 {
+		return
+	}
+	b.buffer = b.buffer[:0]
+	for at := 0; ; {
+		b.buffer = append(b.buffer, raw[at:at+next]...)
+		at += next
+		if at == len(raw) {
+			break
+		}
+		var size int
+		b.buffer, size = unescape(b.buffer, raw[at:])
+		at += size
+		b.escapes = append(b.escapes, escape{len(b.buffer), at})
+		if next = strings.IndexByte(raw[at:], '\\'); next < 0 {
+			next = len(raw) - at
+		}
+	}
+	b.text = string(b.buffer)
+}
+
+// unescape appends what the escape at the beginning of a text means, and returns how long it
+// is. Backslashes in a row are those of JSON within JSON, and one escape. Those that begin none
+// are one backslash.
+func unescape(dst []byte, text string) ([]byte, int) {
+	at := 1
+	for at < len(text) && text[at] == '\\' {
+		at++
+	}
+	if at == len(text) {
+		return append(dst, '\\'), at
+	}
+	switch c := text[at]; c {
+	case '"', '/', '\'':
+		return append(dst, c), at + 1
+	case 'n', 'r', 't', 'b', 'f':
+		return append(dst, "\n\r\t\b\f"[strings.IndexByte("nrtbf", c)]), at + 1
+	case 'u':
+		if len(text) >= at+5 {
+			if n, err := strconv.ParseUint(text[at+1:at+5], 16, 16); err == nil && n > 0 && n < 0x80 {
+				return append(dst, byte(n)), at + 5
+			}
+		}
+	}
+	return append(dst, '\\'), at
+}
+
+// raw is the place of the raw text that a place of the text is.
+func (b *block) raw(at int) int {
+	i := sort.Search(len(b.escapes), func(i int) bool { return b.escapes[i].text > at }) - 1
+	if i < 0 {
+		return at
+	}
+	return b.escapes[i].raw + at - b.escapes[i].text
+}
+
+// at is the place of the text that a place of the raw one is, which stands in no escape.
+func (b *block) at(raw int) int {
+	i := sort.Search(len(b.escapes), func(i int) bool { return b.escapes[i].raw > raw }) - 1
+	if i < 0 {
+		return raw
+	}
+	return b.escapes[i].text + raw - b.escapes[i].raw
+}
