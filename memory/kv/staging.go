@@ -104,12 +104,12 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 // or those that the snapshot has read along.
 func (w *Writer) open(ctx context.Context, refs []Ref, before *flight) (Snapshot, []Guard, error) {
 	if before != nil {
-		snapshot, err := w.engine.Snapshot(ctx)
+		snapshot, err := w.later(ctx)
 		return snapshot, before.next, err
 	}
 	guards, known := w.remembered(refs)
 	if known {
-		snapshot, err := w.engine.Snapshot(ctx)
+		snapshot, err := w.later(ctx)
 		return snapshot, guards, err
 	}
 	snapshot, err := w.engine.Snapshot(ctx, refs...)
@@ -120,6 +120,15 @@ func (w *Writer) open(ctx context.Context, refs []Ref, before *flight) (Snapshot
 		guards[i].Sequence = sequence
 	}
 	return snapshot, guards, nil
+}
+
+// later takes a snapshot whose moment may be that of its first read: the guards are compared
+// at the commit.
+func (w *Writer) later(ctx context.Context) (Snapshot, error) {
+	if deferrer, ok := w.engine.(Deferrer); ok {
+		return deferrer.SnapshotLater(ctx)
+	}
+	return w.engine.Snapshot(ctx)
 }
 
 // raised returns the guards of a commit that follows one with these.

@@ -92,6 +92,9 @@ func (db *DB) holdUnchanged(ctx context.Context, conn *pgx.Conn) error {
 // errTaken: the store was opened by another process while this one had lost it.
 var errTaken = fmt.Errorf("%w: another process has opened it for itself alone", kv.ErrFailed)
 
+// errLet: a store that was to stay as it is was not held all the time.
+var errLet = fmt.Errorf("%w: the session that kept others from it has ended", kv.ErrFailed)
+
 // keeper watches the session that holds a store. While there is none, as while the server is
 // away, it says so in the store's health; then it takes the store again, unless another
 // process was faster.
@@ -153,6 +156,9 @@ func (k *keeper) leave() {
 func (k *keeper) look(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
+	if k.conn == nil && k.db.options.ReadOnly {
+		return errLet
+	}
 	if k.conn == nil {
 		if k.conn, err = pgx.ConnectConfig(ctx, k.config); err != nil {
 			return k.unreached(err)

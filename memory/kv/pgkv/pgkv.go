@@ -18,6 +18,7 @@ import (
 var (
 	_ kv.Engine       = (*DB)(nil)
 	_ kv.Shared       = (*DB)(nil)
+	_ kv.Deferrer     = (*DB)(nil)
 	_ kv.RangeDropper = (*DB)(nil)
 	_ kv.Snapshot     = (*snapshot)(nil)
 )

@@ -65,3 +65,38 @@ func TestReopen(t *testing.T) {
 		return open(tb, pgkv.Options{Schema: schemas[dir]})
 	})
 }
+
+// A snapshot that is opened by its first read is of that moment, and stays so.
+func TestSnapshotLater(t *testing.T) {
+	db := open(t, pgkv.Options{})
+	defer db.Close()
+	ref, key := counterOf(0)
+	put := func(n uint64, value string) {
+		c := kv.Commit{Guards: []kv.Guard{{Ref: ref, Sequence: n}}, Batch: new(kv.Batch)}
+		c.Batch.Put(kv.Records, key, []byte(value))
+		if err := db.Commit(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unread, err := db.SnapshotLater(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unread.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := db.SnapshotLater(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for n, value := range []string{"first", "second"} {
+		put(uint64(n), value)
+		if found, err := s.Get(t.Context(), kv.Records, key); err != nil || string(found[0]) != "first" {
+			t.Errorf("behind %s: %q, %v", value, found, err)
+		}
+	}
+	if found, err := s.Sequence(t.Context(), ref); err != nil || found[0] != 1 {
+		t.Errorf("sequence %v, %v", found, err)
+	}
+}

@@ -26,8 +26,9 @@ type snapshot struct {
 	expired   atomic.Bool           // it has become too old, and may be closed as well
 	why       atomic.Pointer[error] // nothing can be read any more; nil while it can
 
-	mu   sync.Mutex    // held while the connection is in use
-	conn *pgxpool.Conn // guarded by mu; nil once it is given back
+	mu    sync.Mutex    // held while the connection is in use
+	conn  *pgxpool.Conn // guarded by mu; nil once it is given back
+	later bool          // guarded by mu; nothing was read yet, and there is no connection
 }
 
 // Snapshot is kv.Engine's: a transaction is begun, and the sequences read, in one round
@@ -72,6 +73,46 @@ func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (_ kv.Snapshot, err 
 	return s, nil
 }
 
+// SnapshotLater is kv.Deferrer's.
+func (db *DB) SnapshotLater(ctx context.Context) (kv.Snapshot, error) {
+	if err := db.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer db.users.Leave()
+	s, now := &snapshot{db: db, later: true}, time.Now()
+	db.open.Add(&s.open, now, now.Add(db.options.SnapshotLife), s.expire)
+	return s, nil
+}
+
+// first begins the transaction of a view with its first statement, in one round trip.
+type first struct{ conn *pgxpool.Conn }
+
+func (f first) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	batch := new(pgx.Batch)
+	batch.Queue(begin)
+	batch.Queue(sql, args...)
+	results := f.conn.SendBatch(ctx, batch)
+	if _, err := results.Exec(); err != nil {
+		return nil, errors.Join(err, results.Close())
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return nil, errors.Join(err, results.Close())
+	}
+	return firstRows{rows, results}, nil
+}
+
+// firstRows are rows of a batch, which ends with them.
+type firstRows struct {
+	pgx.Rows
+	results pgx.BatchResults
+}
+
+func (r firstRows) Close() {
+	r.Rows.Close()
+	_ = r.results.Close() // an error of the rows is theirs
+}
+
 // expire lets nobody read any more and gives the connection back.
 func (s *snapshot) expire() {
 	s.expired.Store(true)
@@ -104,6 +145,13 @@ func (s *snapshot) Close() error {
 	if before := s.why.Swap(&closed); before != nil {
 		return nil
 	}
+	if s.mu.TryLock() { // otherwise it is being read, and has a connection
+		unread := s.later
+		s.mu.Unlock()
+		if unread {
+			return nil
+		}
+	}
 	if !s.db.users.Enter() { // who closes the store waits for the connection
 		s.release()
 		return nil
@@ -126,7 +174,15 @@ func (s *snapshot) read(ctx context.Context, do func(from querier) error) error 
 	if why := s.why.Load(); why != nil {
 		return *why
 	}
-	err := do(s.conn)
+	from := querier(s.conn)
+	if s.later {
+		conn, err := s.db.views.Acquire(ctx)
+		if err != nil {
+			return s.db.reading(err)
+		}
+		s.conn, s.later, from = conn, false, first{conn}
+	}
+	err := do(from)
 	if errors.Is(err, kv.ErrUnreachable) && s.conn.Conn().IsClosed() {
 		return errors.Join(kv.ErrTooOld, err) // another one may be had
 	}

@@ -47,6 +47,7 @@ type (
 type far interface {
 	Engine
 	kv.RangeDropper
+	kv.Deferrer
 }
 
 // alone is a far Engine without what it offers to several processes.
