@@ -37,19 +37,28 @@ const (
 // vectors; texts with uncommonly many different words may make it too large for
 // a commit all the same, which is a *kv.LimitError.
 func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error) {
-	save, err := s.StageSaveBatch(scope, rs, requestID)
+	saved, err := s.SaveBatchAs(ctx, scope, rs, Saving{RequestID: requestID})
 	if err != nil {
 		return nil, err
 	}
-	save.actor = actorOf(ctx)
-	if err := save.commit(ctx, "memory: save batch"); err != nil {
-		return nil, err
+	records := make([]record.Record, len(saved))
+	for i := range saved {
+		records[i] = saved[i].Record
 	}
-	return save.records, nil
+	return records, nil
 }
 
 // StageSaveBatch prepares a commit of the caller's to do what SaveBatch does.
 func (s *Store) StageSaveBatch(scope kv.Scope, rs []record.Record, requestID string) (*Staging, error) {
+	save, err := s.newBatch(scope, rs, requestID)
+	if err != nil {
+		return nil, err
+	}
+	return s.stageSaving(save)
+}
+
+// newBatch checks records that are to be saved.
+func (s *Store) newBatch(scope kv.Scope, rs []record.Record, requestID string) (*saving, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
@@ -63,7 +72,7 @@ func (s *Store) StageSaveBatch(scope kv.Scope, rs []record.Record, requestID str
 	if err := save.checkAll(rs, s.redact); err != nil {
 		return nil, err
 	}
-	return s.stageSaving(save)
+	return save, nil
 }
 
 // checkBatch refuses a batch that is too large.

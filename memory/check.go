@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -217,7 +218,31 @@ func checkLife(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 	if err := l.checkVersions(ctx, view, found); err != nil {
 		return err
 	}
+	if err := checkSame(ctx, view, scope, found); err != nil {
+		return err
+	}
 	return l.checkExpiry(ctx, view, found)
+}
+
+// checkSame compares the keys by which repeats are found with the records that they name.
+// A record of an older version may have none.
+func checkSame(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexical.Differences) error {
+	prefix := scope.Key(record.TagSame)
+	const sum = 8
+	for pair, err := range view.Scan(ctx, kv.Records, kv.Prefix(prefix)) {
+		if err != nil {
+			return err
+		}
+		id := string(pair.Key[min(len(prefix)+sum, len(pair.Key)):])
+		r, ok, err := record.Read(ctx, view, scope, id)
+		if err != nil {
+			return err
+		}
+		if !ok || !bytes.Equal(sameKey(scope, r), pair.Key) {
+			found.Add("a key says that repeats of another text are those of record %q", id)
+		}
+	}
+	return nil
 }
 
 func (l lives) checkVersions(ctx context.Context, view kv.Reader, found *lexical.Differences) error {

@@ -18,7 +18,8 @@ import (
 // MaxRequestIDBytes bounds a request id.
 const MaxRequestIDBytes = 128
 
-// Save stores a record and returns it as stored, with its id and times. When
+// Save stores a record and returns it as stored, with its id and times; or, where
+// Options.Duplicates says so, the record that it repeats. When
 // it returns, the record, its index entries and the sync are done, and every
 // later query finds it.
 //
@@ -31,19 +32,21 @@ const MaxRequestIDBytes = 128
 // supersedes or derives from; *OwnedError for one that another agent saved and this
 // one supersedes. After any of them nothing has changed.
 func (s *Store) Save(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error) {
-	save, err := s.StageSave(scope, r, requestID)
-	if err != nil {
-		return record.Record{}, err
-	}
-	save.actor = actorOf(ctx)
-	if err := save.commit(ctx, "memory: save"); err != nil {
-		return record.Record{}, err
-	}
-	return save.records[0], nil
+	saved, err := s.SaveAs(ctx, scope, r, Saving{RequestID: requestID})
+	return saved.Record, err
 }
 
-// StageSave prepares a commit of the caller's to do what Save does.
+// StageSave prepares a commit of the caller's to do what Save does; it keeps duplicates.
 func (s *Store) StageSave(scope kv.Scope, r record.Record, requestID string) (*Staging, error) {
+	save, err := s.newSaving(scope, r, requestID)
+	if err != nil {
+		return nil, err
+	}
+	return s.stageSaving(save)
+}
+
+// newSaving checks a record that is to be saved.
+func (s *Store) newSaving(scope kv.Scope, r record.Record, requestID string) (*saving, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func (s *Store) StageSave(scope kv.Scope, r record.Record, requestID string) (*S
 	if requestID != "" {
 		save.digest = sha256.Sum256(save.drafts[0].content(nil))
 	}
-	return s.stageSaving(save)
+	return save, nil
 }
 
 func (s *Store) stageSaving(save *saving) (*Staging, error) {
@@ -76,6 +79,11 @@ type saving struct {
 	requestID string
 	digest    [sha256.Size]byte
 	now       time.Time
+	// reinforce: a record that repeats another is not saved.
+	reinforce bool
+	// repeated are the records that repeated others, by their place, and how similar they
+	// were; made anew each time the save gets its turn.
+	repeated map[int]float64
 }
 
 // draft is a record to be saved.
@@ -85,6 +93,7 @@ type draft struct {
 	givenID  bool
 	metadata []string // its terms
 	encoded  []byte   // the document
+	same     []byte   // what the keys of those begin with that it may repeat; empty: it repeats none
 }
 
 // check checks a record that is to be saved, redacts it and sets its defaults, all that
@@ -141,6 +150,9 @@ func (s *Store) complete(save *saving) (err error) {
 	inParallel(len(save.drafts), func(i int) {
 		d := &save.drafts[i]
 		d.encoded, d.metadata = s.encodeDocument(d.record, d.metadata), nil
+		if d.same = samePrefix(save.scope, d.record); d.same == nil {
+			d.same = []byte{}
+		}
 	})
 	return nil
 }
@@ -152,6 +164,7 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 	if err != nil {
 		return err
 	}
+	s.repeated = make(map[int]float64)
 	if replayed {
 		e.result, err = s.replay(answer)
 		return err
@@ -162,7 +175,14 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 	}
 	e.result = make([]record.Record, len(s.drafts))
 	for i := range s.drafts {
-		if err := s.add(ctx, e, free, i); err != nil {
+		repeated, err := false, error(nil)
+		if s.reinforce {
+			repeated, err = s.repeat(ctx, e, i)
+		}
+		if err == nil && !repeated {
+			err = s.add(ctx, e, free, i)
+		}
+		if err != nil {
 			return s.blame(i, err)
 		}
 	}
@@ -229,18 +249,22 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 		}
 		encoded = e.store.encodeDocument(*r, terms)
 	}
-	e.add(write{record: r, blame: func(err error) error { return s.blame(i, err) }}, encoded, replaced)
+	e.add(write{record: r, same: d.same, blame: func(err error) error { return s.blame(i, err) }}, encoded, replaced)
 	return nil
 }
 
 // answer keeps what the store added to the records.
 func (s *saving) answer(saved []record.Record) []byte {
-	if !s.batch {
-		return record.EncodeAnswer(saved[0])
-	}
 	var b []byte
-	for _, r := range saved {
-		b = wire.AppendItem(b, record.AnswerItem, record.EncodeAnswer(r))
+	for i, r := range saved {
+		one := record.EncodeAnswer(r)
+		if similarity, ok := s.repeated[i]; ok {
+			one = record.EncodeRepeated(r, similarity)
+		}
+		if !s.batch {
+			return one
+		}
+		b = wire.AppendItem(b, record.AnswerItem, one)
 	}
 	return b
 }
@@ -267,6 +291,9 @@ func (s *saving) replay(answer []byte) ([]record.Record, error) {
 		var err error
 		if saved[i], err = d.record.WithAnswer(answers[i]); err != nil {
 			return nil, err
+		}
+		if similarity, ok := record.Repeated(answers[i]); ok {
+			s.repeated[i] = similarity
 		}
 	}
 	return saved, nil

@@ -127,6 +127,9 @@ type write struct {
 	before *record.Record
 	// keepVector: what was embedded is the same as before.
 	keepVector bool
+	// same is what the key begins with by which a record is found that repeats it, empty
+	// for none; nil: it is to be made.
+	same []byte
 	// blame, if set, says which record of a batch an error is about.
 	blame func(error) error
 }
@@ -163,6 +166,7 @@ func (e *edit) add(w write, encoded []byte, supersedes uint32) {
 		e.change.Delete = append(e.change.Delete, w.before.Document.Ordinal)
 	}
 	e.moveExpiry(w)
+	e.moveSame(w)
 }
 
 // flush makes the collected changes of the index and writes their records.
@@ -235,6 +239,9 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	e.gone = append(e.gone, r.ID)
 	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
 	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
+	if key := sameKey(e.scope, *r); key != nil {
+		e.tx.Delete(kv.Records, key)
+	}
 	e.dropVersions(r)
 	if !r.ExpireTime.IsZero() {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, r.ExpireTime, r.ID))

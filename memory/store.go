@@ -69,6 +69,10 @@ type Options struct {
 	// Redact looks for secrets in what is saved, which marks then stand for. Default nil:
 	// nothing is redacted.
 	Redact *redact.Redactor
+	// Duplicates says what becomes of a record that repeats one which is there, where
+	// the caller of Save does not: KeepDuplicates, which is the default, or
+	// ReinforceDuplicates.
+	Duplicates Duplicates
 	// Idle is called when a query begins to wait for the embedder, and what it returns
 	// when it goes on: whoever bounds the queries that run need not count it
 	// meanwhile. Default nil: nothing is called.
@@ -128,6 +132,7 @@ type Store struct {
 	countTokens func(text string) int
 	hold        []record.Origin // wait for review
 	redact      *redact.Redactor
+	reinforce   bool            // Options.Duplicates says so
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
 	closed       atomic.Bool
@@ -163,6 +168,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		countTokens:  o.CountTokens,
 		hold:         o.Hold,
 		redact:       o.Redact,
+		reinforce:    o.Duplicates == ReinforceDuplicates,
 		vectorWeight: o.VectorWeight,
 	}
 	s.start(o.SweepEvery)

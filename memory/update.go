@@ -320,7 +320,7 @@ func (up *updating) apply(r *record.Record) error {
 		{DerivedFromField, func() { r.DerivedFrom = from.DerivedFrom }},
 		{EmbeddingField, func() { r.Embedding, r.EmbeddingSpace = from.Embedding, from.EmbeddingSpace }},
 		{PinnedField, func() { r.Pinned = from.Pinned }},
-		{ArchivedField, func() { r.Archived = from.Archived }},
+		{ArchivedField, func() { up.archive(r, from.Archived) }},
 		{TierField, func() { r.Tier = from.Tier }},
 	} {
 		if fields&f.field != 0 {
@@ -345,6 +345,17 @@ func (up *updating) apply(r *record.Record) error {
 		return nil
 	}
 	return up.applyExpiry(r)
+}
+
+// archive puts a record into the archive, or takes it out.
+func (up *updating) archive(r *record.Record, archived bool) {
+	switch {
+	case !archived:
+		r.ArchiveTime = time.Time{}
+	case !r.Archived:
+		r.ArchiveTime = up.now
+	}
+	r.Archived = archived
 }
 
 func (up *updating) applyExpiry(r *record.Record) error {

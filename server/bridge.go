@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -69,11 +70,12 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	save := s.memory.Save
+	var saved memory.Saved
 	if r.GetReplace() {
-		save = s.memory.SaveOrReplace
+		saved.Record, err = s.memory.SaveOrReplace(ctx, scope, record, r.GetRequestId())
+	} else {
+		saved, err = s.memory.SaveAs(ctx, scope, record, memory.Saving{RequestID: r.GetRequestId(), Duplicates: memory.Duplicates(r.GetDuplicates())})
 	}
-	saved, err := save(ctx, scope, record, r.GetRequestId())
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ import (
 
 // Memory is what the handlers need of long-term memory.
 type Memory interface {
-	Save(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error)
-	SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error)
+	SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how memory.Saving) (memory.Saved, error)
+	SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how memory.Saving) ([]memory.Saved, error)
 	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (record.Record, error)
 	Delete(ctx context.Context, scope kv.Scope, d memory.Deletion, requestID string) (memory.Deleted, error)
 	QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (memory.Answer, error)
@@ -220,7 +220,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 			return nil, &memory.BatchError{Index: i, Err: err}
 		}
 	}
-	saved, err := s.memory.SaveBatch(ctx, scope, records, r.GetRequestId())
+	saved, err := s.memory.SaveBatchAs(ctx, scope, records, memory.Saving{RequestID: r.GetRequestId(), Duplicates: memory.Duplicates(r.GetDuplicates())})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
@@ -15,7 +16,10 @@ const (
 	answerVersion        = 4
 	answerSupersededBy   = 5
 	answerSupersededTime = 6
-	answerReview         = 200
+	// Of a save that repeated a record.
+	answerRepeats    = 40
+	answerSimilarity = 41
+	answerReview     = 200
 	// AnswerItem is the answer for one record of a batch, and the only field of a
 	// batch's answer.
 	AnswerItem = 7
@@ -27,6 +31,27 @@ func EncodeAnswer(r Record) []byte {
 	b = appendTime(b, answerCreateTime, r.CreateTime)
 	b = appendTime(b, answerExpireTime, r.ExpireTime)
 	return wire.AppendUint(b, answerReview, uint64(r.Review))
+}
+
+// EncodeRepeated keeps what a save answered that repeated the record in its place.
+func EncodeRepeated(r Record, similarity float64) []byte {
+	b := wire.AppendUint(EncodeAnswer(r), answerRepeats, uint64(r.Repeats))
+	b = wire.AppendUint(b, answerVersion, uint64(r.Version))
+	return wire.AppendFixed64(b, answerSimilarity, math.Float64bits(similarity))
+}
+
+// Repeated tells from a kept answer whether the save repeated a record, and how similar
+// they were.
+func Repeated(answer []byte) (similarity float64, ok bool) {
+	for f, err := range wire.Fields(answer) {
+		if err != nil {
+			return 0, false
+		}
+		if f.Number == answerSimilarity {
+			return math.Float64frombits(f.Value), true
+		}
+	}
+	return 0, false
 }
 
 // EncodeChangeAnswer keeps what an update or a deletion answered beside the
@@ -56,6 +81,8 @@ func (r Record) WithAnswer(answer []byte) (Record, error) {
 			r.Review = Review(f.Value)
 		case answerVersion:
 			r.Version = int64(f.Value)
+		case answerRepeats:
+			r.Repeats = int64(f.Value)
 		case answerSupersededBy:
 			r.SupersededBy = string(f.Bytes)
 		case answerSupersededTime:

@@ -42,6 +42,9 @@ const (
 	fieldPlace          = 29
 	fieldSavedBy        = 30
 	fieldFirstVersion   = 31
+	fieldRepeats        = 40
+	fieldLastRepeatTime = 41
+	fieldArchiveTime    = 42
 	fieldReview         = 200
 )
 
@@ -101,6 +104,9 @@ func appendLife(b []byte, r Record) []byte {
 	b = wire.AppendUint(b, fieldPlace, uint64(r.Document.Place))
 	b = wire.AppendText(b, fieldSavedBy, r.SavedBy)
 	b = wire.AppendUint(b, fieldFirstVersion, uint64(r.FirstVersion))
+	b = wire.AppendUint(b, fieldRepeats, uint64(r.Repeats))
+	b = appendTime(b, fieldLastRepeatTime, r.LastRepeatTime)
+	b = appendTime(b, fieldArchiveTime, r.ArchiveTime)
 	return wire.AppendUint(b, fieldReview, uint64(r.Review))
 }
 
@@ -198,6 +204,12 @@ func (r *Record) setLife(f wire.Field) {
 		r.SavedBy = string(f.Bytes)
 	case fieldFirstVersion:
 		r.FirstVersion = int64(f.Value)
+	case fieldRepeats:
+		r.Repeats = int64(f.Value)
+	case fieldLastRepeatTime:
+		r.LastRepeatTime = decodeTime(f)
+	case fieldArchiveTime:
+		r.ArchiveTime = decodeTime(f)
 	case fieldReview:
 		r.Review = Review(f.Value)
 	}

@@ -14,6 +14,8 @@ const (
 	TagKey = 'k'
 	// TagVersion begins the keys of earlier versions.
 	TagVersion = 'h'
+	// TagSame begins the keys by which a record is found that a text repeats.
+	TagSame = 's'
 )
 
 // Key is where a record stands.

@@ -57,6 +57,9 @@ type line struct {
 	Tier           int             `json:"tier"`
 	Pinned         bool            `json:"pinned,omitempty"`
 	Archived       bool            `json:"archived,omitempty"`
+	ArchiveTime    *time.Time      `json:"archive_time,omitempty"`
+	Repeats        int64           `json:"repeats,omitempty"`
+	LastRepeatTime *time.Time      `json:"last_repeat_time,omitempty"`
 	EmbeddingSpace string          `json:"embedding_space,omitempty"`
 	Embedding      []float32       `json:"embedding,omitempty"`
 }
@@ -71,6 +74,7 @@ func (of Line) Encode() ([]byte, error) {
 		ExpireTime: written(r.ExpireTime), Metadata: r.Metadata, Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes,
 		SupersededBy: r.SupersededBy, SupersededTime: written(r.SupersededTime), DerivedFrom: r.DerivedFrom, Origin: r.Origin.String(),
 		Review: r.Review.String(), Tier: r.Tier, Pinned: r.Pinned, Archived: r.Archived, EmbeddingSpace: r.EmbeddingSpace, Embedding: r.Embedding,
+		ArchiveTime: written(r.ArchiveTime), Repeats: r.Repeats, LastRepeatTime: written(r.LastRepeatTime),
 	}
 	if r.SlidingTTL > 0 {
 		l.SlidingTTL = r.SlidingTTL.String()
@@ -126,7 +130,7 @@ func (l line) record() (Record, error) {
 		EventTime: read(l.EventTime), CreateTime: read(l.CreateTime), UpdateTime: read(l.UpdateTime), ExpireTime: read(l.ExpireTime),
 		Metadata: l.Metadata, Tags: l.Tags, Importance: l.Importance, Supersedes: l.Supersedes, SupersededBy: l.SupersededBy,
 		SupersededTime: read(l.SupersededTime), DerivedFrom: l.DerivedFrom, Tier: l.Tier, Pinned: l.Pinned, Archived: l.Archived,
-		EmbeddingSpace: l.EmbeddingSpace, Embedding: l.Embedding,
+		EmbeddingSpace: l.EmbeddingSpace, Embedding: l.Embedding, ArchiveTime: read(l.ArchiveTime), Repeats: l.Repeats, LastRepeatTime: read(l.LastRepeatTime),
 	}
 	var ok bool
 	if r.Origin, ok = named(OriginNames, l.Origin); !ok {
@@ -147,7 +151,7 @@ func (l line) record() (Record, error) {
 
 // check refuses what only the store sets and would not have set so.
 func (l line) check(r Record) error {
-	for _, t := range []time.Time{r.CreateTime, r.UpdateTime, r.SupersededTime} {
+	for _, t := range []time.Time{r.CreateTime, r.UpdateTime, r.SupersededTime, r.ArchiveTime, r.LastRepeatTime} {
 		if err := checkYear("time", t); err != nil {
 			return err
 		}
@@ -163,6 +167,10 @@ func (l line) check(r Record) error {
 		return errors.New("kind is missing")
 	case r.Tier == 0:
 		return errors.New("tier is missing")
+	case r.Repeats < 0:
+		return errors.New("repeats is less than zero")
+	case !r.Archived && !r.ArchiveTime.IsZero():
+		return errors.New("archived is missing beside archive_time")
 	case l.KeyGone && r.SupersededBy == "":
 		return errors.New("superseded_by is missing beside key_gone")
 	case r.SupersededBy == "" && !r.SupersededTime.IsZero():

@@ -16,6 +16,7 @@ func Object(r Record) map[string]any {
 	}
 	for name, at := range map[string]time.Time{
 		"event_time": r.EventTime, "create_time": r.CreateTime, "update_time": r.UpdateTime, "expire_time": r.ExpireTime, "superseded_time": r.SupersededTime,
+		"archive_time": r.ArchiveTime, "last_repeat_time": r.LastRepeatTime,
 	} {
 		if !at.IsZero() {
 			document[name] = at.UTC().Format(time.RFC3339Nano)
@@ -34,6 +35,9 @@ func Object(r Record) map[string]any {
 	}
 	if len(r.Metadata) > 0 {
 		document["metadata"] = r.Metadata
+	}
+	if r.Repeats > 0 {
+		document["repeats"] = r.Repeats
 	}
 	if r.SlidingTTL > 0 {
 		document["sliding_ttl"] = r.SlidingTTL.String()

@@ -149,6 +149,12 @@ type Record struct {
 	Pinned bool
 	// Archived takes the record out of what queries find unless they ask for it.
 	Archived bool
+	// ArchiveTime is when it was archived, unset where it is not; set by the store.
+	ArchiveTime time.Time
+	// Repeats is how many saves repeated the record in place of adding another, and
+	// LastRepeatTime when the last one did; set by the store.
+	Repeats        int64
+	LastRepeatTime time.Time
 	// Version counts the changes of the record, from 1; set by the store.
 	Version int64
 	// FirstVersion is the first version that there can be of it, where that is not 1,
@@ -207,6 +213,7 @@ func Normalize(r Record) Record {
 	r.EventTime, r.CreateTime, r.ExpireTime = StoredTime(r.EventTime), time.Time{}, StoredTime(r.ExpireTime)
 	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
 	r.Document, r.Review, r.FirstVersion = Document{}, 0, 0
+	r.Repeats, r.LastRepeatTime, r.ArchiveTime = 0, time.Time{}, time.Time{}
 	r.SlidingTTL = StoredSpan(r.SlidingTTL)
 	if r.Kind == "" {
 		r.Kind = DefaultKind

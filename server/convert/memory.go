@@ -46,12 +46,16 @@ func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 	return Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 }
 
-// Saved tells of a record that was saved.
-func Saved(r record.Record) *loombridgev1.MemorySaveResponse {
-	return &loombridgev1.MemorySaveResponse{
+// Saved tells of a record that was saved, or repeated.
+func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
+	out := &loombridgev1.MemorySaveResponse{
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
-		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review), Redacted: r.Redacted,
+		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review), Redacted: r.Redacted, Outcome: loombridgev1.SaveOutcome_SAVE_OUTCOME_SAVED,
 	}
+	if r.Repeated {
+		out.Outcome, out.Similarity, out.Repeats = loombridgev1.SaveOutcome_SAVE_OUTCOME_REINFORCED, r.Similarity, r.Repeats
+	}
+	return out
 }
 
 // RecordView is what of a record a caller wants to see.
@@ -83,6 +87,7 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: Int32(r.Tier),
 		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
 		AgentId: r.SavedBy, Review: loombridgev1.Review(r.Review),
+		Archived: r.Archived, ArchiveTime: Timestamp(r.ArchiveTime), Repeats: r.Repeats, LastRepeatTime: Timestamp(r.LastRepeatTime),
 	}
 	if r.SlidingTTL > 0 {
 		out.SlidingTtl = durationpb.New(r.SlidingTTL)

@@ -129,6 +129,7 @@ func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 			c.add("supersedes", "can't be given with replace")
 		}
 	}
+	c.enum("duplicates", r.GetDuplicates())
 	c.request(r.GetRequestId())
 	return c.err()
 }
@@ -379,6 +380,7 @@ func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 			c.draft(prefix, record)
 		}
 	}
+	c.enum("duplicates", r.GetDuplicates())
 	c.request(r.GetRequestId())
 	return c.err()
 }

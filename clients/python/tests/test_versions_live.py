@@ -34,6 +34,24 @@ async def test_a_filter_deletes(live: loombridge.Client) -> None:
         await live.memory.delete_matching("old")
 
 
+async def test_repeats_reinforce(live: loombridge.Client) -> None:
+    first = await live.memory_save("Ann owns two cats")
+    assert (first.outcome, first.similarity, first.repeats) == ("saved", 0.0, 0)
+    again = await live.memory_save("Note: Ann owns two cats.", duplicates="reinforce")
+    assert (again.id, again.outcome, again.repeats) == (first.id, "reinforced", 1)
+    assert 0.5 < again.similarity < 1
+    batch = await live.memory.save_many(
+        ["ann owns two cats", "Ann owns two cars"], duplicates="reinforce"
+    )
+    assert [s.outcome for s in batch] == ["reinforced", "saved"]
+    record = await live.memory.get(id=first.id)
+    assert (record.repeats, record.archived, record.archive_time) == (2, False, None)
+    assert record.last_repeat_time is not None
+    assert (await live.memory_save("Ann owns two cats")).id != first.id
+    with pytest.raises(ValueError, match="keep"):
+        await live.memory_save("Ann owns two cats", duplicates="drop")  # type: ignore[arg-type]
+
+
 async def test_records_wait_for_review(binary: Path) -> None:
     async with (
         testing.server(binary, args=("--hold-origins", "tool,web")) as server,

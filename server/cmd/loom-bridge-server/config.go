@@ -59,6 +59,7 @@ type Config struct {
 
 	MemoryLanguage string
 	VectorWeight   float64
+	Duplicates     string
 	HoldOrigins    []record.Origin
 	// RedactNames are those of patterns and groups; Redact is made of them and of the own
 	// patterns of the settings file. Nil: nothing is redacted.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
 )
@@ -34,6 +36,15 @@ func (c Config) embedder() (embed.Embedder, error) {
 		return nil, &ConfigError{"embedder-url", e.BaseURL, err.Error()}
 	}
 	return client, err
+}
+
+// memory says how long-term memory works.
+func (c Config) memory(language analysis.Language, embedder embed.Embedder) memory.Options {
+	o := memory.Options{Language: language, Embedder: embedder, VectorWeight: c.VectorWeight, Hold: c.HoldOrigins, Redact: c.Redact}
+	if c.Duplicates == duplicatesReinforce {
+		o.Duplicates = memory.ReinforceDuplicates
+	}
+	return o
 }
 
 // findEmbedder asks this machine for an embedder if --embedder says so and none is named.

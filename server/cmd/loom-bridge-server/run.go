@@ -23,7 +23,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -168,7 +167,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	parts, err := compose.Open(engine, places, &compose.Options{
 		StoreDir: config.DataDir, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
-		Memory:   memory.Options{Language: language, Embedder: metrics.CountEmbedder(embedder), VectorWeight: config.VectorWeight, Hold: config.HoldOrigins, Redact: config.Redact}, Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
+		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
 		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
 		Jobs:  jobs.Options{MaxRunning: config.Sharing.MaxJobs},

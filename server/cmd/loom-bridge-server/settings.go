@@ -77,7 +77,9 @@ const (
 	keyLogLevel  = "log-level"
 	// keyMemoryLanguage is a setting of whatever opens the memory of a store.
 	keyMemoryLanguage = "memory-language"
-	keySandbox        = "sandbox"
+	// The values of duplicates.
+	duplicatesKeep, duplicatesReinforce = "keep", "reinforce"
+	keySandbox                          = "sandbox"
 )
 
 // groups is the table of all settings, with their values in c.
@@ -149,6 +151,7 @@ func (c *Config) memorySettings() []setting {
 	return []setting{
 		{keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.Auto, "of texts in Latin letters, such as german; auto: as each text tells"},
 		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
+		{"duplicates", choice(&c.Duplicates, duplicatesKeep, duplicatesReinforce), duplicatesKeep, "what MemorySave does, unless it says, with what repeats a record"},
 		{"hold-origins", origins(&c.HoldOrigins), nil, "whose records wait for review before they are found, such as tool,web; none: nobody's"},
 		{keyRedact, redactNames(&c.RedactNames), nil, "secrets that marks stand for before anything is stored: secrets, personal, own or patterns such as github_token"},
 		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside that prompts ask by POST of {query, limit}; none: the kind knowledge"},

@@ -168,6 +168,17 @@ func memoryEffects() []effect {
 			with: "1", without: "0",
 		},
 		{
+			setting: "duplicates", args: []string{"--duplicates", "reinforce"},
+			see: func(s *stand) func() string {
+				for range 2 {
+					_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "the stable is warm"})
+					must(s.tb, err)
+				}
+				return once(fmt.Sprint(hits(s.tb, s.process, "stable")))
+			},
+			with: "1", without: "2",
+		},
+		{
 			setting: "knowledge-endpoint", args: []string{"--knowledge-endpoint", "$API"},
 			see: func(s *stand) func() string {
 				_, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{AgentId: "a", Goal: "repair the pump"})

@@ -97,6 +97,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         origin: _records.Origin | None = None,
         pinned: bool = False,
         replace: bool = False,
+        duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
         id: str | None = None,  # noqa: A002  the record's own word
         request_id: str | None = None,
@@ -124,6 +125,10 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             pinned: what makes room or forgets passes over it.
             replace: a record that has the `key` already becomes this one, field by field,
                 under its own id; what it was stays among its `memory.versions`.
+            duplicates: `reinforce` adds nothing where a record says the same already, and
+                counts a repeat of that one, which `id` of the answer names then; `keep`
+                saves it all the same. Default: what the server is set to, which is `keep`
+                unless it is told otherwise.
             user_id: save to that person's memory, which all agents share.
             id: names the record; default: made by the server.
             request_id: makes the call safe to repeat.
@@ -141,6 +146,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
             replace=replace,
+            duplicates=_records.duplicates(duplicates),
         )
         draft = _records.RecordDraft(
             text=text,

@@ -395,6 +395,7 @@ class Memory(_spelling.Helpful):
         self,
         records: Iterable[_bulk.Savable] | AsyncIterable[_bulk.Savable],
         *,
+        duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -407,6 +408,8 @@ class Memory(_spelling.Helpful):
         Args:
             records: what to save: `RecordDraft`s, mappings of their fields, or texts;
                 one may supersede or derive from one before it.
+            duplicates: `reinforce` adds nothing for a record that repeats one which is
+                there, or one before it here; see `memory_save`. Default: all are saved.
             user_id: save to that person's memory, which all agents share.
             request_id: makes it safe to repeat with the same records, after whatever
                 happened, and repeats a batch when no server answers. At most 100 bytes.
@@ -424,6 +427,7 @@ class Memory(_spelling.Helpful):
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
+            duplicates=_records.duplicates(duplicates),
         )
         return _bulk.BatchSaving(self._transport, envelope, records, self._session_id, timeout)
 

@@ -80,6 +80,77 @@ func (JsonForm) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
 }
 
+// Duplicates says what becomes of a record that repeats one which is there.
+//
+// A record repeats another if their texts say the same, word for word but for upper case,
+// blanks, closing points, contractions and, in English, a few articles, fillers and
+// phrases such as `Note:`; and if everything else is the same, too: kind, author,
+// event_time, metadata, tags, origin, how it expires, and in a person's memory the agent.
+// With an author the session is, too. Another number, date, name, sign, order or a `not`
+// keeps records apart. A record that names the other in derived_from may leave fields out
+// and may be whole sentences of its text: it echoes what was recalled.
+//
+// Never a repeat is what has an id, a key or supersedes; what has a kind that happens,
+// such as message, turn or event; what is shorter than a statement, such as `ok, thanks`;
+// and what tells of a time that moves on, such as today, more than ten minutes later.
+// Never repeated are records that are replaced, have a key, or wait for review; one in
+// the archive comes back from it.
+type Duplicates int32
+
+const (
+	// DUPLICATES_UNSPECIFIED means what the server is set to for MemorySave, which is
+	// DUPLICATES_KEEP unless it is told otherwise, and DUPLICATES_KEEP for BatchSave, which
+	// is an import.
+	Duplicates_DUPLICATES_UNSPECIFIED Duplicates = 0
+	// DUPLICATES_KEEP: it is saved beside the other.
+	Duplicates_DUPLICATES_KEEP Duplicates = 1
+	// DUPLICATES_REINFORCE: nothing is added. The record that is there counts one more
+	// repeat, and the first ten raise its importance by 0.02 each. It keeps its text,
+	// version and times, but that a later expire_time takes the place of its own.
+	Duplicates_DUPLICATES_REINFORCE Duplicates = 2
+)
+
+// Enum value maps for Duplicates.
+var (
+	Duplicates_name = map[int32]string{
+		0: "DUPLICATES_UNSPECIFIED",
+		1: "DUPLICATES_KEEP",
+		2: "DUPLICATES_REINFORCE",
+	}
+	Duplicates_value = map[string]int32{
+		"DUPLICATES_UNSPECIFIED": 0,
+		"DUPLICATES_KEEP":        1,
+		"DUPLICATES_REINFORCE":   2,
+	}
+)
+
+func (x Duplicates) Enum() *Duplicates {
+	p := new(Duplicates)
+	*p = x
+	return p
+}
+
+func (x Duplicates) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Duplicates) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+}
+
+func (Duplicates) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[1]
+}
+
+func (x Duplicates) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Duplicates.Descriptor instead.
+func (Duplicates) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
 // Review is what became of a record that somebody has to look at before it is found.
 type Review int32
 
@@ -121,11 +192,11 @@ func (x Review) String() string {
 }
 
 func (Review) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
 }
 
 func (Review) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[1]
+	return &file_loombridge_v1_memory_proto_enumTypes[2]
 }
 
 func (x Review) Number() protoreflect.EnumNumber {
@@ -134,7 +205,7 @@ func (x Review) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Review.Descriptor instead.
 func (Review) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
 // Origin is the class of source that a record's text came from.
@@ -182,11 +253,11 @@ func (x Origin) String() string {
 }
 
 func (Origin) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (Origin) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[2]
+	return &file_loombridge_v1_memory_proto_enumTypes[3]
 }
 
 func (x Origin) Number() protoreflect.EnumNumber {
@@ -195,7 +266,60 @@ func (x Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Origin.Descriptor instead.
 func (Origin) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+}
+
+// SaveOutcome is what became of a record that was to be saved.
+type SaveOutcome int32
+
+const (
+	// SAVE_OUTCOME_UNSPECIFIED is given by older servers alone, which save everything.
+	SaveOutcome_SAVE_OUTCOME_UNSPECIFIED SaveOutcome = 0
+	// SAVE_OUTCOME_SAVED: it was saved.
+	SaveOutcome_SAVE_OUTCOME_SAVED SaveOutcome = 1
+	// SAVE_OUTCOME_REINFORCED: it repeats a record, whose id is given.
+	SaveOutcome_SAVE_OUTCOME_REINFORCED SaveOutcome = 2
+)
+
+// Enum value maps for SaveOutcome.
+var (
+	SaveOutcome_name = map[int32]string{
+		0: "SAVE_OUTCOME_UNSPECIFIED",
+		1: "SAVE_OUTCOME_SAVED",
+		2: "SAVE_OUTCOME_REINFORCED",
+	}
+	SaveOutcome_value = map[string]int32{
+		"SAVE_OUTCOME_UNSPECIFIED": 0,
+		"SAVE_OUTCOME_SAVED":       1,
+		"SAVE_OUTCOME_REINFORCED":  2,
+	}
+)
+
+func (x SaveOutcome) Enum() *SaveOutcome {
+	p := new(SaveOutcome)
+	*p = x
+	return p
+}
+
+func (x SaveOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SaveOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
+}
+
+func (SaveOutcome) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[4]
+}
+
+func (x SaveOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SaveOutcome.Descriptor instead.
+func (SaveOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // QueryMode is which signals find candidates.
@@ -239,11 +363,11 @@ func (x QueryMode) String() string {
 }
 
 func (QueryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
 }
 
 func (QueryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[3]
+	return &file_loombridge_v1_memory_proto_enumTypes[5]
 }
 
 func (x QueryMode) Number() protoreflect.EnumNumber {
@@ -252,7 +376,7 @@ func (x QueryMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use QueryMode.Descriptor instead.
 func (QueryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 // EmptyReason says why a query found nothing.
@@ -305,11 +429,11 @@ func (x EmptyReason) String() string {
 }
 
 func (EmptyReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
 }
 
 func (EmptyReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[4]
+	return &file_loombridge_v1_memory_proto_enumTypes[6]
 }
 
 func (x EmptyReason) Number() protoreflect.EnumNumber {
@@ -318,7 +442,7 @@ func (x EmptyReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EmptyReason.Descriptor instead.
 func (EmptyReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 // Record is one thing remembered.
@@ -383,6 +507,15 @@ type Record struct {
 	// agent, or whose credential may edit its records; for others that is
 	// AGENT_NOT_OWNED. Empty for what an older server saved, which all may change.
 	AgentId string `protobuf:"bytes,25,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// archived: no query finds it unless it asks for the archive.
+	Archived bool `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
+	// archive_time is when it was archived; unset where it is not.
+	ArchiveTime *timestamppb.Timestamp `protobuf:"bytes,31,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
+	// repeats is how many saves repeated the record in place of adding another; see
+	// Duplicates.
+	Repeats int64 `protobuf:"varint,32,opt,name=repeats,proto3" json:"repeats,omitempty"`
+	// last_repeat_time is when the last of them did; unset where there was none.
+	LastRepeatTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=last_repeat_time,json=lastRepeatTime,proto3" json:"last_repeat_time,omitempty"`
 	// review says whether it waits for review, and how that ended. See ReviewRecord.
 	Review        Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -605,6 +738,34 @@ func (x *Record) GetAgentId() string {
 	return ""
 }
 
+func (x *Record) GetArchived() bool {
+	if x != nil {
+		return x.Archived
+	}
+	return false
+}
+
+func (x *Record) GetArchiveTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ArchiveTime
+	}
+	return nil
+}
+
+func (x *Record) GetRepeats() int64 {
+	if x != nil {
+		return x.Repeats
+	}
+	return 0
+}
+
+func (x *Record) GetLastRepeatTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastRepeatTime
+	}
+	return nil
+}
+
 func (x *Record) GetReview() Review {
 	if x != nil {
 		return x.Review
@@ -702,7 +863,10 @@ type MemorySaveRequest struct {
 	// create_time, gets the next version, and each field is as here, those left empty
 	// included; what it was is kept as an earlier version. Needs a key, and takes neither id
 	// nor supersedes. Default false: RECORD_EXISTS.
-	Replace       bool `protobuf:"varint,24,opt,name=replace,proto3" json:"replace,omitempty"`
+	Replace bool `protobuf:"varint,24,opt,name=replace,proto3" json:"replace,omitempty"`
+	// duplicates says what becomes of it if it repeats a record that is there. Default:
+	// what the server is set to, which is to keep both unless it is told otherwise.
+	Duplicates    Duplicates `protobuf:"varint,30,opt,name=duplicates,proto3,enum=loombridge.v1.Duplicates" json:"duplicates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -929,6 +1093,13 @@ func (x *MemorySaveRequest) GetReplace() bool {
 	return false
 }
 
+func (x *MemorySaveRequest) GetDuplicates() Duplicates {
+	if x != nil {
+		return x.Duplicates
+	}
+	return Duplicates_DUPLICATES_UNSPECIFIED
+}
+
 type isMemorySaveRequest_MetadataForm interface {
 	isMemorySaveRequest_MetadataForm()
 }
@@ -977,14 +1148,21 @@ func (*MemorySaveRequest_SlidingTtl) isMemorySaveRequest_Expiry() {}
 // entries and the sync are done.
 type MemorySaveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// id names the record.
+	// id names the record: the one that was there, if it was repeated.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// create_time is when it was acknowledged.
+	// create_time is when the record was acknowledged.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// expire_time is when it stops being shown; unset means never.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// version is the record's: 1, and more for one that `replace` has changed.
 	Version int64 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// outcome says whether it was saved, or repeats a record that is there.
+	Outcome SaveOutcome `protobuf:"varint,10,opt,name=outcome,proto3,enum=loombridge.v1.SaveOutcome" json:"outcome,omitempty"`
+	// similarity is how much of their words, and of pairs of these, the texts of both
+	// records have in common, from 0 to 1; only for a repeat.
+	Similarity float64 `protobuf:"fixed64,11,opt,name=similarity,proto3" json:"similarity,omitempty"`
+	// repeats is how often the record has been repeated; only for a repeat.
+	Repeats int64 `protobuf:"varint,12,opt,name=repeats,proto3" json:"repeats,omitempty"`
 	// review is REVIEW_HELD where records of that origin wait for review, a setting of the
 	// server: it is stored, and not found before ReviewRecord has approved it.
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
@@ -1050,6 +1228,27 @@ func (x *MemorySaveResponse) GetExpireTime() *timestamppb.Timestamp {
 func (x *MemorySaveResponse) GetVersion() int64 {
 	if x != nil {
 		return x.Version
+	}
+	return 0
+}
+
+func (x *MemorySaveResponse) GetOutcome() SaveOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return SaveOutcome_SAVE_OUTCOME_UNSPECIFIED
+}
+
+func (x *MemorySaveResponse) GetSimilarity() float64 {
+	if x != nil {
+		return x.Similarity
+	}
+	return 0
+}
+
+func (x *MemorySaveResponse) GetRepeats() int64 {
+	if x != nil {
+		return x.Repeats
 	}
 	return 0
 }
@@ -3508,7 +3707,10 @@ type BatchSaveRequest struct {
 	// One may supersede or derive from one before it.
 	Records []*RecordDraft `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
 	// request_id makes the call safe to repeat.
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// duplicates says what becomes of records that repeat others, those before them in
+	// the batch included. Default: they are saved, whatever the server is set to.
+	Duplicates    Duplicates `protobuf:"varint,30,opt,name=duplicates,proto3,enum=loombridge.v1.Duplicates" json:"duplicates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3569,6 +3771,13 @@ func (x *BatchSaveRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *BatchSaveRequest) GetDuplicates() Duplicates {
+	if x != nil {
+		return x.Duplicates
+	}
+	return Duplicates_DUPLICATES_UNSPECIFIED
 }
 
 // BatchSaveResponse says what was saved. It is sent when all records are on
@@ -4423,7 +4632,7 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\a\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\t\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -4460,9 +4669,13 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06pinned\x18\x17 \x01(\bR\x06pinned\x12:\n" +
 	"\vsliding_ttl\x18\x18 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"slidingTtl\x12\x19\n" +
-	"\bagent_id\x18\x19 \x01(\tR\aagentId\x12.\n" +
+	"\bagent_id\x18\x19 \x01(\tR\aagentId\x12\x1a\n" +
+	"\barchived\x18\x1e \x01(\bR\barchived\x12=\n" +
+	"\farchive_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\x12\x18\n" +
+	"\arepeats\x18  \x01(\x03R\arepeats\x12D\n" +
+	"\x10last_repeat_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\x0elastRepeatTime\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06reviewB\x0f\n" +
-	"\rmetadata_form\"\xfa\x06\n" +
+	"\rmetadata_form\"\xb5\a\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
@@ -4497,17 +4710,26 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x15 \x01(\tR\trequestId\x12\x16\n" +
 	"\x06pinned\x18\x17 \x01(\bR\x06pinned\x12\x18\n" +
-	"\areplace\x18\x18 \x01(\bR\areplaceB\x0f\n" +
+	"\areplace\x18\x18 \x01(\bR\areplace\x129\n" +
+	"\n" +
+	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
+	"duplicatesB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\xf2\x02\n" +
+	"\v_importance\"\xe2\x03\n" +
 	"\x12MemorySaveResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\x03R\aversion\x12.\n" +
+	"\aversion\x18\x04 \x01(\x03R\aversion\x124\n" +
+	"\aoutcome\x18\n" +
+	" \x01(\x0e2\x1a.loombridge.v1.SaveOutcomeR\aoutcome\x12\x1e\n" +
+	"\n" +
+	"similarity\x18\v \x01(\x01R\n" +
+	"similarity\x12\x18\n" +
+	"\arepeats\x18\f \x01(\x03R\arepeats\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12K\n" +
 	"\bredacted\x182 \x03(\v2/.loombridge.v1.MemorySaveResponse.RedactedEntryR\bredacted\x1a;\n" +
 	"\rRedactedEntry\x12\x10\n" +
@@ -4707,13 +4929,16 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x05tiers\x18\t \x03(\x05R\x05tiers\"n\n" +
 	"\x13ListRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9b\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd6\x01\n" +
 	"\x10BatchSaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x124\n" +
 	"\arecords\x18\x03 \x03(\v2\x1a.loombridge.v1.RecordDraftR\arecords\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"L\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x129\n" +
+	"\n" +
+	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
+	"duplicates\"L\n" +
 	"\x11BatchSaveResponse\x127\n" +
 	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\"D\n" +
 	"\x0eReembedRequest\x12\x19\n" +
@@ -4771,7 +4996,12 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bJsonForm\x12\x19\n" +
 	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +
-	"\x0eJSON_FORM_TEXT\x10\x02*[\n" +
+	"\x0eJSON_FORM_TEXT\x10\x02*W\n" +
+	"\n" +
+	"Duplicates\x12\x1a\n" +
+	"\x16DUPLICATES_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fDUPLICATES_KEEP\x10\x01\x12\x18\n" +
+	"\x14DUPLICATES_REINFORCE\x10\x02*[\n" +
 	"\x06Review\x12\x16\n" +
 	"\x12REVIEW_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vREVIEW_HELD\x10\x01\x12\x13\n" +
@@ -4783,7 +5013,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\fORIGIN_AGENT\x10\x02\x12\x0f\n" +
 	"\vORIGIN_TOOL\x10\x03\x12\x0e\n" +
 	"\n" +
-	"ORIGIN_WEB\x10\x04*m\n" +
+	"ORIGIN_WEB\x10\x04*`\n" +
+	"\vSaveOutcome\x12\x1c\n" +
+	"\x18SAVE_OUTCOME_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12SAVE_OUTCOME_SAVED\x10\x01\x12\x1b\n" +
+	"\x17SAVE_OUTCOME_REINFORCED\x10\x02*m\n" +
 	"\tQueryMode\x12\x1a\n" +
 	"\x16QUERY_MODE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11QUERY_MODE_HYBRID\x10\x01\x12\x16\n" +
@@ -4823,146 +5057,153 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_memory_proto_rawDescData
 }
 
-var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
 var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
-	(Review)(0),                    // 1: loombridge.v1.Review
-	(Origin)(0),                    // 2: loombridge.v1.Origin
-	(QueryMode)(0),                 // 3: loombridge.v1.QueryMode
-	(EmptyReason)(0),               // 4: loombridge.v1.EmptyReason
-	(*Record)(nil),                 // 5: loombridge.v1.Record
-	(*MemorySaveRequest)(nil),      // 6: loombridge.v1.MemorySaveRequest
-	(*MemorySaveResponse)(nil),     // 7: loombridge.v1.MemorySaveResponse
-	(*MemoryOwner)(nil),            // 8: loombridge.v1.MemoryOwner
-	(*MemoryQueryRequest)(nil),     // 9: loombridge.v1.MemoryQueryRequest
-	(*MemoryQueryResponse)(nil),    // 10: loombridge.v1.MemoryQueryResponse
-	(*MemoryHit)(nil),              // 11: loombridge.v1.MemoryHit
-	(*Passage)(nil),                // 12: loombridge.v1.Passage
-	(*HitExplanation)(nil),         // 13: loombridge.v1.HitExplanation
-	(*SignalScore)(nil),            // 14: loombridge.v1.SignalScore
-	(*QueryReceipt)(nil),           // 15: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),       // 16: loombridge.v1.GetRecordRequest
-	(*ListVersionsRequest)(nil),    // 17: loombridge.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),   // 18: loombridge.v1.ListVersionsResponse
-	(*DeleteRecordsRequest)(nil),   // 19: loombridge.v1.DeleteRecordsRequest
-	(*DeleteRecordsResponse)(nil),  // 20: loombridge.v1.DeleteRecordsResponse
-	(*GetRecordResponse)(nil),      // 21: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),            // 22: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),    // 23: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),   // 24: loombridge.v1.UpdateRecordResponse
-	(*ReviewRecordRequest)(nil),    // 25: loombridge.v1.ReviewRecordRequest
-	(*ReviewRecordResponse)(nil),   // 26: loombridge.v1.ReviewRecordResponse
-	(*DeleteRecordRequest)(nil),    // 27: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),   // 28: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),     // 29: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 30: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),       // 31: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),      // 32: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),         // 33: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),        // 34: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),  // 35: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil), // 36: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),    // 37: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),    // 38: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),   // 39: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),   // 40: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),  // 41: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),   // 42: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),  // 43: loombridge.v1.ImportRecordsResponse
-	nil,                            // 44: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),  // 45: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 46: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 47: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 48: google.protobuf.FieldMask
+	(Duplicates)(0),                // 1: loombridge.v1.Duplicates
+	(Review)(0),                    // 2: loombridge.v1.Review
+	(Origin)(0),                    // 3: loombridge.v1.Origin
+	(SaveOutcome)(0),               // 4: loombridge.v1.SaveOutcome
+	(QueryMode)(0),                 // 5: loombridge.v1.QueryMode
+	(EmptyReason)(0),               // 6: loombridge.v1.EmptyReason
+	(*Record)(nil),                 // 7: loombridge.v1.Record
+	(*MemorySaveRequest)(nil),      // 8: loombridge.v1.MemorySaveRequest
+	(*MemorySaveResponse)(nil),     // 9: loombridge.v1.MemorySaveResponse
+	(*MemoryOwner)(nil),            // 10: loombridge.v1.MemoryOwner
+	(*MemoryQueryRequest)(nil),     // 11: loombridge.v1.MemoryQueryRequest
+	(*MemoryQueryResponse)(nil),    // 12: loombridge.v1.MemoryQueryResponse
+	(*MemoryHit)(nil),              // 13: loombridge.v1.MemoryHit
+	(*Passage)(nil),                // 14: loombridge.v1.Passage
+	(*HitExplanation)(nil),         // 15: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),            // 16: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),           // 17: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),       // 18: loombridge.v1.GetRecordRequest
+	(*ListVersionsRequest)(nil),    // 19: loombridge.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),   // 20: loombridge.v1.ListVersionsResponse
+	(*DeleteRecordsRequest)(nil),   // 21: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),  // 22: loombridge.v1.DeleteRecordsResponse
+	(*GetRecordResponse)(nil),      // 23: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),            // 24: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),    // 25: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),   // 26: loombridge.v1.UpdateRecordResponse
+	(*ReviewRecordRequest)(nil),    // 27: loombridge.v1.ReviewRecordRequest
+	(*ReviewRecordResponse)(nil),   // 28: loombridge.v1.ReviewRecordResponse
+	(*DeleteRecordRequest)(nil),    // 29: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),   // 30: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),     // 31: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 32: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),       // 33: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),      // 34: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),         // 35: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),        // 36: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),  // 37: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil), // 38: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),    // 39: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),    // 40: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),   // 41: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),   // 42: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),  // 43: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),   // 44: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),  // 45: loombridge.v1.ImportRecordsResponse
+	nil,                            // 46: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),  // 47: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 48: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 49: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 50: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	45, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	45, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	45, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	46, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	2,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	45, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	47, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	1,  // 7: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	45, // 8: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	46, // 9: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	47, // 10: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	45, // 11: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	47, // 12: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	2,  // 13: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	45, // 14: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	45, // 15: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	1,  // 16: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	44, // 17: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	3,  // 18: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	0,  // 19: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 20: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	47, // 21: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	11, // 22: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	15, // 23: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	5,  // 24: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	8,  // 25: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	13, // 26: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	12, // 27: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	14, // 28: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	4,  // 29: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	0,  // 30: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	45, // 31: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	0,  // 32: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 33: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	5,  // 34: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	45, // 35: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	46, // 36: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	47, // 37: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	45, // 38: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	47, // 39: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	2,  // 40: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	22, // 41: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	48, // 42: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 43: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 44: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	1,  // 45: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	0,  // 46: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 47: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 48: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 49: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	22, // 50: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	7,  // 51: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	37, // 52: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	0,  // 53: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	5,  // 54: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	16, // 55: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	23, // 56: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	17, // 57: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	25, // 58: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	27, // 59: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	19, // 60: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	29, // 61: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	31, // 62: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	38, // 63: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	40, // 64: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	42, // 65: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	33, // 66: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	35, // 67: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	21, // 68: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	24, // 69: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	18, // 70: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	26, // 71: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	28, // 72: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	20, // 73: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	30, // 74: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	32, // 75: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	39, // 76: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	41, // 77: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	43, // 78: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	34, // 79: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	36, // 80: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	68, // [68:81] is the sub-list for method output_type
-	55, // [55:68] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	47, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	47, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	47, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	48, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	3,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	47, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	49, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	47, // 7: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	47, // 8: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	2,  // 9: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	47, // 10: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	48, // 11: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	49, // 12: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	47, // 13: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	49, // 14: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	3,  // 15: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	1,  // 16: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	47, // 17: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	47, // 18: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	4,  // 19: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	2,  // 20: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	46, // 21: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	5,  // 22: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	0,  // 23: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	10, // 24: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	49, // 25: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	13, // 26: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	17, // 27: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	7,  // 28: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	10, // 29: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	15, // 30: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	14, // 31: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	16, // 32: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	6,  // 33: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	0,  // 34: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	47, // 35: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	0,  // 36: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 37: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	7,  // 38: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	47, // 39: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	48, // 40: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	49, // 41: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	47, // 42: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	49, // 43: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	3,  // 44: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	24, // 45: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	50, // 46: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 47: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 48: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	2,  // 49: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	0,  // 50: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 51: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 52: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 53: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	24, // 54: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	1,  // 55: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	9,  // 56: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	39, // 57: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	0,  // 58: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 59: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	18, // 60: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	25, // 61: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	19, // 62: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	27, // 63: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	29, // 64: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	21, // 65: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	31, // 66: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	33, // 67: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	40, // 68: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	42, // 69: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	44, // 70: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	35, // 71: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	37, // 72: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	23, // 73: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	26, // 74: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	20, // 75: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	28, // 76: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	30, // 77: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	22, // 78: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	32, // 79: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	34, // 80: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	41, // 81: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	43, // 82: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	45, // 83: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	36, // 84: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	38, // 85: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	73, // [73:86] is the sub-list for method output_type
+	60, // [60:73] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -5021,7 +5262,7 @@ func file_loombridge_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      7,
 			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -19,6 +19,12 @@ class JsonForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JSON_FORM_STRUCT: _ClassVar[JsonForm]
     JSON_FORM_TEXT: _ClassVar[JsonForm]
 
+class Duplicates(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DUPLICATES_UNSPECIFIED: _ClassVar[Duplicates]
+    DUPLICATES_KEEP: _ClassVar[Duplicates]
+    DUPLICATES_REINFORCE: _ClassVar[Duplicates]
+
 class Review(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     REVIEW_UNSPECIFIED: _ClassVar[Review]
@@ -33,6 +39,12 @@ class Origin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ORIGIN_AGENT: _ClassVar[Origin]
     ORIGIN_TOOL: _ClassVar[Origin]
     ORIGIN_WEB: _ClassVar[Origin]
+
+class SaveOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SAVE_OUTCOME_UNSPECIFIED: _ClassVar[SaveOutcome]
+    SAVE_OUTCOME_SAVED: _ClassVar[SaveOutcome]
+    SAVE_OUTCOME_REINFORCED: _ClassVar[SaveOutcome]
 
 class QueryMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -52,6 +64,9 @@ class EmptyReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 JSON_FORM_UNSPECIFIED: JsonForm
 JSON_FORM_STRUCT: JsonForm
 JSON_FORM_TEXT: JsonForm
+DUPLICATES_UNSPECIFIED: Duplicates
+DUPLICATES_KEEP: Duplicates
+DUPLICATES_REINFORCE: Duplicates
 REVIEW_UNSPECIFIED: Review
 REVIEW_HELD: Review
 REVIEW_APPROVED: Review
@@ -61,6 +76,9 @@ ORIGIN_USER: Origin
 ORIGIN_AGENT: Origin
 ORIGIN_TOOL: Origin
 ORIGIN_WEB: Origin
+SAVE_OUTCOME_UNSPECIFIED: SaveOutcome
+SAVE_OUTCOME_SAVED: SaveOutcome
+SAVE_OUTCOME_REINFORCED: SaveOutcome
 QUERY_MODE_UNSPECIFIED: QueryMode
 QUERY_MODE_HYBRID: QueryMode
 QUERY_MODE_LEXICAL: QueryMode
@@ -73,7 +91,7 @@ EMPTY_REASON_ALL_EXCLUDED: EmptyReason
 EMPTY_REASON_ALL_OVER_MAX_TOKENS: EmptyReason
 
 class Record(_message.Message):
-    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "review")
+    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -99,6 +117,10 @@ class Record(_message.Message):
     PINNED_FIELD_NUMBER: _ClassVar[int]
     SLIDING_TTL_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVE_TIME_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
+    LAST_REPEAT_TIME_FIELD_NUMBER: _ClassVar[int]
     REVIEW_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
@@ -125,11 +147,15 @@ class Record(_message.Message):
     pinned: bool
     sliding_ttl: _duration_pb2.Duration
     agent_id: str
+    archived: bool
+    archive_time: _timestamp_pb2.Timestamp
+    repeats: int
+    last_repeat_time: _timestamp_pb2.Timestamp
     review: Review
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., review: _Optional[_Union[Review, str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ...) -> None: ...
 
 class MemorySaveRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace")
+    __slots__ = ("agent_id", "user_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace", "duplicates")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +180,7 @@ class MemorySaveRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     text: str
@@ -178,10 +205,11 @@ class MemorySaveRequest(_message.Message):
     request_id: str
     pinned: bool
     replace: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ...) -> None: ...
+    duplicates: Duplicates
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
 
 class MemorySaveResponse(_message.Message):
-    __slots__ = ("id", "create_time", "expire_time", "version", "review", "redacted")
+    __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "review", "redacted")
     class RedactedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -193,15 +221,21 @@ class MemorySaveResponse(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    SIMILARITY_FIELD_NUMBER: _ClassVar[int]
+    REPEATS_FIELD_NUMBER: _ClassVar[int]
     REVIEW_FIELD_NUMBER: _ClassVar[int]
     REDACTED_FIELD_NUMBER: _ClassVar[int]
     id: str
     create_time: _timestamp_pb2.Timestamp
     expire_time: _timestamp_pb2.Timestamp
     version: int
+    outcome: SaveOutcome
+    similarity: float
+    repeats: int
     review: Review
     redacted: _containers.ScalarMap[str, int]
-    def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., review: _Optional[_Union[Review, str]] = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., outcome: _Optional[_Union[SaveOutcome, str]] = ..., similarity: _Optional[float] = ..., repeats: _Optional[int] = ..., review: _Optional[_Union[Review, str]] = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class MemoryOwner(_message.Message):
     __slots__ = ("agent_id", "user_id")
@@ -574,16 +608,18 @@ class ListRecordsResponse(_message.Message):
     def __init__(self, records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class BatchSaveRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "records", "request_id")
+    __slots__ = ("agent_id", "user_id", "records", "request_id", "duplicates")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     records: _containers.RepeatedCompositeFieldContainer[RecordDraft]
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    duplicates: Duplicates
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
 
 class BatchSaveResponse(_message.Message):
     __slots__ = ("saved",)

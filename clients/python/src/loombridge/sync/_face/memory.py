@@ -203,19 +203,26 @@ class Memory(_twin.Twin, _spelling.Helpful):
         self,
         records: Iterable[_bulk.Savable] | AsyncIterable[_bulk.Savable],
         *,
+        duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[_records.Saved, ...]:
         """Save any number of records: `await` all answers, or `for` one by one."""
         return self._await(
-            "save_many", _twin.fed(records), user_id=user_id, request_id=request_id, timeout=timeout
+            "save_many",
+            _twin.fed(records),
+            duplicates=duplicates,
+            user_id=user_id,
+            request_id=request_id,
+            timeout=timeout,
         )
 
     def save_many_iter(
         self,
         records: Iterable[_bulk.Savable] | AsyncIterable[_bulk.Savable],
         *,
+        duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -226,6 +233,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             self._run(
                 "save_many",
                 _twin.fed(records),
+                duplicates=duplicates,
                 user_id=user_id,
                 request_id=request_id,
                 timeout=timeout,

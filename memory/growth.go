@@ -1,0 +1,337 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/similar"
+)
+
+// Duplicates says what becomes of a record that repeats one which is there.
+type Duplicates uint8
+
+const (
+	// DefaultDuplicates is the store's Options.Duplicates for one record, and
+	// KeepDuplicates for a batch, which is an import.
+	DefaultDuplicates Duplicates = iota
+	// KeepDuplicates saves it beside the other.
+	KeepDuplicates
+	// ReinforceDuplicates adds nothing: the record that is there counts one more repeat.
+	//
+	// A record repeats another if their texts say the same, word for word but for what
+	// memory/similar drops, and everything else that the caller gave is the same, too:
+	// kind, author, event time, metadata, tags, origin, how it expires, and the agent that
+	// saved it. With an author the session is, too, because it is somebody's turn there. A
+	// record that derives from the other may leave fields out, and may be a part of its
+	// text: it is an echo of what was recalled.
+	//
+	// Nothing is a repeat that has an id, a key or another record to supersede, that is a
+	// message or an event of its own by its kind, that is shorter than a statement, or that
+	// tells of a time that moves on, such as today, and comes more than ten minutes later.
+	// Records that were superseded, that have a key, or that wait for review are repeated
+	// by none, but an archived one comes back from the archive.
+	ReinforceDuplicates
+)
+
+const (
+	// maxSame bounds the records of equal form that a save is compared with.
+	maxSame = 32
+	// repeatGain is what the importance of a record gains with each of its first
+	// gainingRepeats repeats.
+	repeatGain, gainingRepeats = 0.02, 10
+	// fleetingSpan is how long "today" and such mean the same.
+	fleetingSpan = 10 * time.Minute
+)
+
+// happenings are kinds of records each of which happened once. It is never changed.
+var happenings = []string{"message", "turn", "utterance", "conversation", "dialogue", "chat", "event", "episode", "observation", "step", "log"}
+
+// Saving says how records are saved.
+type Saving struct {
+	// RequestID makes the call safe to repeat, see Store.Save.
+	RequestID  string
+	Duplicates Duplicates
+}
+
+// Saved is what became of a record that was to be saved.
+type Saved struct {
+	// Record is it as stored, or the one that it repeats.
+	record.Record
+	// Repeated tells that it repeats Record, and Similarity how similar the texts are,
+	// from 0 to 1.
+	Repeated   bool
+	Similarity float64
+}
+
+// SaveAs is Save with a choice of what becomes of duplicates.
+func (s *Store) SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how Saving) (Saved, error) {
+	save, err := s.newSaving(scope, r, how.RequestID)
+	if err != nil {
+		return Saved{}, err
+	}
+	save.reinforce = how.Duplicates == ReinforceDuplicates || how.Duplicates == DefaultDuplicates && s.reinforce
+	all, err := s.commitSaving(ctx, save, "memory: save")
+	if err != nil {
+		return Saved{}, err
+	}
+	return all[0], nil
+}
+
+// SaveBatchAs is SaveBatch with a choice of what becomes of duplicates, those within the
+// batch included.
+func (s *Store) SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how Saving) ([]Saved, error) {
+	save, err := s.newBatch(scope, rs, how.RequestID)
+	if err != nil {
+		return nil, err
+	}
+	save.reinforce = how.Duplicates == ReinforceDuplicates
+	return s.commitSaving(ctx, save, "memory: save batch")
+}
+
+func (s *Store) commitSaving(ctx context.Context, save *saving, operation string) ([]Saved, error) {
+	staging, err := s.stageSaving(save)
+	if err != nil {
+		return nil, err
+	}
+	staging.actor = actorOf(ctx)
+	if err := staging.commit(ctx, operation); err != nil {
+		return nil, err
+	}
+	all := make([]Saved, len(staging.records))
+	for i, r := range staging.records {
+		similarity, repeated := save.repeated[i]
+		all[i] = Saved{Record: r, Repeated: repeated, Similarity: similarity}
+	}
+	return all, nil
+}
+
+// sameKey stands for a record that others may repeat; nil: none may. Records of equal form
+// and circumstances have keys with the same beginning.
+func sameKey(scope kv.Scope, r record.Record) []byte {
+	prefix := samePrefix(scope, r)
+	if prefix == nil {
+		return nil
+	}
+	return append(prefix, r.ID...)
+}
+
+func samePrefix(scope kv.Scope, r record.Record) []byte {
+	if !repeatable(r) {
+		return nil
+	}
+	form := similar.Of(r.Text)
+	if !form.Tells() {
+		return nil
+	}
+	session := ""
+	if r.Author != "" {
+		session = r.SessionID
+	}
+	event := ""
+	if !r.EventTime.IsZero() {
+		event = r.EventTime.Format(time.RFC3339Nano)
+	}
+	also := append([]string{r.Kind, r.Author, session, event, string(r.Metadata)}, r.Tags...)
+	return binary.BigEndian.AppendUint64(scope.Key(record.TagSame), form.Sum(also...))
+}
+
+// repeatable tells whether a record may repeat another by its text, or be repeated.
+func repeatable(r record.Record) bool {
+	return r.Key == "" && r.Tier == record.LongTerm && len(r.Text) <= similar.MaxBytes && !slices.Contains(happenings, strings.ToLower(r.Kind))
+}
+
+// moveSame keeps the key by which a record is found that a text repeats in step with it.
+func (e *edit) moveSame(w write) {
+	r, before := w.record, w.before
+	if before != nil {
+		if sameFields(*r, *before) {
+			return
+		}
+		if key := sameKey(e.scope, *before); key != nil {
+			e.tx.Delete(kv.Records, key)
+		}
+	}
+	prefix := w.same
+	if prefix == nil || before != nil {
+		prefix = samePrefix(e.scope, *r)
+	}
+	if len(prefix) > 0 {
+		e.tx.Put(kv.Records, append(bytes.Clone(prefix), r.ID...), nil)
+	}
+}
+
+// sameFields tells whether two records differ in nothing that their keys are made from.
+func sameFields(a, b record.Record) bool {
+	return a.Text == b.Text && a.Kind == b.Kind && a.Key == b.Key && a.Tier == b.Tier && sameGiven(a, b) && a.SessionID == b.SessionID
+}
+
+// sameGiven compares what says of whom, when and in which connection a text is.
+func sameGiven(a, b record.Record) bool {
+	return a.Author == b.Author && a.EventTime.Equal(b.EventTime) && bytes.Equal(a.Metadata, b.Metadata) && slices.Equal(a.Tags, b.Tags) &&
+		(a.Author == "" || a.SessionID == b.SessionID)
+}
+
+// repeat reinforces the record that a draft repeats, and returns false if there is none.
+func (s *saving) repeat(ctx context.Context, e *edit, i int) (bool, error) {
+	d := &s.drafts[i]
+	if d.givenID || d.record.Key != "" || d.record.Supersedes != "" || len(d.same) == 0 && len(d.record.DerivedFrom) == 0 {
+		return false, nil
+	}
+	r := d.record
+	r.SavedBy = e.actor.Agent
+	var sources []string
+	for _, id := range r.DerivedFrom {
+		source, _, err := s.source(ctx, e, "derived_from", id)
+		if err != nil {
+			return false, err
+		}
+		r.Origin = max(r.Origin, source.Origin)
+		sources = append(sources, id)
+	}
+	if e.store.holds(r.Origin) {
+		return false, nil
+	}
+	for _, id := range sources {
+		if done, err := s.reinforceIf(ctx, e, i, id, r, true); err != nil || done {
+			return done, err
+		}
+	}
+	if len(d.same) == 0 {
+		return false, nil
+	}
+	ids, err := readSame(ctx, e.tx, d.same)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range ids {
+		if done, err := s.reinforceIf(ctx, e, i, id, r, false); err != nil || done {
+			return done, err
+		}
+	}
+	return false, nil
+}
+
+// readSame returns the ids of the records whose keys begin so, at most maxSame.
+func readSame(ctx context.Context, tx *kv.Tx, prefix []byte) (ids []string, err error) {
+	alike := kv.Prefix(prefix)
+	alike.Limit = maxSame
+	for pair, err := range tx.Scan(ctx, kv.Records, alike) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, string(pair.Key[len(prefix):]))
+	}
+	return ids, nil
+}
+
+// reinforceIf reinforces a record if r repeats it.
+func (s *saving) reinforceIf(ctx context.Context, e *edit, i int, id string, r record.Record, echo bool) (bool, error) {
+	at := slices.IndexFunc(e.writes, func(w write) bool { return w.record.ID == id })
+	if at >= 0 && !r.ExpireTime.IsZero() { // its keys of expiry are staged already
+		if err := e.flush(ctx); err != nil {
+			return false, err
+		}
+		at = -1
+	}
+	old, stored, err := e.peek(ctx, id, at)
+	if err != nil || old == nil || !s.repeats(r, old, echo) {
+		return false, err
+	}
+	similarity := similar.Similarity(r.Text, old.Text)
+	reinforced := *old
+	s.reinforceRecord(&reinforced, r)
+	if at >= 0 {
+		*e.writes[at].record = reinforced
+		terms, err := record.MetadataTerms(reinforced.Metadata)
+		if err != nil {
+			return false, err
+		}
+		e.change.Add[at].Encoded = e.store.encodeDocument(reinforced, terms)
+	} else {
+		next, err := e.store.redraft(stored, *old, func(r *record.Record) error {
+			*r = reinforced
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+		if err := e.replace(ctx, old, next, true); err != nil {
+			return false, err
+		}
+	}
+	e.result[i] = reinforced
+	e.result[i].Redacted = r.Redacted
+	s.repeated[i] = similarity
+	return true, nil
+}
+
+// peek reads a record without making the index up to date; one that waits for its ordinal
+// is the write of that number.
+func (e *edit) peek(ctx context.Context, id string, at int) (*record.Record, []byte, error) {
+	if at >= 0 {
+		return e.writes[at].record, nil, nil
+	}
+	values, err := e.tx.Get(ctx, kv.Records, record.Key(e.scope, id))
+	if err != nil || values[0] == nil {
+		return nil, nil, err
+	}
+	r, err := record.Decode(values[0])
+	return &r, values[0], err
+}
+
+// repeats tells whether r repeats old, which it derives from if it is an echo.
+func (s *saving) repeats(r record.Record, old *record.Record, echo bool) bool {
+	switch {
+	case old.ExpiredAt(s.now), old.SupersededBy != "", old.Review.Hides(), old.Tier != r.Tier, old.Kind != r.Kind, old.SavedBy != r.SavedBy,
+		r.Pinned && !old.Pinned, r.EmbeddingSpace != "" && r.EmbeddingSpace != old.EmbeddingSpace,
+		r.SlidingTTL != old.SlidingTTL, r.ExpireTime.IsZero() != old.ExpireTime.IsZero():
+		return false
+	}
+	for _, id := range r.DerivedFrom {
+		if id != old.ID && !slices.Contains(old.DerivedFrom, id) {
+			return false
+		}
+	}
+	form, was := similar.Of(r.Text), similar.Of(old.Text)
+	if form.Fleeting() && r.EventTime.IsZero() && s.now.Sub(old.CreateTime) > fleetingSpan {
+		return false
+	}
+	if echo {
+		return echoes(r, old) && (form.Same(was) || similar.Within(r.Text, old.Text))
+	}
+	return old.Key == "" && r.Origin == old.Origin && sameGiven(r, *old) && form.Same(was)
+}
+
+// echoes tells whether all that was given with r is so of old, too.
+func echoes(r record.Record, old *record.Record) bool {
+	tags := !slices.ContainsFunc(r.Tags, func(tag string) bool { return !slices.Contains(old.Tags, tag) })
+	return tags && len(r.Text) <= similar.MaxBytes && len(old.Text) <= similar.MaxBytes &&
+		(r.Author == "" || r.Author == old.Author) && (r.EventTime.IsZero() || r.EventTime.Equal(old.EventTime)) &&
+		(len(r.Metadata) == 0 || bytes.Equal(r.Metadata, old.Metadata)) && (r.Origin == old.Origin || !r.Origin.Foreign())
+}
+
+// reinforceRecord counts one more repeat.
+func (s *saving) reinforceRecord(r *record.Record, by record.Record) {
+	r.Repeats++
+	if s.now.After(r.LastRepeatTime) {
+		r.LastRepeatTime = s.now
+	}
+	weight := r.Importance
+	if by.Importance > record.DefaultImportance { // which says nothing
+		weight = max(weight, by.Importance)
+	}
+	if r.Repeats <= gainingRepeats {
+		weight += repeatGain
+	}
+	r.Importance = max(r.Importance, min(1, weight))
+	if by.ExpireTime.After(r.ExpireTime) {
+		r.ExpireTime = by.ExpireTime
+	}
+	r.Archived, r.ArchiveTime = false, time.Time{}
+}

@@ -1,0 +1,274 @@
+package server_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/servertest"
+)
+
+const (
+	reinforce  = loombridgev1.Duplicates_DUPLICATES_REINFORCE
+	saved      = loombridgev1.SaveOutcome_SAVE_OUTCOME_SAVED
+	reinforced = loombridgev1.SaveOutcome_SAVE_OUTCOME_REINFORCED
+)
+
+// listed are all records of the agent.
+func listed(tb testing.TB, s *servertest.Server) []*loombridgev1.Record {
+	tb.Helper()
+	got, err := s.Memory.ListRecords(tb.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, PageSize: 500})
+	must(tb, err)
+	return got.GetRecords()
+}
+
+// A save that repeats a record reinforces it, and one that differs in what it means or in
+// anything that its caller gave is saved. The first of each pair is there when the second
+// comes.
+//
+// Y08
+func TestRepeatsReinforce(t *testing.T) {
+	s := servertest.Start(t, nil)
+	at := timestamppb.New(s.Clock.Now())
+	type request = loombridgev1.MemorySaveRequest
+	for i, tt := range []struct {
+		name          string
+		first, second *request
+		repeats       bool
+	}{
+		{"the same text", &request{Text: "Ann owns %d hamsters"}, &request{Text: "Ann owns %d hamsters"}, true},
+		{"other case and blanks", &request{Text: "Ann owns %d hamsters."}, &request{Text: "ann  owns %d hamsters"}, true},
+		{"other words that say nothing", &request{Text: "Ann doesn't want the %d hamsters"}, &request{Text: "Note: Ann does not want the %d hamsters!"}, true},
+		{"the same fields", &request{Text: "Ann owns %d cats", Tags: []string{"b", "a"}, Author: "bob", EventTime: at, Kind: "belief"}, &request{Text: "Ann owns %d cats", Tags: []string{"a", "b"}, Author: "bob", EventTime: at, Kind: "belief"}, true},
+		{"another session without an author", &request{Text: "Ann has %d keys", SessionId: "s1"}, &request{Text: "Ann has %d keys", SessionId: "s2"}, true},
+		{"another number", &request{Text: "Bob has %d cats and 3 dogs"}, &request{Text: "Bob has %d cats and 4 dogs"}, false},
+		{"another name", &request{Text: "Ann met Bob at gate %d"}, &request{Text: "Ann met Bill at gate %d"}, false},
+		{"another order", &request{Text: "Ann met Bob at desk %d"}, &request{Text: "Bob met Ann at desk %d"}, false},
+		{"a denial", &request{Text: "Room %d is free for Ann"}, &request{Text: "Room %d is not free for Ann"}, false},
+		{"a question", &request{Text: "Room %d is free for Bob"}, &request{Text: "Room %d is free for Bob?"}, false},
+		{"another kind", &request{Text: "Ann drinks %d teas"}, &request{Text: "Ann drinks %d teas", Kind: "belief"}, false},
+		{"another author", &request{Text: "I drink %d teas", Author: "ann"}, &request{Text: "I drink %d teas", Author: "bob"}, false},
+		{"a turn of another session", &request{Text: "I need %d teas", Author: "ann", SessionId: "s1"}, &request{Text: "I need %d teas", Author: "ann", SessionId: "s2"}, false},
+		{"another moment", &request{Text: "Ann ate %d pears"}, &request{Text: "Ann ate %d pears", EventTime: at}, false},
+		{"another tag", &request{Text: "Ann sold %d pears", Tags: []string{"a"}}, &request{Text: "Ann sold %d pears", Tags: []string{"b"}}, false},
+		{"other metadata", &request{Text: "Ann lost %d pears"}, &request{Text: "Ann lost %d pears", MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"a":1}`}}, false},
+		{"an id", &request{Text: "Ann hid %d pears"}, &request{Text: "Ann hid %d pears", Id: "mine"}, false},
+		{"a key", &request{Text: "Ann dug %d holes"}, &request{Text: "Ann dug %d holes", Key: "holes"}, false},
+		{"a record with a key", &request{Text: "Ann dug %d wells", Key: "wells"}, &request{Text: "Ann dug %d wells"}, false},
+		{"another origin", &request{Text: "Ann won %d prizes"}, &request{Text: "Ann won %d prizes", Origin: loombridgev1.Origin_ORIGIN_WEB}, false},
+		{"a shorter life", &request{Text: "Ann runs %d miles"}, &request{Text: "Ann runs %d miles", Expiry: &loombridgev1.MemorySaveRequest_Ttl{Ttl: durationpb.New(time.Hour)}}, false},
+		{"courtesy", &request{Text: "ok, thank you"}, &request{Text: "ok, thank you"}, false},
+		{"what happens", &request{Text: "Deployed service %d again", Kind: "event"}, &request{Text: "Deployed service %d again", Kind: "event"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, r := range []*request{tt.first, tt.second} {
+				if r.Text != "ok, thank you" {
+					r.Text = fmt.Sprintf(r.Text, 100+i)
+				}
+				r.Duplicates = reinforce
+			}
+			first, before := remember(t, s, tt.first), len(listed(t, s))
+			if first.GetOutcome() != saved {
+				t.Fatalf("the first was %s", first.GetOutcome())
+			}
+			second := remember(t, s, tt.second)
+			if got := second.GetOutcome() == reinforced; got != tt.repeats {
+				t.Errorf("the second was %s", second.GetOutcome())
+			}
+			if added := len(listed(t, s)) - before; (added == 0) != tt.repeats {
+				t.Errorf("%d records were added", added)
+			}
+			if tt.repeats && (second.GetId() != first.GetId() || second.GetSimilarity() < 0.3 || second.GetRepeats() != 1) {
+				t.Errorf("answered with %v", second)
+			}
+		})
+	}
+}
+
+// What a repeat leaves behind: counts, a time, a bounded gain of importance, and no version.
+// The same request again is answered as before and counts nothing.
+//
+// Y08
+func TestRepeatsAreCounted(t *testing.T) {
+	s := servertest.Start(t, nil)
+	save := func(id string) *loombridgev1.MemorySaveResponse {
+		return remember(t, s, &loombridgev1.MemorySaveRequest{Text: "The desk closes at 17:30", RequestId: id, Duplicates: reinforce})
+	}
+	first := save("")
+	for i := range 20 {
+		s.Clock.Advance(time.Hour)
+		id := fmt.Sprint("r", i)
+		once, again := save(id), save(id)
+		if !proto.Equal(once, again) || once.GetRepeats() != int64(i+1) || once.GetId() != first.GetId() {
+			t.Fatalf("answered %v, and again %v", once, again)
+		}
+	}
+	all := listed(t, s)
+	if len(all) != 1 {
+		t.Fatalf("%d records", len(all))
+	}
+	r := all[0]
+	if r.GetRepeats() != 20 || !r.GetLastRepeatTime().AsTime().Equal(s.Clock.Now()) || r.GetVersion() != 1 || r.GetImportance() < 0.69 || r.GetImportance() > 0.71 {
+		t.Errorf("got %v", r)
+	}
+	got, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "when does the desk close"})
+	must(t, err)
+	if len(got.GetHits()) != 1 || got.GetHits()[0].GetRecord().GetRepeats() != 20 {
+		t.Errorf("found %v", got.GetHits())
+	}
+}
+
+// Without being told so the server keeps every record, and a batch does whatever the server
+// is set to.
+//
+// Y08
+func TestDuplicatesAreKeptByDefault(t *testing.T) {
+	for name, reinforces := range map[string]bool{"keep": false, "reinforce": true} {
+		t.Run(name, func(t *testing.T) {
+			o := servertest.Options{}
+			if reinforces {
+				o.Domain = compose.Options{Memory: memory.Options{Duplicates: memory.ReinforceDuplicates}}
+			}
+			s := servertest.Start(t, &o)
+			text := "Ann lives in Bern"
+			for range 3 {
+				remember(t, s, &loombridgev1.MemorySaveRequest{Text: text})
+			}
+			want := 3
+			if reinforces {
+				want = 1
+			}
+			if got := len(listed(t, s)); got != want {
+				t.Errorf("%d records after three saves, want %d", got, want)
+			}
+			remember(t, s, &loombridgev1.MemorySaveRequest{Text: text, Duplicates: loombridgev1.Duplicates_DUPLICATES_KEEP})
+			batch := &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.RecordDraft{{Text: text}, {Text: text}}}
+			_, err := s.Memory.BatchSave(t.Context(), batch)
+			must(t, err)
+			if got := len(listed(t, s)); got != want+3 {
+				t.Errorf("%d records after a batch, want %d", got, want+3)
+			}
+		})
+	}
+}
+
+// A batch that says so reinforces what was there and what stands before in itself; each
+// answer names the record that it ended in.
+//
+// Y08
+func TestBatchReinforces(t *testing.T) {
+	s := servertest.Start(t, nil)
+	old := remember(t, s, &loombridgev1.MemorySaveRequest{Text: "Ann lives in Bern"})
+	batch := &loombridgev1.BatchSaveRequest{AgentId: agent, Duplicates: reinforce, RequestId: "b", Records: []*loombridgev1.RecordDraft{
+		{Text: "Bob lives in Rome"},
+		{Text: "ann lives in Bern."},
+		{Text: "Bob lives in Rome!"},
+		{Text: "Bob lives in Oslo"},
+		{Text: "Ann lives in Bern"},
+		{Text: "bob lives in rome", Expiry: &loombridgev1.RecordDraft_Ttl{Ttl: durationpb.New(time.Hour)}},
+		{Text: "bob lives in Rome", Expiry: &loombridgev1.RecordDraft_Ttl{Ttl: durationpb.New(2 * time.Hour)}},
+	}}
+	got, err := s.Memory.BatchSave(t.Context(), batch)
+	must(t, err)
+	again, err := s.Memory.BatchSave(t.Context(), batch)
+	must(t, err)
+	if !proto.Equal(got, again) {
+		t.Errorf("answered %v, and again %v", got, again)
+	}
+	a := got.GetSaved()
+	for i, want := range []struct {
+		outcome loombridgev1.SaveOutcome
+		id      string
+	}{{saved, a[0].GetId()}, {reinforced, old.GetId()}, {reinforced, a[0].GetId()}, {saved, a[3].GetId()}, {reinforced, old.GetId()}, {saved, a[5].GetId()}, {reinforced, a[5].GetId()}} {
+		if a[i].GetOutcome() != want.outcome || a[i].GetId() != want.id {
+			t.Errorf("record %d: %v", i, a[i])
+		}
+	}
+	all := listed(t, s)
+	if len(all) != 4 || all[0].GetRepeats() != 2 || all[1].GetRepeats() != 1 || all[3].GetRepeats() != 1 {
+		t.Fatalf("records are %v", all)
+	}
+	if got, want := all[3].GetExpireTime().AsTime(), s.Clock.Now().Add(2*time.Hour); !got.Equal(want) {
+		t.Errorf("it expires at %s, want %s", got, want)
+	}
+}
+
+// What was recalled and is saved again reinforces the record that it derives from, also in
+// part and without its fields; what adds something is saved.
+//
+// Y09
+func TestEchoReinforces(t *testing.T) {
+	s := servertest.Start(t, nil)
+	source := remember(t, s, &loombridgev1.MemorySaveRequest{
+		Text: "Ann lives in Bern. She keeps two cats in the attic.", Author: "ann", SessionId: "s1", Tags: []string{"home"}, Origin: loombridgev1.Origin_ORIGIN_USER,
+		EventTime: timestamppb.New(s.Clock.Now()),
+	})
+	for text, want := range map[string]loombridgev1.SaveOutcome{
+		"As I recall, Ann lives in Bern. She keeps two cats in the attic.": reinforced,
+		"She keeps two cats in the attic.":                                 reinforced,
+		"She keeps three cats in the attic.":                               saved,
+		"Ann lives in Bern. She keeps two cats in the attic. So buy food.": saved,
+	} {
+		got := remember(t, s, &loombridgev1.MemorySaveRequest{Text: text, SessionId: "s2", DerivedFrom: []string{source.GetId()}, Duplicates: reinforce})
+		if got.GetOutcome() != want || want == reinforced && got.GetId() != source.GetId() {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	got := remember(t, s, &loombridgev1.MemorySaveRequest{
+		Text: "She keeps two cats in the attic.", Origin: loombridgev1.Origin_ORIGIN_WEB, DerivedFrom: []string{source.GetId()}, Duplicates: reinforce,
+	})
+	if got.GetOutcome() != saved {
+		t.Errorf("a page of the web reinforced what a person said: %v", got)
+	}
+}
+
+// A record that tells of today is repeated within minutes and saved anew later; so is one
+// that was superseded meanwhile, at once.
+//
+// Y08
+func TestRepeatsOfWhatIsOver(t *testing.T) {
+	s := servertest.Start(t, nil)
+	save := func(text, supersedes string) loombridgev1.SaveOutcome {
+		return remember(t, s, &loombridgev1.MemorySaveRequest{Text: text, Supersedes: supersedes, Duplicates: reinforce}).GetOutcome()
+	}
+	for i, want := range []loombridgev1.SaveOutcome{saved, reinforced, saved} {
+		if got := save("The sea is calm today", ""); got != want {
+			t.Errorf("save %d: %s", i, got)
+		}
+		s.Clock.Advance(time.Duration(i*30+1) * time.Minute)
+	}
+	first := remember(t, s, &loombridgev1.MemorySaveRequest{Text: "Ann works in Rome"})
+	save("Ann works in Oslo", first.GetId())
+	if got := save("Ann works in Rome", ""); got != saved {
+		t.Errorf("Ann is back in Rome: %s", got)
+	}
+}
+
+// Of many that save the same at once one adds a record and all others are counted.
+//
+// Y08
+func TestRepeatsAtOnce(t *testing.T) {
+	s := servertest.Start(t, nil)
+	const callers = 32
+	var running sync.WaitGroup
+	for range callers {
+		running.Go(func() {
+			_, err := s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "The desk opens at nine", Duplicates: reinforce})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	if all := listed(t, s); len(all) != 1 || all[0].GetRepeats() != callers-1 {
+		t.Errorf("records are %v", all)
+	}
+}
