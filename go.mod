@@ -3,6 +3,7 @@ module github.com/loom-bridge/loom-bridge
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/aymanbagabas/go-udiff v0.4.1
 	github.com/blevesearch/snowballstem v0.9.0
 	github.com/fergusstrange/embedded-postgres v1.34.0

@@ -35,10 +35,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replays"
 )
 
 func main() {
+	pgtest.Become()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := command(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
