@@ -28,8 +28,9 @@ type Deleted struct {
 }
 
 // Delete takes a record out of memory: its text, words, vector, key and earlier
-// versions. A record that it had superseded stays superseded, and one that was
-// derived from it goes on naming it.
+// versions. A record that it had superseded is current again, with the key that it had
+// taken over; if the deleted one was superseded itself, the two that remain are linked.
+// One that was derived from it goes on naming it.
 //
 // A request id makes the call safe to repeat, as with Save.
 //

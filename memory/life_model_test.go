@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,16 @@ func (l *life) find(id string) *record.Record {
 	return &l.records[i]
 }
 
+// forget takes a record out of the chain in which it stands, and out of everything.
 func (l *life) forget(id string) {
+	gone := *l.find(id)
+	if old, by := l.find(gone.Supersedes), l.find(gone.SupersededBy); old != nil && old.SupersededBy == id {
+		if by != nil && by.Supersedes == id {
+			old.SupersededBy, by.Supersedes = by.ID, old.ID
+		} else {
+			old.SupersededBy, old.SupersededTime = "", time.Time{}
+		}
+	}
 	l.records = slices.DeleteFunc(l.records, func(r record.Record) bool { return r.ID == id })
 	delete(l.versions, id)
 }
@@ -184,7 +194,11 @@ func (p *liver) delete(t *testing.T) {
 
 func (p *liver) sweep(t *testing.T) {
 	swept := 0
-	for _, r := range slices.Clone(p.life.records) {
+	due := slices.Clone(p.life.records)
+	slices.SortFunc(due, func(a, b record.Record) int { // in the order in which they expired
+		return cmp.Or(a.ExpireTime.Compare(b.ExpireTime), cmp.Compare(a.ID, b.ID))
+	})
+	for _, r := range due {
 		if expired(r, p.clock.Now()) {
 			p.life.forget(r.ID)
 			swept++

@@ -44,6 +44,8 @@ type Listing struct {
 	Tiers []int
 	// WithVectors completes the records with their vectors.
 	WithVectors bool
+	// Peek leaves the life of records with a sliding span as it is, though they are read.
+	Peek bool
 }
 
 // Page is a part of a listing.
@@ -69,7 +71,9 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 	if err != nil {
 		return Page{}, wrap("memory: list", err)
 	}
-	s.touched(scope, page.Records...)
+	if !l.Peek {
+		s.touched(scope, page.Records...)
+	}
 	return page, nil
 }
 

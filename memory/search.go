@@ -47,8 +47,10 @@ func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Q
 	if err != nil {
 		return Answer{}, wrap("memory: query", err)
 	}
-	for _, hit := range result.Hits {
-		s.touched(hit.Scope, hit.Record)
+	if !q.Peek {
+		for _, hit := range result.Hits {
+			s.touched(hit.Scope, hit.Record)
+		}
 	}
 	return result, nil
 }

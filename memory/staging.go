@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
@@ -219,20 +220,25 @@ func (e *edit) writeVector(ctx context.Context, w write) error {
 	return e.store.stageVector(ctx, e.tx, e.scope, *w.record)
 }
 
-// remove takes a record off the disk with all that belongs to it. One that it
-// had superseded stays superseded.
+// remove takes a record off the disk with all that belongs to it.
 func (e *edit) remove(ctx context.Context, r *record.Record) error {
-	if err := e.release(ctx, r); err != nil {
+	revived, err := e.heal(ctx, r)
+	if err != nil {
 		return err
 	}
 	if r.Key != "" {
 		// Keys don't wait for a flush as records do.
-		holder, err := e.tx.Get(ctx, kv.Records, record.NameKey(e.scope, r.Key))
+		name := record.NameKey(e.scope, r.Key)
+		holder, err := e.tx.Get(ctx, kv.Records, name)
 		if err != nil {
 			return err
 		}
-		if string(holder[0]) == r.ID {
-			e.tx.Delete(kv.Records, record.NameKey(e.scope, r.Key))
+		switch {
+		case string(holder[0]) != r.ID:
+		case revived != nil && revived.Key == r.Key: // which r had from it
+			e.tx.Put(kv.Records, name, []byte(revived.ID))
+		default:
+			e.tx.Delete(kv.Records, name)
 		}
 	}
 	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
@@ -249,19 +255,44 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	return e.store.dropVector(ctx, e.tx, e.scope, *r)
 }
 
-// release has the record that r superseded say so itself, because the document
-// of r, which says it until now, goes.
-func (e *edit) release(ctx context.Context, r *record.Record) error {
+// heal takes r, which goes, out of the chain of records that replaced each other: what r
+// had replaced is replaced by what has replaced r. If nothing has, it is current again
+// and returned.
+func (e *edit) heal(ctx context.Context, r *record.Record) (revived *record.Record, err error) {
 	if r.Supersedes == "" {
-		return nil
+		return nil, nil
 	}
 	old, stored, err := e.read(ctx, r.Supersedes)
-	if err != nil || old == nil || old.SupersededBy != r.ID || old.Document.Marked {
-		return err
+	if err != nil || old == nil || old.SupersededBy != r.ID {
+		return nil, err
 	}
+	var by *record.Record
+	var byStored []byte
+	if r.SupersededBy != "" {
+		if by, byStored, err = e.read(ctx, r.SupersededBy); err != nil {
+			return nil, err
+		}
+	}
+	if by == nil || by.Supersedes != r.ID {
+		return old, e.rewrite(ctx, old, stored, func(o *record.Record) error {
+			o.SupersededBy, o.SupersededTime = "", time.Time{}
+			return nil
+		})
+	}
+	e.removed += len(stored)
+	e.tx.Put(kv.Records, record.Key(e.scope, old.ID), record.AppendSuperseded(stored, by.ID, old.SupersededTime))
+	return nil, e.rewrite(ctx, by, byStored, func(b *record.Record) error {
+		b.Supersedes = old.ID
+		return nil
+	})
+}
+
+// rewrite gives a record a document that says what change makes of it, without making a
+// version.
+func (e *edit) rewrite(ctx context.Context, old *record.Record, stored []byte, change func(*record.Record) error) error {
 	const perStored = 4 // the document takes about as much as the record, or more
 	e.removed += perStored * len(stored)
-	next, err := e.store.redraft(stored, *old, nil)
+	next, err := e.store.redraft(stored, *old, change)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,10 @@ type Options struct {
 	// PreviousEmbedder makes vectors of queries in the space that Reembed is
 	// leaving. Nil: there is none.
 	PreviousEmbedder embed.Embedder
+	// MaxVersions is how many earlier versions are kept of a record, at most
+	// record.MaxVersions. A lower one than before holds for reads at once, and on the disk
+	// from the next change of the record on. Default record.MaxVersions; negative: none.
+	MaxVersions int
 	// Hold are the origins of records that wait for review before queries find them.
 	// Default none.
 	Hold []record.Origin
@@ -103,6 +107,9 @@ func withDefaults(opts *Options) Options {
 	if o.PackAfter <= 0 {
 		o.PackAfter = packing.DefaultAfter
 	}
+	if o.MaxVersions == 0 || o.MaxVersions > record.MaxVersions {
+		o.MaxVersions = record.MaxVersions
+	}
 	if o.SweepEvery == 0 {
 		o.SweepEvery = DefaultSweepEvery
 	}
@@ -132,7 +139,8 @@ type Store struct {
 	countTokens func(text string) int
 	hold        []record.Origin // wait for review
 	redact      *redact.Redactor
-	reinforce   bool            // Options.Duplicates says so
+	reinforce   bool // Options.Duplicates says so
+	maxVersions int  // that are kept of a record
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
 	closed       atomic.Bool
@@ -169,6 +177,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		hold:         o.Hold,
 		redact:       o.Redact,
 		reinforce:    o.Duplicates == ReinforceDuplicates,
+		maxVersions:  max(0, o.MaxVersions),
 		vectorWeight: o.VectorWeight,
 	}
 	s.start(o.SweepEvery)
@@ -221,48 +230,69 @@ func (s *Store) newID(now time.Time) (string, error) {
 // Get returns the record with that id, also when another one has replaced it.
 // One that is not there or has expired is a *NotFoundError.
 func (s *Store) Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error) {
-	if err := s.begin(scope); err != nil {
-		return record.Record{}, err
-	}
-	if err := record.CheckID("id", id); err != nil {
-		return record.Record{}, err
-	}
-	r, err := s.getOne(ctx, scope, "id", id, record.Read)
-	return r, wrap("memory: get record", err)
+	return s.Read(ctx, scope, Reading{ID: id})
 }
 
 // GetByKey returns the record that has the key, as Get does.
 func (s *Store) GetByKey(ctx context.Context, scope kv.Scope, key string) (record.Record, error) {
-	if err := s.begin(scope); err != nil {
-		return record.Record{}, err
-	}
 	if key == "" {
 		return record.Record{}, invalid.Field(ErrInvalid, "key", "is empty")
 	}
-	if err := record.CheckName("key", key, record.MaxKeyBytes); err != nil {
-		return record.Record{}, err
-	}
-	r, err := s.getOne(ctx, scope, "key", key, record.ReadNamed)
-	return r, wrap("memory: get record by key", err)
+	return s.Read(ctx, scope, Reading{Key: key})
 }
 
-// getOne reads the record of that name, with its vector.
-func (s *Store) getOne(ctx context.Context, scope kv.Scope, field, name string, read func(context.Context, kv.Getter, kv.Scope, string) (record.Record, bool, error)) (r record.Record, err error) {
+// Reading says which record is read, and how.
+type Reading struct {
+	// ID names the record, or Key does. Give one of the two.
+	ID, Key string
+	// AsOf, unless zero, is a moment by the server's clock: the record as it was then, the
+	// version that had been acknowledged last. Earlier versions have no vectors.
+	AsOf time.Time
+	// Peek leaves the life of a record with a sliding span as it is; so does AsOf.
+	Peek bool
+}
+
+// Read returns a record, also when another one has replaced it, with its vector. One that
+// is not there or has expired is a *NotFoundError; as of a moment so is one that was saved
+// later, or whose version of then is kept no longer.
+func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record.Record, err error) {
+	if err := s.begin(scope); err != nil {
+		return r, err
+	}
+	if err := checkNamed(ask.ID, ask.Key, 0); err != nil {
+		return r, err
+	}
 	err = s.view(ctx, func(view kv.Snapshot) error {
-		var ok bool
-		if r, ok, err = read(ctx, view, scope, name); err != nil {
+		if r, err = s.named(ctx, view, scope, ask.ID, ask.Key); err != nil {
 			return err
 		}
-		if !ok || r.ExpiredAt(s.now()) {
-			return &NotFoundError{field, name}
+		if !ask.AsOf.IsZero() {
+			if r, err = s.asOf(ctx, view, scope, r, record.StoredTime(ask.AsOf)); err != nil {
+				return err
+			}
 		}
 		return s.readVectors(ctx, view, scope, &r)
 	})
 	if err != nil {
-		return record.Record{}, err
+		return record.Record{}, wrap("memory: get record", err)
 	}
-	s.touched(scope, r)
+	if !ask.Peek && ask.AsOf.IsZero() {
+		s.touched(scope, r)
+	}
 	return r, nil
+}
+
+// named reads the record of that id or, without one, of that key.
+func (s *Store) named(ctx context.Context, view kv.Getter, scope kv.Scope, id, key string) (record.Record, error) {
+	field, name, read := "id", id, record.Read
+	if id == "" {
+		field, name, read = "key", key, record.ReadNamed
+	}
+	r, ok, err := read(ctx, view, scope, name)
+	if err == nil && (!ok || r.ExpiredAt(s.now())) {
+		err = &NotFoundError{field, name}
+	}
+	return r, err
 }
 
 // view runs do on a snapshot, and again on another one if the first became too old.

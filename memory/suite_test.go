@@ -171,6 +171,8 @@ func runSuite(t *testing.T, open func(testing.TB) kv.Engine) {
 		"UpdateErrors":          testUpdateErrors,
 		"UpdateRequestID":       testUpdateRequestID,
 		"UpdateSuperseded":      testUpdateSuperseded,
+		"HealChain":             testHealChain,
+		"FewerVersions":         testFewerVersions,
 		"CompareAndSet":         testCompareAndSet,
 		"Delete":                testDelete,
 		"DeleteErrors":          testDeleteErrors,

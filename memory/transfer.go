@@ -73,7 +73,7 @@ func (s *Store) exportPage(ctx context.Context, view kv.Snapshot, l listing) (li
 		if size > maxPageBytes {
 			return lines, l.token(reader.Place(page.Records[i-1].Document.Ordinal)), nil
 		}
-		added, err := exported(ctx, view, l.scope, r)
+		added, err := s.exported(ctx, view, l.scope, r)
 		if err != nil {
 			return nil, "", err
 		}
@@ -86,12 +86,10 @@ func (s *Store) exportPage(ctx context.Context, view kv.Snapshot, l listing) (li
 }
 
 // exported returns the lines of a record.
-func exported(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (lines [][]byte, err error) {
+func (s *Store) exported(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (lines [][]byte, err error) {
 	if first, end := r.KeptVersions(); end > first {
-		newestFirst := kv.Prefix(record.VersionsOf(scope, r.ID))
-		newestFirst.Reverse = true
 		size := 0
-		for pair, err := range view.Scan(ctx, kv.Records, newestFirst) {
+		for pair, err := range view.Scan(ctx, kv.Records, s.keptVersions(scope, r)) {
 			if err != nil {
 				return nil, err
 			}

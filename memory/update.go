@@ -216,12 +216,12 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 		}
 	}
 	draft := *next // the guess may be needed again
+	e.keepVersion(old, stored, &draft.record)
 	e.result = []record.Record{draft.record}
 	e.result[0].Redacted = up.update.Values.Redacted
 	if err := e.replace(ctx, old, &draft, up.update.Fields&(TextField|EmbeddingField) == 0); err != nil {
 		return err
 	}
-	e.keepVersion(old, stored)
 	kv.StageOnceOf(e.tx, ref, e.actor.Agent, up.requestID, up.digest, record.EncodeChangeAnswer(next.record), up.now)
 	return nil
 }

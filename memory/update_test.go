@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -104,12 +105,12 @@ func testUpdateOrder(t *testing.T, r *rig) {
 		}
 	}
 	for minutes, want := range map[time.Duration]int64{0: 1, 1: 1, 2: 4, 3: 4, 4: 5} {
-		got, err := r.AsOf(t.Context(), agent, "a", start.Add(minutes*time.Minute))
+		got, err := r.Read(t.Context(), agent, memory.Reading{ID: "a", AsOf: start.Add(minutes * time.Minute)})
 		if err != nil || got.Version != want {
 			t.Errorf("after %d minutes: version %d, %v, want %d", minutes, got.Version, err, want)
 		}
 	}
-	if _, err := r.AsOf(t.Context(), agent, "a", start.Add(-time.Minute)); !errors.Is(err, memory.ErrNotFound) {
+	if _, err := r.Read(t.Context(), agent, memory.Reading{ID: "a", AsOf: start.Add(-time.Minute)}); !errors.Is(err, memory.ErrNotFound) {
 		t.Errorf("before it was saved: %v", err)
 	}
 }
@@ -220,7 +221,7 @@ func testCompareAndSet(t *testing.T, r *rig) {
 }
 
 // testUpdateSuperseded: a record that was replaced stays so, whatever becomes of
-// it and of the one that replaced it.
+// it, as long as the one that replaced it is there.
 func testUpdateSuperseded(t *testing.T, r *rig) {
 	old := r.MustSave(t, record.Record{Text: "Ann lives in Paris"})
 	by := r.MustSave(t, record.Record{Text: "Ann lives in Oslo", Supersedes: old.ID})
@@ -248,11 +249,102 @@ func testUpdateSuperseded(t *testing.T, r *rig) {
 	if _, err := r.Delete(t.Context(), agent, memory.Deletion{ID: by.ID}, ""); err != nil {
 		t.Fatal(err)
 	}
-	found(other.ID)
-	r.MustPack(t)
-	found(other.ID)
-	if got := r.MustGet(t, old.ID); got.SupersededBy != by.ID || !got.SupersededTime.Equal(start) {
+	for range 2 {
+		if got := ids(r.MustQuery(t, question.Question{Text: "lives"})); len(got) != 2 || !slices.Contains(got, old.ID) {
+			t.Errorf("found %q, want %q again", got, old.ID)
+		}
+		r.MustPack(t)
+	}
+	if got := r.MustGet(t, old.ID); got.SupersededBy != "" || !got.SupersededTime.IsZero() || got.Version != 2 {
 		t.Errorf("the old record: %+v", got)
+	}
+}
+
+// testHealChain: whatever goes out of a chain of records that replaced each other, the rest
+// is a chain whose last record is found, and has the key.
+func testHealChain(t *testing.T, r *rig) {
+	const length = 4
+	name := func(i int) string { return fmt.Sprint("home ", i) }
+	for mask := range 1 << length {
+		for i := range length {
+			one := record.Record{ID: name(i), Key: "home", Text: fmt.Sprintf("Ann lives in flat %d", i)}
+			if i > 0 {
+				one.Supersedes = name(i - 1)
+			}
+			r.MustSave(t, one)
+		}
+		switch mask % 3 {
+		case 1:
+			r.MustPack(t)
+		case 2:
+			r.MustUpdate(t, text(name(1), "Ann lives in flat one")) // its document says itself that it is replaced
+		}
+		var left []string
+		for i := range length {
+			if mask&(1<<i) == 0 {
+				left = append(left, name(i))
+				continue
+			}
+			r.MustDelete(t, name(i))
+		}
+		for i, id := range left {
+			got := r.MustGet(t, id)
+			if i+1 < len(left) && (got.SupersededBy != left[i+1] || got.SupersededTime.IsZero()) || i+1 == len(left) && got.SupersededBy != "" {
+				t.Fatalf("left %q: %s is replaced by %q", left, id, got.SupersededBy)
+			}
+			if i > 0 && got.Supersedes != left[i-1] {
+				t.Fatalf("left %q: %s replaces %q", left, id, got.Supersedes)
+			}
+		}
+		want, holder := []string{}, ""
+		if len(left) > 0 {
+			holder = left[len(left)-1]
+			want = []string{holder}
+		}
+		mustEqual(t, fmt.Sprintf("left %q", left), want, ids(r.MustQuery(t, question.Question{Text: "lives"})))
+		if got, err := r.GetByKey(t.Context(), agent, "home"); got.ID != holder || (err == nil) != (holder != "") {
+			t.Fatalf("left %q: the key names %q, %v", left, got.ID, err)
+		}
+		r.MustCheck(t, agent)
+		for _, id := range left {
+			r.MustDelete(t, id)
+		}
+	}
+}
+
+// testFewerVersions: a lower bound holds for reads at once, and on the disk from the next
+// change on; a higher one brings nothing back.
+func testFewerVersions(t *testing.T, r *rig) {
+	r.MustSave(t, record.Record{ID: "a", Text: "text 0"})
+	change := func(n int) {
+		for range n {
+			r.MustUpdate(t, text("a", "another text"))
+		}
+	}
+	holds := func(shown, kept int) {
+		t.Helper()
+		if n := len(r.MustVersions(t, "a")); n != shown {
+			t.Errorf("%d versions shown, want %d", n, shown)
+		}
+		if n := keysOf(t, r.engine, agent, kv.Records)['h']; n != kept {
+			t.Errorf("%d versions kept, want %d", n, kept)
+		}
+		r.MustCheck(t, agent)
+	}
+	change(10)
+	holds(10, 10)
+	for _, step := range []struct{ bound, changes, before, after int }{{3, 1, 3, 3}, {3, 2, 3, 3}, {-1, 1, 0, 0}, {5, 3, 0, 3}, {0, 4, 3, 7}} {
+		r.opts.MaxVersions = step.bound
+		r.Reopen()
+		if n := len(r.MustVersions(t, "a")); n != step.before {
+			t.Errorf("bound %d: %d versions shown", step.bound, n)
+		}
+		change(step.changes)
+		holds(step.after, step.after)
+	}
+	r.MustDelete(t, "a")
+	if n := keysOf(t, r.engine, agent, kv.Records)['h']; n != 0 {
+		t.Errorf("%d versions are left", n)
 	}
 }
 

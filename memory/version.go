@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -30,7 +31,7 @@ func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string, before 
 		if !ok || current.ExpiredAt(s.now()) {
 			return &NotFoundError{"id", id}
 		}
-		versions, err = readVersions(ctx, view, scope, id, before, limit)
+		versions, err = s.readVersions(ctx, view, scope, current, before, limit)
 		return err
 	})
 	if err != nil {
@@ -39,32 +40,28 @@ func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string, before 
 	return versions, nil
 }
 
-// AsOf returns what a record was at a moment, by the server's clock: the version that had
-// been acknowledged last by then. Earlier versions have no vectors. A record that was saved
-// later, or whose version of then is kept no longer, is a *NotFoundError; so is one that has
-// been deleted, or has expired, since.
-func (s *Store) AsOf(ctx context.Context, scope kv.Scope, id string, at time.Time) (record.Record, error) {
-	now, err := s.Get(ctx, scope, id)
-	if err != nil {
-		return record.Record{}, err
-	}
-	at = record.StoredTime(at)
-	if !changed(now).After(at) {
-		return now, nil
-	}
-	versions, err := s.Versions(ctx, scope, id, 0, 0)
-	if err != nil {
-		return record.Record{}, err
-	}
-	for _, v := range versions {
-		if !changed(v).After(at) {
-			return v, nil
+// asOf returns what a record was at a moment.
+func (s *Store) asOf(ctx context.Context, view kv.Reader, scope kv.Scope, now record.Record, at time.Time) (record.Record, error) {
+	then := now
+	if changed(now).After(at) {
+		versions, err := s.readVersions(ctx, view, scope, now, 0, 0)
+		if err != nil {
+			return then, err
+		}
+		i := slices.IndexFunc(versions, func(v record.Record) bool { return !changed(v).After(at) })
+		switch {
+		case i >= 0:
+			then = versions[i]
+		case now.CreateTime.After(at):
+			return then, &NotFoundError{"id", now.ID}
+		default:
+			return then, &NotFoundError{"version", fmt.Sprintf("of %s as of %s, which is kept no longer", now.ID, at.UTC().Format(time.RFC3339Nano))}
 		}
 	}
-	if now.CreateTime.After(at) {
-		return record.Record{}, &NotFoundError{"id", id}
+	if then.SupersededBy, then.SupersededTime = now.SupersededBy, now.SupersededTime; then.SupersededTime.After(at) {
+		then.SupersededBy, then.SupersededTime = "", time.Time{}
 	}
-	return record.Record{}, &NotFoundError{"version", fmt.Sprintf("of %s as of %s, which is kept no longer", id, at.UTC().Format(time.RFC3339Nano))}
+	return then, nil
 }
 
 // changed is when a version came to be.
@@ -75,12 +72,21 @@ func changed(r record.Record) time.Time {
 	return r.UpdateTime
 }
 
-func readVersions(ctx context.Context, view kv.Reader, scope kv.Scope, id string, before int64, limit int) ([]record.Record, error) {
+// keptVersions is the range of a record's earlier versions, the newest first: those that
+// a lower bound than before leaves of them are on the disk until the record changes.
+func (s *Store) keptVersions(scope kv.Scope, current record.Record) kv.Range {
+	r := kv.Prefix(record.VersionsOf(scope, current.ID))
+	r.Reverse = true
+	r.Start = record.VersionKey(scope, current.ID, max(1, current.Version-int64(s.maxVersions)))
+	return r
+}
+
+func (s *Store) readVersions(ctx context.Context, view kv.Reader, scope kv.Scope, current record.Record, before int64, limit int) ([]record.Record, error) {
 	var versions []record.Record
-	newestFirst := kv.Prefix(record.VersionsOf(scope, id))
-	newestFirst.Reverse, newestFirst.Limit = true, limit
+	newestFirst := s.keptVersions(scope, current)
+	newestFirst.Limit = limit
 	if before > 0 {
-		newestFirst.End = record.VersionKey(scope, id, before)
+		newestFirst.End = record.VersionKey(scope, current.ID, before)
 	}
 	for pair, err := range view.Scan(ctx, kv.Records, newestFirst) {
 		if err != nil {
@@ -108,14 +114,22 @@ func (e *edit) version(ctx context.Context, id string, version int64) (record.Re
 	return record.Decode(stored)
 }
 
-// keepVersion keeps a record as it is stored, before it is written anew. The
-// oldest version goes when there are too many.
-func (e *edit) keepVersion(old *record.Record, stored []byte) {
-	e.tx.Put(kv.Records, record.VersionKey(e.scope, old.ID, old.Version), stored)
-	e.versions++
-	if oldest := old.Version - record.MaxVersions; oldest >= max(1, old.FirstVersion) {
-		e.tx.Delete(kv.Records, record.VersionKey(e.scope, old.ID, oldest))
+// keepVersion keeps a record as it is stored, before it is written anew as next. The
+// oldest versions go where there are too many.
+func (e *edit) keepVersion(old *record.Record, stored []byte, next *record.Record) {
+	kept := int64(e.store.maxVersions)
+	if kept > 0 {
+		e.tx.Put(kv.Records, record.VersionKey(e.scope, old.ID, old.Version), stored)
+		e.versions++
+	}
+	first, _ := old.KeptVersions()
+	for ; first < next.Version-kept && first < old.Version; first++ {
+		e.tx.Delete(kv.Records, record.VersionKey(e.scope, old.ID, first))
 		e.versions--
+	}
+	next.FirstVersion = max(old.FirstVersion, next.Version-kept)
+	if next.FirstVersion <= max(1, next.Version-record.MaxVersions) {
+		next.FirstVersion = 0
 	}
 }
 

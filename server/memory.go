@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -28,9 +27,7 @@ type Memory interface {
 	SaveOrReplace(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error)
 	DeleteMatching(ctx context.Context, scope kv.Scope, m memory.Matching) (memory.Cleared, error)
 	Versions(ctx context.Context, scope kv.Scope, id string, before int64, limit int) ([]record.Record, error)
-	AsOf(ctx context.Context, scope kv.Scope, id string, at time.Time) (record.Record, error)
-	Get(ctx context.Context, scope kv.Scope, id string) (record.Record, error)
-	GetByKey(ctx context.Context, scope kv.Scope, key string) (record.Record, error)
+	Read(ctx context.Context, scope kv.Scope, ask memory.Reading) (record.Record, error)
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
 	Reembed(ctx context.Context, scope kv.Scope, progress func(space string, done, total int64) error) error
 	Stats(ctx context.Context, scope kv.Scope) (memory.Stats, error)
@@ -53,29 +50,12 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.find(ctx, scope, r)
-	if err == nil && r.GetAsOf() != nil {
-		found, err = s.memory.AsOf(ctx, scope, found.ID, r.GetAsOf().AsTime())
-	}
+	found, err := s.memory.Read(ctx, scope, convert.Reading(r))
 	if err != nil {
 		return nil, err
 	}
 	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	return &loombridgev1.GetRecordResponse{Record: view.Record(found)}, nil
-}
-
-// namedRecord is a request that names a record by its id or its key.
-type namedRecord interface {
-	GetId() string
-	GetKey() string
-}
-
-// find returns the record that a request names.
-func (s *memoryService) find(ctx context.Context, scope kv.Scope, by namedRecord) (record.Record, error) {
-	if by.GetKey() != "" {
-		return s.memory.GetByKey(ctx, scope, by.GetKey())
-	}
-	return s.memory.Get(ctx, scope, by.GetId())
 }
 
 // ListVersions returns what a record is and was.
@@ -84,7 +64,7 @@ func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVe
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.find(ctx, scope, r)
+	found, err := s.memory.Read(ctx, scope, memory.Reading{ID: r.GetId(), Key: r.GetKey(), Peek: true})
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +167,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 	}
 	listing := memory.Listing{
 		Filter: r.GetFilter(), PageSize: int(r.GetPageSize()), PageToken: r.GetPageToken(),
-		NewestFirst: r.GetNewestFirst(), Tiers: convert.Tiers(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(),
+		NewestFirst: r.GetNewestFirst(), Tiers: convert.Tiers(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(), Peek: r.GetPeek(),
 	}
 	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	for {

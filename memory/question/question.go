@@ -85,6 +85,8 @@ type Question struct {
 	Without []string
 	// Tiers are the memory tiers to search, 1 to 4. Default record.LongTerm alone.
 	Tiers []int
+	// Peek leaves the life of records with a sliding span as it is, though they are found.
+	Peek bool
 }
 
 // limit is how many hits at most.

@@ -106,6 +106,11 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 	return out
 }
 
+// Reading is which record is read.
+func Reading(r *loombridgev1.GetRecordRequest) memory.Reading {
+	return memory.Reading{ID: r.GetId(), Key: r.GetKey(), AsOf: timeOf(r.GetAsOf()), Peek: r.GetPeek()}
+}
+
 // Query is what memory is asked for.
 func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 	q := question.Question{
@@ -113,7 +118,7 @@ func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
-		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(),
+		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(),
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:

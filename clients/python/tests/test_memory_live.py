@@ -199,11 +199,16 @@ async def test_what_only_its_vector_links_is_found(live: loombridge.Client) -> N
 async def test_what_is_read_stays(live: loombridge.Client) -> None:
     await live.memory_save("read again", key="read", sliding_ttl=3)
     await live.memory_save("never read", key="unread", sliding_ttl=3)
+    await live.memory_save("peeked", key="peeked", sliding_ttl=3)
     for _ in range(4):
         await asyncio.sleep(1)
         await live.memory.get(key="read")
-    with pytest.raises(loombridge.RecordNotFoundError):
-        await live.memory.get(key="unread")
+        await live.memory_query("peeked", peek=True)
+        async for record in live.memory.list(filter='key = "peeked"', peek=True):
+            assert (await live.memory.get(key="peeked", peek=True)).id == record.id
+    for gone in ("unread", "peeked"):
+        with pytest.raises(loombridge.RecordNotFoundError):
+            await live.memory.get(key=gone)
 
 
 async def test_all_of_it_outlives_the_server(srv: testing.Server) -> None:

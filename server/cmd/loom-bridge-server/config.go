@@ -61,6 +61,7 @@ type Config struct {
 	VectorWeight   float64
 	Duplicates     string
 	HoldOrigins    []record.Origin
+	MaxVersions    int
 	// RedactNames are those of patterns and groups; Redact is made of them and of the own
 	// patterns of the settings file. Nil: nothing is redacted.
 	RedactNames   []string

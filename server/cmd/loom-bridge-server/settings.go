@@ -28,6 +28,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
@@ -154,6 +155,7 @@ func (c *Config) memorySettings() []setting {
 		{"duplicates", choice(&c.Duplicates, duplicatesKeep, duplicatesReinforce), duplicatesKeep, "what MemorySave does, unless it says, with what repeats a record"},
 		{"hold-origins", origins(&c.HoldOrigins), nil, "whose records wait for review before they are found, such as tool,web; none: nobody's"},
 		{keyRedact, redactNames(&c.RedactNames), nil, "secrets that marks stand for before anything is stored: secrets, personal, own or patterns such as github_token"},
+		{"max-versions", number(&c.MaxVersions, "versions", 0, record.MaxVersions), record.MaxVersions, "earlier versions that are kept of a record; fewer than before: the rest goes when it changes"},
 		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside that prompts ask by POST of {query, limit}; none: the kind knowledge"},
 		{"memory-l1-tasks", number(&c.Tiers.L1, "tasks", 1, maxTierTasks), tiers.DefaultL1, "recent tasks of a session"},
 		{"memory-l2-tasks", number(&c.Tiers.L2, "tasks", 1, maxTierTasks), tiers.DefaultL2, "important tasks of a session at hand"},

@@ -179,6 +179,19 @@ func memoryEffects() []effect {
 			with: "1", without: "2",
 		},
 		{
+			setting: "max-versions", args: []string{"--max-versions", "2"},
+			see: func(s *stand) func() string {
+				for i := range 5 {
+					_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Key: "k", Replace: true, Text: fmt.Sprint("text ", i)})
+					must(s.tb, err)
+				}
+				all, err := s.memory().ListVersions(s.ctx, &loombridgev1.ListVersionsRequest{AgentId: "a", Name: &loombridgev1.ListVersionsRequest_Key{Key: "k"}})
+				must(s.tb, err)
+				return once(fmt.Sprint(len(all.GetVersions())))
+			},
+			with: "3", without: "5",
+		},
+		{
 			setting: "knowledge-endpoint", args: []string{"--knowledge-endpoint", "$API"},
 			see: func(s *stand) func() string {
 				_, err := s.contexts().Assemble(s.ctx, &loombridgev1.AssembleRequest{AgentId: "a", Goal: "repair the pump"})

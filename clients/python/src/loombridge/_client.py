@@ -195,6 +195,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         tiers: Iterable[int] | int | None = None,
         without_signals: Iterable[_query.Signal] | None = None,
         include_embeddings: bool = False,
+        peek: bool = False,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _query.Hits:
@@ -227,6 +228,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             without_signals: signals that records are not ranked by, to see what each is
                 worth, such as `["session", "newer"]`.
             include_embeddings: return the vectors too.
+            peek: do not prolong the life of what is found that has a `sliding_ttl`.
             user_id: search that person's memory instead of the agent's.
             timeout: seconds; default: the client's.
 
@@ -255,6 +257,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             "tiers": tiers,
             "without_signals": without_signals,
             "include_embeddings": include_embeddings or None,
+            "peek": peek or None,
             "user_id": user_id,
         }
         message = _query.query_request(self.agent_id, request, given)

@@ -43,6 +43,7 @@ class Memory(_spelling.Helpful):
         user_id: str | None = None,
         include_embedding: bool = False,
         as_of: datetime | None = None,
+        peek: bool = False,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
         """Return one record, named by `id` or by `key`.
@@ -54,6 +55,8 @@ class Memory(_spelling.Helpful):
             include_embedding: return the vector too.
             as_of: return it as it was at that moment, by the server's clock; with a time
                 zone. Default: as it is.
+            peek: do not prolong its life, where it has a `sliding_ttl`; with `as_of` reading
+                never does.
             timeout: seconds; default: the client's.
 
         Raises:
@@ -65,6 +68,7 @@ class Memory(_spelling.Helpful):
             user_id=_values.optional_text("user_id", user_id),
             json_form=pb.JSON_FORM_TEXT,
             include_embeddings=include_embedding,
+            peek=peek,
         )
         _name(request, id, key)
         if as_of is not None:
@@ -283,7 +287,7 @@ class Memory(_spelling.Helpful):
         """Return a record as it is and as it was before its changes, the newest first.
 
         Each version has its `update_time`, None for the first of all. The server keeps
-        1,000 of a record.
+        1,000 of a record unless it is told fewer. Looking at them prolongs no life.
 
         Args:
             id: the record's id.
@@ -356,6 +360,7 @@ class Memory(_spelling.Helpful):
         newest_first: bool = False,
         tiers: Iterable[int] | int | None = None,
         include_embeddings: bool = False,
+        peek: bool = False,
         page_size: int | None = None,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -370,6 +375,7 @@ class Memory(_spelling.Helpful):
             newest_first: turn the order round.
             tiers: the memory tiers, from 2 to 4; default: 4, the long-term one.
             include_embeddings: return the vectors too.
+            peek: do not prolong the life of records with a `sliding_ttl`.
             page_size: how many to ask for at a time, for a loop that will end early;
                 default and at most: 500.
             user_id: list that person's memory instead of the agent's.
@@ -386,6 +392,7 @@ class Memory(_spelling.Helpful):
             newest_first=newest_first,
             tiers=_query.tiers(tiers),
             include_embeddings=include_embeddings,
+            peek=peek,
             json_form=pb.JSON_FORM_TEXT,
             page_size=_bulk.page_size(page_size),
         )

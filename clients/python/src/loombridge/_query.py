@@ -192,6 +192,7 @@ def query_request(
         include_embeddings=bool(asked.get("include_embeddings")),
         expand=bool(asked.get("expand")),
         explain=bool(asked.get("explain")),
+        peek=bool(asked.get("peek")),
         embedding=_records.vector("embedding", asked.get("embedding")),
         embedding_space=_values.optional_text("embedding_space", asked.get("embedding_space")),
         owners=_owners(asked.get("owners")),

@@ -1426,8 +1426,11 @@ type MemoryQueryRequest struct {
 	// worth: turn, window, session, author, date, answer, question, reply, brevity,
 	// repeated, newer, several or now; at most 13. Default: all count. Another name is INVALID_ARGUMENT.
 	WithoutSignals []string `protobuf:"bytes,20,rep,name=without_signals,json=withoutSignals,proto3" json:"without_signals,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// peek: being found does not prolong the life of records with a sliding_ttl. Default
+	// false.
+	Peek          bool `protobuf:"varint,60,opt,name=peek,proto3" json:"peek,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MemoryQueryRequest) Reset() {
@@ -1598,6 +1601,13 @@ func (x *MemoryQueryRequest) GetWithoutSignals() []string {
 		return x.WithoutSignals
 	}
 	return nil
+}
+
+func (x *MemoryQueryRequest) GetPeek() bool {
+	if x != nil {
+		return x.Peek
+	}
+	return false
 }
 
 // MemoryQueryResponse holds the hits, best first, and how they were found.
@@ -2181,8 +2191,12 @@ type GetRecordRequest struct {
 	// as_of, when set, returns the record as it was at that moment by the server's clock:
 	// the version that had been acknowledged last. Earlier versions have no vector.
 	// RECORD_NOT_FOUND for a moment before it was saved, for a version that is kept no
-	// longer (a record keeps its last 1,000), and for a record that is gone since.
-	AsOf          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// longer (a record keeps its last 1,000, unless the server is told fewer), and for a record
+	// that is gone since.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// peek: reading does not prolong the life of a record with a sliding_ttl. With as_of none
+	// does. Default false.
+	Peek          bool `protobuf:"varint,60,opt,name=peek,proto3" json:"peek,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2275,6 +2289,13 @@ func (x *GetRecordRequest) GetAsOf() *timestamppb.Timestamp {
 		return x.AsOf
 	}
 	return nil
+}
+
+func (x *GetRecordRequest) GetPeek() bool {
+	if x != nil {
+		return x.Peek
+	}
+	return false
 }
 
 type isGetRecordRequest_Name interface {
@@ -3542,7 +3563,10 @@ type ListRecordsRequest struct {
 	// include_embeddings returns the vectors too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,8,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// tiers are the memory tiers to list, from 2 to 4. Default 4 alone.
-	Tiers         []int32 `protobuf:"varint,9,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
+	Tiers []int32 `protobuf:"varint,9,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
+	// peek: being listed does not prolong the life of records with a sliding_ttl. Default
+	// false.
+	Peek          bool `protobuf:"varint,60,opt,name=peek,proto3" json:"peek,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3638,6 +3662,13 @@ func (x *ListRecordsRequest) GetTiers() []int32 {
 		return x.Tiers
 	}
 	return nil
+}
+
+func (x *ListRecordsRequest) GetPeek() bool {
+	if x != nil {
+		return x.Peek
+	}
+	return false
 }
 
 // ListRecordsResponse is a page of records.
@@ -4738,7 +4769,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vMemoryOwner\x12\x1b\n" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userIdB\a\n" +
-	"\x05owner\"\xe2\x05\n" +
+	"\x05owner\"\xf6\x05\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
@@ -4761,7 +4792,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x11recency_half_life\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\x0frecencyHalfLife\x12+\n" +
 	"\x11importance_weight\x18\x12 \x01(\x01R\x10importanceWeight\x12\x14\n" +
 	"\x05tiers\x18\x13 \x03(\x05R\x05tiers\x12'\n" +
-	"\x0fwithout_signals\x18\x14 \x03(\tR\x0ewithoutSignals\"z\n" +
+	"\x0fwithout_signals\x18\x14 \x03(\tR\x0ewithoutSignals\x12\x12\n" +
+	"\x04peek\x18< \x01(\bR\x04peek\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
 	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xb5\x02\n" +
@@ -4808,7 +4840,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
 	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
 	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\x12\x17\n" +
-	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\x8a\x02\n" +
+	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\x9e\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
@@ -4816,7 +4848,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x124\n" +
 	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
 	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddings\x12/\n" +
-	"\x05as_of\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04asOfB\x06\n" +
+	"\x05as_of\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12\x12\n" +
+	"\x04peek\x18< \x01(\bR\x04peekB\x06\n" +
 	"\x04name\"\xf1\x01\n" +
 	"\x13ListVersionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
@@ -4915,7 +4948,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"&\n" +
 	"\x14DeleteRecordResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xba\x02\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xce\x02\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x16\n" +
@@ -4926,7 +4959,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\fnewest_first\x18\x06 \x01(\bR\vnewestFirst\x124\n" +
 	"\tjson_form\x18\a \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
 	"\x12include_embeddings\x18\b \x01(\bR\x11includeEmbeddings\x12\x14\n" +
-	"\x05tiers\x18\t \x03(\x05R\x05tiers\"n\n" +
+	"\x05tiers\x18\t \x03(\x05R\x05tiers\x12\x12\n" +
+	"\x04peek\x18< \x01(\bR\x04peek\"n\n" +
 	"\x13ListRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\arecords\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd6\x01\n" +

@@ -49,7 +49,7 @@ type MemoryServiceClient interface {
 	// is not the record's.
 	UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*UpdateRecordResponse, error)
 	// ListVersions returns a record as it is and as it was before its changes, the newest
-	// first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
+	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
 	// ReviewRecord ends the review of a record: once approved, queries find it and prompts
 	// may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
@@ -58,7 +58,9 @@ type MemoryServiceClient interface {
 	// and is not the record's.
 	ReviewRecord(ctx context.Context, in *ReviewRecordRequest, opts ...grpc.CallOption) (*ReviewRecordResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
-	// earlier versions with it. RECORD_NOT_FOUND when there is none.
+	// earlier versions with it. A record that it had replaced is found again, with the key
+	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
+	// holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error)
 	// DeleteRecords deletes all records that a filter lets through, those replaced by
 	// others included; what is saved or changed meanwhile stays. They go some dozens at a
@@ -288,7 +290,7 @@ type MemoryServiceServer interface {
 	// is not the record's.
 	UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error)
 	// ListVersions returns a record as it is and as it was before its changes, the newest
-	// first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
+	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
 	// ReviewRecord ends the review of a record: once approved, queries find it and prompts
 	// may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
@@ -297,7 +299,9 @@ type MemoryServiceServer interface {
 	// and is not the record's.
 	ReviewRecord(context.Context, *ReviewRecordRequest) (*ReviewRecordResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
-	// earlier versions with it. RECORD_NOT_FOUND when there is none.
+	// earlier versions with it. A record that it had replaced is found again, with the key
+	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
+	// holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error)
 	// DeleteRecords deletes all records that a filter lets through, those replaced by
 	// others included; what is saved or changed meanwhile stays. They go some dozens at a

@@ -246,7 +246,7 @@ class MemoryOwner(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
 
 class MemoryQueryRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals")
+    __slots__ = ("agent_id", "user_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals", "peek")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
@@ -267,6 +267,7 @@ class MemoryQueryRequest(_message.Message):
     IMPORTANCE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     TIERS_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_SIGNALS_FIELD_NUMBER: _ClassVar[int]
+    PEEK_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     query: str
@@ -287,7 +288,8 @@ class MemoryQueryRequest(_message.Message):
     importance_weight: float
     tiers: _containers.RepeatedScalarFieldContainer[int]
     without_signals: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ...) -> None: ...
+    peek: bool
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ...) -> None: ...
 
 class MemoryQueryResponse(_message.Message):
     __slots__ = ("hits", "receipt")
@@ -386,7 +388,7 @@ class QueryReceipt(_message.Message):
     def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "id", "key", "json_form", "include_embeddings", "as_of")
+    __slots__ = ("agent_id", "user_id", "id", "key", "json_form", "include_embeddings", "as_of", "peek")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -394,6 +396,7 @@ class GetRecordRequest(_message.Message):
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
+    PEEK_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     id: str
@@ -401,7 +404,8 @@ class GetRecordRequest(_message.Message):
     json_form: JsonForm
     include_embeddings: bool
     as_of: _timestamp_pb2.Timestamp
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    peek: bool
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., peek: bool = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "id", "key", "json_form", "page_size", "before_version")
@@ -578,7 +582,7 @@ class DeleteRecordResponse(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class ListRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers")
+    __slots__ = ("agent_id", "user_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers", "peek")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
@@ -588,6 +592,7 @@ class ListRecordsRequest(_message.Message):
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     TIERS_FIELD_NUMBER: _ClassVar[int]
+    PEEK_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     filter: str
@@ -597,7 +602,8 @@ class ListRecordsRequest(_message.Message):
     json_form: JsonForm
     include_embeddings: bool
     tiers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ...) -> None: ...
+    peek: bool
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ...) -> None: ...
 
 class ListRecordsResponse(_message.Message):
     __slots__ = ("records", "next_page_token")

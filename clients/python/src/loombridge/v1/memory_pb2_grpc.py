@@ -127,7 +127,7 @@ class MemoryServiceServicer(object):
 
     def ListVersions(self, request, context):
         """ListVersions returns a record as it is and as it was before its changes, the newest
-        first, page by page. RECORD_NOT_FOUND when there is none or it has expired.
+        first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,7 +146,9 @@ class MemoryServiceServicer(object):
 
     def DeleteRecord(self, request, context):
         """DeleteRecord takes a record out of memory, its text, words, vector and
-        earlier versions with it. RECORD_NOT_FOUND when there is none.
+        earlier versions with it. A record that it had replaced is found again, with the key
+        that had gone over; of one in the middle of a chain the neighbours are linked. The same
+        holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

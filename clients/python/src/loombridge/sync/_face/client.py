@@ -291,6 +291,7 @@ class Client(_twin.Root, _spelling.Helpful):
         tiers: Iterable[int] | int | None = None,
         without_signals: Iterable[_query.Signal] | None = None,
         include_embeddings: bool = False,
+        peek: bool = False,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _query.Hits:
@@ -315,6 +316,7 @@ class Client(_twin.Root, _spelling.Helpful):
             tiers=tiers,
             without_signals=without_signals,
             include_embeddings=include_embeddings,
+            peek=peek,
             user_id=user_id,
             timeout=timeout,
         )

@@ -32,6 +32,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         user_id: str | None = None,
         include_embedding: bool = False,
         as_of: datetime | None = None,
+        peek: bool = False,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
         """Return one record, named by `id` or by `key`."""
@@ -42,6 +43,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             user_id=user_id,
             include_embedding=include_embedding,
             as_of=as_of,
+            peek=peek,
             timeout=timeout,
         )
 
@@ -180,6 +182,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         newest_first: bool = False,
         tiers: Iterable[int] | int | None = None,
         include_embeddings: bool = False,
+        peek: bool = False,
         page_size: int | None = None,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -193,6 +196,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
                 newest_first=newest_first,
                 tiers=tiers,
                 include_embeddings=include_embeddings,
+                peek=peek,
                 page_size=page_size,
                 user_id=user_id,
                 timeout=timeout,
