@@ -193,6 +193,7 @@ func errorTable() []errorRow {
 		{children.ErrForkGone, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_PROMPT_GONE, ""},
 
 		{hand.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{hand.ErrElsewhere, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ELSEWHERE, ""},
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},

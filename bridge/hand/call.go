@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -74,21 +75,30 @@ func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 		return Answer{}, err
 	}
 	defer unlock()
-	answer, found, err := h.replay(ctx, c)
-	if found || err != nil {
-		return answer, err
-	}
-	if left, err := h.leftBehind(ctx, c); left || err != nil {
+	for {
+		answer, found, err := h.replay(ctx, c)
+		if found || err != nil {
+			return answer, err
+		}
+		left, err := h.leftBehind(ctx, c)
 		if err != nil {
 			return Answer{}, err
 		}
-		answer, found, err := h.replay(ctx, c)
-		if err == nil && !found {
-			err = fmt.Errorf("hand: the settled request %q has no answer", c.once)
+		if left {
+			answer, found, err := h.replay(ctx, c)
+			if err == nil && !found && h.Bridges == nil {
+				err = fmt.Errorf("hand: the settled request %q has no answer", c.once)
+			}
+			if found || err != nil {
+				return answer, err
+			}
+			continue // the server that ran it was faster, and its tool had refused
 		}
-		return answer, err
+		answer, err = h.perform(ctx, c)
+		if !errors.Is(err, session.ErrIntentTaken) {
+			return answer, err
+		}
 	}
-	return h.perform(ctx, c)
 }
 
 // perform runs the tool, if it may run, and records the step: whoever makes the next
@@ -150,29 +160,4 @@ func intentID(c *call) string {
 	}
 	sum := sha256.Sum256([]byte(c.once))
 	return hex.EncodeToString(sum[:])
-}
-
-// announce writes the intent of a tool that changes something.
-func (h *Hand) announce(ctx context.Context, c *call) error {
-	if !c.tool.Descriptor().Mutates {
-		return nil
-	}
-	c.intent = intentID(c)
-	err := h.Log.WriteIntent(ctx, c.Scope, session.Intent{
-		ID:          c.intent,
-		SessionID:   c.SessionID,
-		Tool:        c.name(),
-		CalledAs:    c.Name,
-		MinimalArgs: h.Reducer.MinimalArgs(c.name(), c.kept),
-		Thought:     c.Thought,
-		TurnID:      c.TurnID,
-		CallID:      c.CallID,
-		RequestID:   c.once,
-		Digest:      c.digest,
-		Time:        h.now(),
-	})
-	if err != nil {
-		return fmt.Errorf("hand: announce %s: %w", c.name(), err)
-	}
-	return nil
 }

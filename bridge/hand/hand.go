@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
@@ -79,7 +80,7 @@ func (h *Hand) closedTo(scope kv.Scope) func(name string) bool {
 	return func(name string) bool { return divided.Closed(scope, name) }
 }
 
-// Deps are what a hand works with. All but Policies, Approvals, Audit, Count, Compressor, Pressure, Bounds and Style are required;
+// Deps are what a hand works with. All but Bridges, Policies, Approvals, Audit, Count, Compressor, Pressure, Bounds and Style are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Tools      *tools.Catalogue
@@ -89,6 +90,8 @@ type Deps struct {
 	Engine     kv.Reader // the one that Writer writes to
 	Writer     *kv.Writer
 	Workspaces Workspaces
+	// Bridges are the servers on the store. Default: there is this one alone.
+	Bridges *bridges.Registry
 	// Policies says what calls may do, and which need a person's approval. Default: the
 	// profile work, and approval for the tools that require it.
 	Policies *policy.Resolver
@@ -161,6 +164,8 @@ type Hand struct {
 	requests    requestLocks
 	steps       stepCounts
 
+	stopSettling context.CancelFunc // set before the first call
+
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
 	running sync.WaitGroup // added to under mu
@@ -181,8 +186,11 @@ func New(d Deps, opts *Options) *Hand {
 		onProgress:  o.OnProgress,
 		now:         time.Now,
 		logger:      slog.New(slog.DiscardHandler),
-		slots:       newSlots(o),
-		limits:      o.Limits,
+
+		stopSettling: func() {},
+
+		slots:  newSlots(o),
+		limits: o.Limits,
 		uploads: share.New(share.Options{
 			Name: "results that are streamed in", OneTenant: o.OneTenant, Total: maxUploads, Waiting: maxWaitingUploads,
 		}),
@@ -237,6 +245,7 @@ func (h *Hand) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
+	h.stopSettling()
 	ended := make(chan struct{})
 	go func() {
 		h.running.Wait()

@@ -234,6 +234,12 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	if found {
 		return &answeredError{kept}
 	}
+	if lost, err := h.lostIntent(ctx, tx, c); lost || err != nil {
+		if err == nil {
+			err = fmt.Errorf("%w while the tool ran; the step says that its outcome is unknown", kv.ErrFenced)
+		}
+		return err
+	}
 	answer := r.answer
 	answer.Blob = r.outcome.result.Blob
 	now := h.now().UTC()

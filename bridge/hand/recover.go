@@ -15,16 +15,21 @@ import (
 const lostMessage = "Outcome unknown: the server stopped while the tool ran; it may or may not have taken effect"
 
 // Recover makes a step with the outcome Unknown of every intent that has no
-// step, and returns how many there were. Their request ids are answered so from
-// then on. Call it once, before the first Call. An intent that can't be read is
-// logged and stays where it is; an error leaves those that are not done yet for
-// the next time.
+// step and belongs to no server that lives, and returns how many there were. Their
+// request ids are answered so from then on. Call it once, before the first Call. An
+// intent that can't be read is logged and stays where it is; an error leaves those that
+// are not done yet for the next time.
 func (h *Hand) Recover(ctx context.Context) (int, error) {
 	if h.Audit != nil {
 		if err := h.Audit.Recover(ctx); err != nil {
 			return 0, fmt.Errorf("hand: recover: %w", err)
 		}
 	}
+	return h.settleLeft(ctx)
+}
+
+// settleLeft settles the intents that were left behind.
+func (h *Hand) settleLeft(ctx context.Context) (settled int, err error) {
 	var left []session.Intent
 	for intent, err := range h.Log.Intents(ctx) {
 		if errors.Is(err, session.ErrDamaged) {
@@ -36,17 +41,25 @@ func (h *Hand) Recover(ctx context.Context) (int, error) {
 		}
 		left = append(left, intent)
 	}
-	for i, intent := range left {
-		if err := h.settle(ctx, intent); err != nil {
-			return i, fmt.Errorf("hand: recover: %w", err)
+	for _, intent := range left {
+		ended, err := h.Bridges.Ended(ctx, intent.Bridge)
+		if err == nil && !ended {
+			continue
 		}
+		if err == nil {
+			err = h.settle(ctx, intent)
+		}
+		if err != nil {
+			return settled, fmt.Errorf("hand: recover: %w", err)
+		}
+		settled++
 	}
-	return len(left), nil
+	return settled, nil
 }
 
 // leftBehind looks for an intent of the same request, which a call has written
 // whose step could not be recorded, and settles it. The tool must not run again,
-// nor another one under the same id.
+// nor another one under the same id. While another server runs it, it waits.
 func (h *Hand) leftBehind(ctx context.Context, c *call) (bool, error) {
 	intent, found, err := h.Log.Intent(ctx, c.Scope, intentID(c))
 	switch {
@@ -56,6 +69,13 @@ func (h *Hand) leftBehind(ctx context.Context, c *call) (bool, error) {
 		return false, nil
 	case intent.Digest != c.digest:
 		return false, fmt.Errorf("%w: %s", kv.ErrRequestReused, c.RequestID)
+	}
+	runs, err := h.elsewhere(ctx, intent)
+	if err == nil && runs {
+		return true, h.awaitElsewhere(ctx, c)
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, h.settle(ctx, intent)
 }
@@ -70,6 +90,13 @@ func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	}
 	position := uint64(0)
 	req.Stage = func(ctx context.Context, tx *kv.Tx) error {
+		position = 0
+		if h.Bridges != nil { // others settle, too
+			left, found, err := h.Log.IntentIn(ctx, tx, in.Scope, in.ID)
+			if err != nil || !found || left.Bridge != in.Bridge {
+				return err
+			}
+		}
 		h.Log.StageIntentSettled(tx, in.Scope, in.ID)
 		_, answered, err := kv.LookupOnce(ctx, tx, ref, in.RequestID, in.Digest)
 		reused := errors.Is(err, kv.ErrRequestReused)
@@ -96,7 +123,9 @@ func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	if err != nil {
 		return fmt.Errorf("settle %s of %s: %w", in.Tool, in.Scope, err)
 	}
-	h.Log.Committed(in.Scope, position)
+	if position > 0 {
+		h.Log.Committed(in.Scope, position)
+	}
 	return nil
 }
 

@@ -119,6 +119,8 @@ type call struct {
 	timeout time.Duration
 	// intent is the id of the intent in the log, empty without one.
 	intent string
+	// bridge is the registration of this server that the intent belongs to.
+	bridge string
 	// reported says that the caller ran the tool.
 	reported bool
 	// bounds are those of the agent, exempt says that they do not matter.

@@ -27,6 +27,9 @@ func newSlots(o Options) *share.Pool {
 // limit counts the call for the limits of tools, or refuses it. A call that is answered
 // again does not count.
 func (h *Hand) limit(c *call) (err error) {
+	if c.limited != nil { // it is tried again
+		return nil
+	}
 	if c.limited, err = h.limits.Begin(c.Scope.Tenant, c.Scope.Owner, c.name()); err != nil {
 		return fmt.Errorf("hand: call: %w", err)
 	}
@@ -39,7 +42,7 @@ func (h *Hand) Limits() []throttle.Used { return h.limits.Used() }
 // enter waits for a slot. A tool that runs elsewhere needs none: here it only
 // waits, and to answer it may call a tool that does run here.
 func (h *Hand) enter(ctx context.Context, c *call) (err error) {
-	if c.tool.Remote() {
+	if c.tool.Remote() || c.slot != nil {
 		return nil
 	}
 	c.slot, err = h.slots.Take(ctx, share.Owner{Tenant: c.Scope.Tenant, Agent: c.Scope.Owner}, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -31,7 +32,13 @@ type Intent struct {
 	Digest    [32]byte
 	// Time is when it was written.
 	Time time.Time
+	// Bridge names the server that runs the tool, as it was registered with a store that
+	// several share; empty on any other.
+	Bridge string
 }
+
+// ErrIntentTaken: there is an intent of the same id, or its request has its answer.
+var ErrIntentTaken = errors.New("session: the request is being carried out or was")
 
 // MaxIntentIDBytes bounds an intent's id.
 const MaxIntentIDBytes = 128
@@ -54,6 +61,7 @@ const (
 	fieldIntentRequest
 	fieldIntentDigest
 	fieldIntentTime
+	fieldIntentBridge
 )
 
 // IntentRef is what a request that stages the end of an intent of this process
@@ -83,6 +91,25 @@ func intentKeys(scope kv.Scope, id string) [][]byte {
 // down with it more often than not, and a sync here would double the cost of
 // every such call.
 func (l *Log) WriteIntent(ctx context.Context, scope kv.Scope, in Intent) error {
+	return l.writeIntent(ctx, scope, in, []kv.Ref{l.IntentRef(scope)}, nil)
+}
+
+// ClaimIntent is WriteIntent for a request that other servers may get, too: it is
+// ErrIntentTaken for all but one of them.
+func (l *Log) ClaimIntent(ctx context.Context, scope kv.Scope, in Intent) error {
+	return l.writeIntent(ctx, scope, in, []kv.Ref{l.IntentRef(scope), l.Ref(scope)}, func(ctx context.Context, tx *kv.Tx) error {
+		before, err := tx.Watch(ctx, kv.System, intentKey(intents.Part(scope), scope, in.ID))
+		if err == nil && before == nil {
+			before, err = tx.Watch(ctx, kv.Log, kv.AnswerKey(l.Ref(scope), in.RequestID))
+		}
+		if err == nil && before != nil {
+			err = ErrIntentTaken
+		}
+		return err
+	})
+}
+
+func (l *Log) writeIntent(ctx context.Context, scope kv.Scope, in Intent, refs []kv.Ref, check kv.Stage) error {
 	if in.ID == "" || len(in.ID) > MaxIntentIDBytes {
 		return invalid.Field(ErrInvalid, "intent id", "must be 1 to %d bytes", MaxIntentIDBytes)
 	}
@@ -90,8 +117,13 @@ func (l *Log) WriteIntent(ctx context.Context, scope kv.Scope, in Intent) error 
 		in.Time = l.now()
 	}
 	err := l.writer.Do(ctx, kv.Request{
-		Blind: []kv.Ref{l.IntentRef(scope)},
-		Stage: func(_ context.Context, tx *kv.Tx) error {
+		Blind: refs,
+		Stage: func(ctx context.Context, tx *kv.Tx) error {
+			if check != nil {
+				if err := check(ctx, tx); err != nil {
+					return err
+				}
+			}
 			tx.Put(kv.System, intentKey(intents.Part(scope), scope, in.ID), encodeIntent(in))
 			return nil
 		},
@@ -118,8 +150,13 @@ func (l *Log) StageIntentSettled(tx *kv.Tx, scope kv.Scope, id string) {
 
 // Intent returns the agent's intent of an id, and false if there is none.
 func (l *Log) Intent(ctx context.Context, scope kv.Scope, id string) (Intent, bool, error) {
+	return l.IntentIn(ctx, l.engine, scope, id)
+}
+
+// IntentIn is Intent of what a transaction sees.
+func (l *Log) IntentIn(ctx context.Context, from kv.Getter, scope kv.Scope, id string) (Intent, bool, error) {
 	keys := intentKeys(scope, id)
-	values, err := l.engine.Get(ctx, kv.System, keys...)
+	values, err := from.Get(ctx, kv.System, keys...)
 	if err != nil {
 		return Intent{}, false, fmt.Errorf("session: read intent: %w", err)
 	}
@@ -173,7 +210,8 @@ func encodeIntent(in Intent) []byte {
 	dst = wire.AppendText(dst, fieldIntentCall, in.CallID)
 	dst = wire.AppendText(dst, fieldIntentRequest, in.RequestID)
 	dst = wire.AppendText(dst, fieldIntentDigest, in.Digest[:])
-	return wire.AppendTime(dst, fieldIntentTime, in.Time)
+	dst = wire.AppendTime(dst, fieldIntentTime, in.Time)
+	return wire.AppendText(dst, fieldIntentBridge, in.Bridge)
 }
 
 // readIntent reads an intent of one of the list's scopes.
@@ -205,6 +243,7 @@ func (in *Intent) set(f wire.Field) {
 		fieldIntentTurn:     &in.TurnID,
 		fieldIntentCall:     &in.CallID,
 		fieldIntentRequest:  &in.RequestID,
+		fieldIntentBridge:   &in.Bridge,
 	}
 	switch text := texts[f.Number]; {
 	case text != nil:

@@ -34,7 +34,7 @@ func LookupOnce(ctx context.Context, from Getter, ref Ref, requestID string, dig
 	if len(requestID) > MaxRequestIDBytes {
 		return nil, false, &LimitError{What: "request id", Size: len(requestID), Limit: MaxRequestIDBytes}
 	}
-	values, err := from.Get(ctx, ref.Keyspace, ref.Scope.Key(onceTag, []byte(requestID)))
+	values, err := from.Get(ctx, ref.Keyspace, AnswerKey(ref, requestID))
 	if err != nil || values[0] == nil {
 		return nil, false, err
 	}
@@ -58,8 +58,11 @@ func StageOnce(tx *Tx, ref Ref, requestID string, digest [32]byte, answer []byte
 	value := make([]byte, 0, onceHeader+len(answer))
 	value = append(value, digest[:]...)
 	value = binary.BigEndian.AppendUint64(value, uint64(at.UnixNano()))
-	tx.Put(ref.Keyspace, ref.Scope.Key(onceTag, []byte(requestID)), append(value, answer...))
+	tx.Put(ref.Keyspace, AnswerKey(ref, requestID), append(value, answer...))
 }
+
+// AnswerKey is the key of the answer that is kept for a request.
+func AnswerKey(ref Ref, requestID string) []byte { return ref.Scope.Key(onceTag, []byte(requestID)) }
 
 // AnswersOf is the range of the keys of a scope's kept answers.
 func AnswersOf(s Scope) Range { return Prefix(s.Key(onceTag)) }

@@ -38,6 +38,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -122,7 +123,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	o.Hand.OnTask, o.Hand.OnProgress = d.Tiers.Added, topics.Notices{Bus: d.Events}.Progress
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Engine: engine, Writer: writer, Bridges: bridges.Of(engine), Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference, Bounds: d.Family.Bounds, Count: d.Tokens.Size,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
@@ -135,8 +136,11 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		return used.Bytes, err
 	}
 	d.onClose(o.Shares.Disk.Watch(o.Disk))
-	if err := d.forget(o); err != nil {
-		return err
+	// While another server has the store, its sessions go on.
+	if all, _ := bridges.Of(engine).All(); len(all) <= 1 {
+		if err := d.forget(o); err != nil {
+			return err
+		}
 	}
 	return d.Children.Start(context.Background())
 }

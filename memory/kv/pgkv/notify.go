@@ -26,6 +26,9 @@ const (
 	maxPending = 256
 	// listenAgain is the time before a lost connection is made anew.
 	listenAgain = 200 * time.Millisecond
+	// lookAgain is how often receivers are told to look by themselves, in case what was
+	// told got lost.
+	lookAgain = 3 * time.Second
 	// anyMoved stands for refs in a payload: more have moved than it holds.
 	anyMoved = "*"
 )
@@ -66,6 +69,7 @@ func newHerald(db *DB, config *pgx.ConnConfig) *herald {
 	}
 	h.done.Go(func() { h.sending(ctx) })
 	h.done.Go(func() { h.hearing(ctx) })
+	h.done.Go(func() { h.reminding(ctx) })
 	return h
 }
 
@@ -190,6 +194,18 @@ func (h *herald) hearing(ctx context.Context) {
 		}
 		h.db.options.Logger.Warn("the connection that hears of other servers was lost, and is made anew", "error", err)
 		pause(ctx, listenAgain)
+	}
+}
+
+// reminding lets receivers look by themselves now and then.
+func (h *herald) reminding(ctx context.Context) {
+	select {
+	case <-h.start:
+	case <-ctx.Done():
+		return
+	}
+	for pause(ctx, lookAgain) {
+		h.spread([]kv.Move{{Any: true}})
 	}
 }
 

@@ -249,6 +249,7 @@ func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) er
 	if recovered > 0 {
 		logger.Warn("tool calls were interrupted; their outcome is unknown", "steps", recovered)
 	}
+	hands.StartSettling()
 	return nil
 }
 

@@ -120,6 +120,10 @@ class RequestIdReusedError(LoomBridgeError):
     """The `request_id` was used before with other content."""
 
 
+class RequestElsewhereError(LoomBridgeError):
+    """Another server on the same store carries the request out; call again for its answer."""
+
+
 class RecordNotFoundError(LoomBridgeError):
     """No such record, or it has expired."""
 
@@ -465,6 +469,7 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "UNAUTHENTICATED": UnauthenticatedError,
     "AGENT_NOT_OWNED": AgentNotOwnedError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
+    "REQUEST_ELSEWHERE": RequestElsewhereError,
     "RECORD_NOT_FOUND": RecordNotFoundError,
     "RECORD_EXISTS": RecordExistsError,
     "INVALID_FILTER": InvalidFilterError,

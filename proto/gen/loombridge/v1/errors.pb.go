@@ -227,6 +227,10 @@ const (
 	// Example: WatchRecords with a position from before the memory was erased. Watch again
 	// without one.
 	ErrorReason_ERROR_REASON_POSITION_GONE ErrorReason = 250
+	// ERROR_REASON_REQUEST_ELSEWHERE: another server on the same store carries out the same
+	// request and did not end it within the call's timeout; the same call again gets its
+	// answer. Example: Tool with the request_id of a call that runs at another server.
+	ErrorReason_ERROR_REASON_REQUEST_ELSEWHERE ErrorReason = 180
 )
 
 // Enum value maps for ErrorReason.
@@ -291,6 +295,7 @@ var (
 		62:  "ERROR_REASON_BACKUP_RUNNING",
 		220: "ERROR_REASON_STORE_UNREACHABLE",
 		250: "ERROR_REASON_POSITION_GONE",
+		180: "ERROR_REASON_REQUEST_ELSEWHERE",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -352,6 +357,7 @@ var (
 		"ERROR_REASON_BACKUP_RUNNING":        62,
 		"ERROR_REASON_STORE_UNREACHABLE":     220,
 		"ERROR_REASON_POSITION_GONE":         250,
+		"ERROR_REASON_REQUEST_ELSEWHERE":     180,
 	}
 )
 
@@ -386,7 +392,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xdb\x0f\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x80\x10\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -447,7 +453,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1fERROR_REASON_SNAPSHOT_NOT_FOUND\x10\xa1\x01\x12\x1f\n" +
 	"\x1bERROR_REASON_BACKUP_RUNNING\x10>\x12#\n" +
 	"\x1eERROR_REASON_STORE_UNREACHABLE\x10\xdc\x01\x12\x1f\n" +
-	"\x1aERROR_REASON_POSITION_GONE\x10\xfa\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1aERROR_REASON_POSITION_GONE\x10\xfa\x01\x12#\n" +
+	"\x1eERROR_REASON_REQUEST_ELSEWHERE\x10\xb4\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once
