@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -182,6 +183,58 @@ func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) 
 		found = found[c.passed:]
 	}
 	return done, nil
+}
+
+// everything is a filter that lets all records through.
+const everything = "version >= 1"
+
+// Clear deletes everything of a scope: all records, whoever has saved them, and what is kept
+// besides, such as the words of the index and the answers of requests. Nobody else may be
+// saving to it. When it fails it can be called again.
+func (s *Store) Clear(ctx context.Context, scope kv.Scope) error {
+	for {
+		done, err := s.DeleteMatching(ctx, scope, Matching{Filter: everything, Tiers: []int{1, 2, 3, record.LongTerm}})
+		if err != nil {
+			return err
+		}
+		if done.Deleted > 0 {
+			continue
+		}
+		for left := true; left; {
+			if left, err = s.wipe(ctx, scope); err != nil {
+				return wrap("memory: clear", err)
+			}
+		}
+		return nil
+	}
+}
+
+// maxWiped bounds the keys of a keyspace that one commit of a Clear deletes. With the longest
+// keys two keyspaces fit into a batch.
+const maxWiped = 7000
+
+// wipe deletes some of what stands in a scope that has no records, and tells whether there
+// was anything.
+func (s *Store) wipe(ctx context.Context, scope kv.Scope) (left bool, err error) {
+	err = s.writer.Do(ctx, kv.Request{
+		Refs: []kv.Ref{recordsRef(scope), lexical.Ref(scope)},
+		Stage: func(ctx context.Context, tx *kv.Tx) error {
+			left = false
+			for _, ks := range []kv.Keyspace{kv.Index, kv.Records} {
+				all := kv.Prefix(scope.AppendPrefix(nil))
+				all.Limit = maxWiped
+				for pair, err := range tx.Scan(ctx, ks, all) {
+					if err != nil {
+						return err
+					}
+					left = true
+					tx.Delete(ks, pair.Key)
+				}
+			}
+			return nil
+		},
+	})
+	return left, err
 }
 
 // clearing is one commit of a DeleteMatching.

@@ -49,6 +49,9 @@ func (s *Staging) Blind() []kv.Ref {
 	if mention.Shared(s.scope) {
 		blind = append(blind, mention.ListRef(s.scope.Tenant))
 	}
+	if s.actor.Permission != nil {
+		blind = append(blind, s.actor.Permission.Refs()...)
+	}
 	return blind
 }
 
@@ -58,6 +61,11 @@ func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
 	e := &edit{store: s.store, tx: tx, scope: s.scope, actor: s.actor}
 	if s.actor.Agent != "" {
 		ctx = vector.By(ctx, s.actor.Agent)
+	}
+	if s.actor.Permission != nil {
+		if err := s.actor.Permission.Check(ctx, tx); err != nil {
+			return err
+		}
 	}
 	if err := s.run(ctx, e); err != nil {
 		return err
@@ -353,6 +361,17 @@ type Actor struct {
 	// Acts tells which other agents' records it may change, supersede and delete.
 	// Nil: those of all.
 	Acts func(agent string) bool
+	// Permission, unless nil, is asked in the commit of each change.
+	Permission Permission
+}
+
+// Permission says whether a change may be made.
+type Permission interface {
+	// Refs are what Check watches.
+	Refs() []kv.Ref
+	// Check returns an error, which is that of the change, if it may not. It reads by
+	// Tx.Watch alone.
+	Check(ctx context.Context, tx *kv.Tx) error
 }
 
 type actorKey struct{}

@@ -96,28 +96,6 @@ func agentScope[R interface{ GetAgentId() string }](ctx context.Context, r R, ch
 	return auth.AgentScope(ctx, r.GetAgentId())
 }
 
-// ofMemory is a request about the memory of a person, or of an agent.
-type ofMemory interface {
-	GetAgentId() string
-	GetUserId() string
-}
-
-// memoryScope checks the form of a request, and returns whose memory it is about.
-func memoryScope[R ofMemory](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
-	if err := check(r); err != nil {
-		return kv.Scope{}, err
-	}
-	return auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
-}
-
-// sharedMemory is memoryScope for calls that change something.
-func sharedMemory[R ofMemory](ctx context.Context, r R, check func(R) error) (context.Context, kv.Scope, error) {
-	if err := check(r); err != nil {
-		return ctx, kv.Scope{}, err
-	}
-	return auth.SharedMemory(ctx, r.GetAgentId(), r.GetUserId())
-}
-
 // connOf is the connection of a call; nil where nobody counts connections.
 func connOf(ctx context.Context) *conns.Conn {
 	from, ok := peer.FromContext(ctx)

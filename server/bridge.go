@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -14,11 +13,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -48,6 +46,7 @@ var (
 type bridgeService struct {
 	loombridgev1.UnimplementedBridgeServiceServer
 	memory   Memory
+	grants   sharing.Grants
 	hand     Hand
 	events   Events
 	children Children
@@ -62,7 +61,7 @@ type bridgeService struct {
 
 // MemorySave saves one record.
 func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySaveRequest) (*loombridgev1.MemorySaveResponse, error) {
-	ctx, scope, err := sharedMemory(ctx, r, validate.MemorySaveRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.MemorySaveRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	if err := validate.MemoryQueryRequest(r); err != nil {
 		return nil, err
 	}
-	scopes, err := queryScopes(ctx, r)
+	scopes, err := sharing.Searched(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -137,30 +136,6 @@ func sendable(out *loombridgev1.MemoryQueryResponse, limit int) int {
 
 // receiptSlack is more than a receipt grows by when it has more to count.
 const receiptSlack = 64
-
-// queryScopes are the memories that a query searches. The caller must own each
-// agent among them.
-func queryScopes(ctx context.Context, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
-	own, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId())
-	if err != nil || len(r.GetOwners()) == 0 {
-		return []kv.Scope{own}, err
-	}
-	scopes := make([]kv.Scope, 0, len(r.GetOwners()))
-	for _, owner := range r.GetOwners() {
-		agent := r.GetAgentId()
-		if owner.GetAgentId() != "" {
-			agent = owner.GetAgentId()
-		}
-		scope, err := auth.MemoryScope(ctx, agent, owner.GetUserId())
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(scopes, scope) {
-			scopes = append(scopes, scope)
-		}
-	}
-	return scopes, nil
-}
 
 // Tool runs one tool and records the call.
 func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (*loombridgev1.ToolResponse, error) {

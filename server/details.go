@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
@@ -174,6 +175,11 @@ func detailsOf(err error) map[string]string {
 		number("used_bytes", int(e.Used))
 		number("needed_bytes", int(e.Size))
 		number("max_bytes", int(e.Max))
+	}
+	if e, ok := errors.AsType[*grants.DeniedError](err); ok {
+		put("needed", e.Need.String())
+		of := map[kv.OwnerKind]string{kv.OwnerUser: "user_id", kv.OwnerSpace: "space_id"}
+		put(of[e.Scope.Kind], validate.Printable(e.Scope.Owner))
 	}
 	if e, ok := errors.AsType[*memory.OwnedError](err); ok {
 		put("id", validate.Printable(e.ID))

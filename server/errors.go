@@ -32,6 +32,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -124,6 +125,14 @@ func errorTable() []errorRow {
 		{kv.ErrTooOld, codes.Unavailable, reasonOverloaded, ""}, // only where the process stood still again and again
 		{kv.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 		{kv.ErrBadScope, codes.InvalidArgument, reasonInvalid, ""},
+
+		{grants.ErrDenied, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_ACCESS_DENIED, ""},
+		{grants.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{grants.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_SPACE_EXISTS, ""},
+		{grants.ErrLastAdmin, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_LAST_ADMIN, ""},
+		{grants.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_GRANT_NOT_FOUND, ""},
+		{grants.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
+		{grants.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{filter.ErrInvalid, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},

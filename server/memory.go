@@ -9,11 +9,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -41,12 +43,13 @@ var _ Memory = (*memory.Store)(nil)
 type memoryService struct {
 	loombridgev1.UnimplementedMemoryServiceServer
 	memory Memory
+	grants sharing.Grants
 	limits Limits
 }
 
 // GetRecord returns one record by id or key.
 func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecordRequest) (*loombridgev1.GetRecordResponse, error) {
-	scope, err := memoryScope(ctx, r, validate.GetRecordRequest)
+	scope, err := sharing.Reading(ctx, s.grants, r, validate.GetRecordRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +63,7 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 
 // ListVersions returns what a record is and was.
 func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVersionsRequest) (*loombridgev1.ListVersionsResponse, error) {
-	scope, err := memoryScope(ctx, r, validate.ListVersionsRequest)
+	scope, err := sharing.Reading(ctx, s.grants, r, validate.ListVersionsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +100,7 @@ const recordFrame = 32
 
 // DeleteRecords deletes what a filter lets through.
 func (s *memoryService) DeleteRecords(ctx context.Context, r *loombridgev1.DeleteRecordsRequest) (*loombridgev1.DeleteRecordsResponse, error) {
-	ctx, scope, err := sharedMemory(ctx, r, validate.DeleteRecordsRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.DeleteRecordsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,7 @@ func (s *memoryService) DeleteRecords(ctx context.Context, r *loombridgev1.Delet
 
 // UpdateRecord changes some fields of a record.
 func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.UpdateRecordResponse, error) {
-	ctx, scope, err := sharedMemory(ctx, r, validate.UpdateRecordRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.UpdateRecordRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +134,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 
 // ReviewRecord ends the review of a record.
 func (s *memoryService) ReviewRecord(ctx context.Context, r *loombridgev1.ReviewRecordRequest) (*loombridgev1.ReviewRecordResponse, error) {
-	ctx, scope, err := sharedMemory(ctx, r, validate.ReviewRecordRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.ReviewRecordRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +149,7 @@ func (s *memoryService) ReviewRecord(ctx context.Context, r *loombridgev1.Review
 
 // DeleteRecord takes a record out of memory.
 func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
-	ctx, scope, err := sharedMemory(ctx, r, validate.DeleteRecordRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.DeleteRecordRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.Delete
 
 // ListRecords returns a page of records in order of arrival.
 func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRecordsRequest) (*loombridgev1.ListRecordsResponse, error) {
-	scope, err := memoryScope(ctx, r, validate.ListRecordsRequest)
+	scope, err := sharing.Reading(ctx, s.grants, r, validate.ListRecordsRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +193,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 
 // BatchSave saves many records at once.
 func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSaveRequest) (*loombridgev1.BatchSaveResponse, error) {
-	ctx, scope, err := sharedMemory(ctx, r, validate.BatchSaveRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.BatchSaveRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -213,18 +216,18 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 
 // Reembed makes vectors in the embedder's space and reports how far it is.
 func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.ServerStreamingServer[loombridgev1.ReembedResponse]) error {
-	scope, err := memoryScope(stream.Context(), r, validate.ReembedRequest)
+	holding, err := sharing.Held(stream.Context(), s.grants, r, validate.ReembedRequest, grants.Write)
 	if err != nil {
 		return err
 	}
-	return s.memory.Reembed(stream.Context(), scope, func(space string, done, total int64) error {
+	return holding.End(s.memory.Reembed(holding.Context, holding.Scope, func(space string, done, total int64) error {
 		return stream.Send(&loombridgev1.ReembedResponse{EmbeddingSpace: space, Done: done, Total: total})
-	})
+	}))
 }
 
 // GetMemoryStats returns counts of one owner's memory.
 func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetMemoryStatsRequest) (*loombridgev1.GetMemoryStatsResponse, error) {
-	scope, err := memoryScope(ctx, r, validate.GetMemoryStatsRequest)
+	scope, err := sharing.Reading(ctx, s.grants, r, validate.GetMemoryStatsRequest)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 	"github.com/loom-bridge/loom-bridge/server/observe"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 )
 
 // ErrOpenToAll: the address can be reached from other machines while
@@ -269,11 +270,12 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 func (s *Server) registerNative() {
 	d := s.services
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
-		memory: d.Memory, hand: d.Hand, events: d.Events, agents: d.Agents, children: d.Children, limits: s.limits,
+		memory: d.Memory, grants: d.Grants, hand: d.Hand, events: d.Events, agents: d.Agents, children: d.Children, limits: s.limits,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
 		shares:  s.shares, now: s.now, log: s.observer.Log,
 	})
-	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, limits: s.limits})
+	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, limits: s.limits})
+	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
@@ -394,6 +396,8 @@ func (s *Server) endStreams() {
 type Services struct {
 	// Memory keeps records.
 	Memory Memory
+	// Grants says who has access to memories that are shared.
+	Grants sharing.Grants
 	// Hand runs tools and records them.
 	Hand Hand
 	// Audit has the records of calls.

@@ -12,8 +12,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
-// What stands in a person's memory is read by all agents of the tenant, and changed
-// by who may act for the agent that saved it. Request ids are each agent's own.
+// What stands in a person's memory is read by all agents that were granted access, and
+// changed by who may act for the agent that saved it. Request ids are each agent's own.
 func TestPersonsMemoryHasOwners(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, apart+`
 [[credential]]
@@ -35,6 +35,9 @@ edits = ["victim"]
 	remove := func(token, agent, key string) error {
 		_, err := s.Memory.DeleteRecord(as(token), &loombridgev1.DeleteRecordRequest{AgentId: agent, UserId: "ann", Name: &loombridgev1.DeleteRecordRequest_Key{Key: key}})
 		return err
+	}
+	for _, agent := range []string{"victim", "a", "editor"} {
+		MustGrant(as("operator"), t, s, "any", memoryOf{user: "ann"}, agent, loombridgev1.Access_ACCESS_WRITE)
 	}
 	saved, err := save("victim", "name", "Her name is Ann", "1")
 	must(t, err)

@@ -10,21 +10,26 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // WatchRecords streams what changes in a memory, until the caller leaves or the server
 // stops.
 func (s *memoryService) WatchRecords(r *loombridgev1.WatchRecordsRequest, stream grpc.ServerStreamingServer[loombridgev1.WatchRecordsResponse]) error {
-	scope, err := memoryScope(stream.Context(), r, validate.WatchRecordsRequest)
+	holding, err := sharing.Held(stream.Context(), s.grants, r, validate.WatchRecordsRequest, grants.Read)
 	if err != nil {
 		return err
 	}
 	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	following := memory.Following{After: r.GetAfter(), WithVectors: r.GetIncludeEmbeddings()}
-	return s.memory.Follow(stream.Context(), scope, following, func(found memory.Changes) error {
+	return holding.End(s.memory.Follow(holding.Context, holding.Scope, following, func(found memory.Changes) error {
+		if err := holding.Still(); err != nil {
+			return err
+		}
 		for _, change := range found.Changes {
 			if err := stream.Send(view.Change(change)); err != nil {
 				return err
@@ -34,7 +39,7 @@ func (s *memoryService) WatchRecords(r *loombridgev1.WatchRecordsRequest, stream
 			return nil
 		}
 		return stream.Send(&loombridgev1.WatchRecordsResponse{Position: found.Position, CaughtUp: true})
-	})
+	}))
 }
 
 // maxPartBytes is about how many bytes of lines are sent in one message.
@@ -42,11 +47,11 @@ const maxPartBytes = 256 << 10
 
 // ExportRecords streams a memory as lines of JSON.
 func (s *memoryService) ExportRecords(r *loombridgev1.ExportRecordsRequest, stream grpc.ServerStreamingServer[loombridgev1.ExportRecordsResponse]) error {
-	scope, err := memoryScope(stream.Context(), r, validate.ExportRecordsRequest)
+	holding, err := sharing.Held(stream.Context(), s.grants, r, validate.ExportRecordsRequest, grants.Read)
 	if err != nil {
 		return err
 	}
-	return s.memory.Export(stream.Context(), scope, func(lines [][]byte) error {
+	return holding.End(s.memory.Export(holding.Context, holding.Scope, func(lines [][]byte) error {
 		part, size := &loombridgev1.ExportRecordsResponse{}, 0
 		for i, line := range lines {
 			part.Lines = append(part.Lines, string(line))
@@ -54,13 +59,16 @@ func (s *memoryService) ExportRecords(r *loombridgev1.ExportRecordsRequest, stre
 			if last := i == len(lines)-1; !last && size+len(lines[i+1]) <= maxPartBytes {
 				continue
 			}
+			if err := holding.Still(); err != nil {
+				return err
+			}
 			if err := stream.Send(part); err != nil {
 				return err
 			}
 			part, size = &loombridgev1.ExportRecordsResponse{}, 0
 		}
 		return nil
-	})
+	}))
 }
 
 // ImportRecords takes lines of an export into a memory.
@@ -72,7 +80,7 @@ func (s *memoryService) ImportRecords(stream grpc.ClientStreamingServer[loombrid
 	if err != nil {
 		return err
 	}
-	ctx, scope, err := sharedMemory(stream.Context(), first, validate.ImportRecordsRequest)
+	ctx, scope, err := sharing.Writing(stream.Context(), s.grants, first, validate.ImportRecordsRequest)
 	if err != nil {
 		return err
 	}

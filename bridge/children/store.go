@@ -51,6 +51,12 @@ func get(ctx context.Context, from kv.Getter, scope kv.Scope) (Child, bool, erro
 	return c, err == nil, err
 }
 
+// Parent is the agent that spawned another one; empty for one that nobody has spawned.
+func (s *Store) Parent(ctx context.Context, scope kv.Scope) (string, error) {
+	c, _, err := get(ctx, s.engine, scope)
+	return c.Parent, err
+}
+
 // Is tells whether an agent was spawned. A fault of the store says that it was.
 func (s *Store) Is(scope kv.Scope) bool {
 	if scope.Validate() != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 )
@@ -177,7 +178,7 @@ func (r *reading) checks() []check {
 	case kv.Events:
 		return []check{store.Check}
 	case kv.System:
-		return []check{agents.Check, session.CheckIntents, memory.CheckDue, messages.Check, children.Check}
+		return []check{agents.Check, session.CheckIntents, memory.CheckDue, messages.Check, children.Check, grants.Check}
 	}
 	return nil
 }

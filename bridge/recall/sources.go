@@ -1,12 +1,15 @@
 package recall
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -27,6 +30,30 @@ type Options struct {
 	Base Base
 	// Logger hears of what fails in the background. Default silent.
 	Logger *slog.Logger
+}
+
+// Grants says who has access to whose memory. *grants.Store is one.
+type Grants interface {
+	Need(ctx context.Context, scope kv.Scope, agent string, need grants.Level) (*grants.Permit, error)
+}
+
+// Refusal says why prompts must not show the memory of their user: the agent may not read
+// it, or that can't be found out.
+func Refusal(from Grants) func(ctx context.Context, a *gather.Ask) string {
+	return func(ctx context.Context, a *gather.Ask) string {
+		scope, named := userScope(a)
+		if !named {
+			return ""
+		}
+		_, err := from.Need(ctx, scope, a.Scope.Owner, grants.Read)
+		switch {
+		case err == nil:
+			return ""
+		case errors.Is(err, grants.ErrDenied):
+			return fmt.Sprintf("agent %q has no read access to the memory of user %q (ACCESS_DENIED), so nothing of it is shown", a.Scope.Owner, scope.Owner)
+		}
+		return "whether the agent may read the memory of the user can't be found out, so nothing of it is shown"
+	}
 }
 
 // Sources are all sources of prompts. Close them after whoever gathers from them.

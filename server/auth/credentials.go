@@ -16,6 +16,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -58,6 +59,13 @@ type credential struct {
 	// Expires is when the credential stops to count, with a time zone. Default
 	// never.
 	Expires any `toml:"expires"`
+	// ReadsUsers, WritesUsers and AdministersUsers are persons, in the same form, whose
+	// memories the caller may read, write and administer; each includes those before it.
+	// Default: those that its agents are granted (SharingService), and for a caller with
+	// agents = ["*"] all.
+	ReadsUsers       []string `toml:"reads_users"`
+	WritesUsers      []string `toml:"writes_users"`
+	AdministersUsers []string `toml:"administers_users"`
 	// Edits are agents, in the same form, whose records in people's memories the caller
 	// may change and delete, beside those of its own agents. Default: none.
 	Edits []string `toml:"edits"`
@@ -237,15 +245,20 @@ func (one credential) identity() (Identity, error) {
 	if len(one.Agents) == 0 {
 		return Identity{}, errors.New("agents: at least one is needed")
 	}
-	for field, patterns := range map[string][]string{"agents": one.Agents, "edits": one.Edits, "approves": one.Approves, "provides": one.Provides} {
+	for field, patterns := range map[string][]string{
+		"agents": one.Agents, "edits": one.Edits, "approves": one.Approves, "provides": one.Provides,
+		"reads_users": one.ReadsUsers, "writes_users": one.WritesUsers, "administers_users": one.AdministersUsers,
+	} {
 		for _, pattern := range patterns {
 			if head := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.Contains(head, "*") {
 				return Identity{}, fmt.Errorf("%s: %q is neither a name nor a beginning and one *", field, pattern)
 			}
 		}
 	}
+	users := map[grants.Level][]string{grants.Read: one.ReadsUsers, grants.Write: one.WritesUsers, grants.Admin: one.AdministersUsers}
+	maps.DeleteFunc(users, func(_ grants.Level, patterns []string) bool { return patterns == nil })
 	return Identity{
-		tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), approves: slices.Clone(one.Approves), operates: one.Operates, provides: slices.Clone(one.Provides),
+		users: users, tenant: one.Tenant, patterns: slices.Clone(one.Agents), edits: slices.Clone(one.Edits), approves: slices.Clone(one.Approves), operates: one.Operates, provides: slices.Clone(one.Provides),
 	}, nil
 }
 

@@ -54,10 +54,19 @@ func (g *grant) takeOver(before *grant) {
 }
 
 // covers tells whether every pattern of another identity stands here, too: of whom it may
-// act for, and of whose calls it may approve; and whether it runs the server, if that does.
+// act for, of whose calls it may approve, and of whose memories it has access to; and whether
+// it runs the server, if that does.
 func (i Identity) covers(other Identity) bool {
 	missing := func(here []string) func(string) bool {
 		return func(p string) bool { return !slices.Contains(here, p) }
+	}
+	for level, patterns := range other.users {
+		if slices.ContainsFunc(patterns, missing(i.users[level])) {
+			return false
+		}
+	}
+	if len(other.users) == 0 && len(i.users) > 0 {
+		return false // agents = ["*"] gave it everybody
 	}
 	return (i.operates || !other.operates) && !slices.ContainsFunc(other.patterns, missing(i.patterns)) && !slices.ContainsFunc(other.approves, missing(i.approves))
 }

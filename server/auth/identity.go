@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -40,6 +40,9 @@ type Identity struct {
 	approves []string
 	// operates says that the caller runs the server.
 	operates bool
+	// users are the persons whose memories the caller may read, write and administer
+	// without a grant, by level.
+	users map[grants.Level][]string
 	// provides are the tools that the caller's agents may provide; nil: all.
 	provides []string
 }
@@ -94,18 +97,33 @@ func (i Identity) Named() (agent string, ok bool) {
 // matchesAny tells whether a name is one of the patterns: exact names, or a beginning
 // and *.
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-			return strings.HasPrefix(name, prefix)
-		}
-		return pattern == name
-	})
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return grants.Matches(pattern, name) })
 }
+
+// UserLevel is what the caller may do with a person's memory without a grant. Who may act
+// for every agent of its tenant, and whose credential says nothing of persons, has what any
+// of them could have: everything.
+func (i Identity) UserLevel(user string) grants.Level {
+	if len(i.users) == 0 && i.OwnsAll() {
+		return grants.Admin
+	}
+	for level := grants.Admin; level > grants.None; level-- {
+		if matchesAny(i.users[level], user) {
+			return level
+		}
+	}
+	return grants.None
+}
+
+// Edits tells whether the caller may change what an agent has saved in a memory that is
+// shared.
+func (i Identity) Edits(agent string) bool { return i.Owns(agent) || matchesAny(i.edits, agent) }
 
 type identityKey struct{}
 
 // With returns ctx as that of a caller.
 func With(ctx context.Context, id Identity) context.Context {
+	ctx = grants.With(ctx, grants.Caller{Users: id.UserLevel})
 	return context.WithValue(ctx, identityKey{}, id)
 }
 
@@ -113,20 +131,6 @@ func With(ctx context.Context, id Identity) context.Context {
 func Of(ctx context.Context) (Identity, bool) {
 	id, ok := ctx.Value(identityKey{}).(Identity)
 	return id, ok
-}
-
-// SharedMemory is memoryScope for calls that change something. A person's memory is
-// shared, and what stands in it belongs to who saved it.
-func SharedMemory(ctx context.Context, agent, user string) (context.Context, kv.Scope, error) {
-	scope, err := MemoryScope(ctx, agent, user)
-	if err != nil || user == "" {
-		return ctx, scope, err
-	}
-	actor := memory.Actor{Agent: agent}
-	if id, _ := Of(ctx); !id.OwnsAll() {
-		actor.Acts = func(other string) bool { return id.Owns(other) || matchesAny(id.edits, other) }
-	}
-	return memory.As(ctx, actor), scope, nil
 }
 
 // MayProvide refuses a tool that the caller's credential does not let its agents
@@ -170,11 +174,16 @@ func AgentScope(ctx context.Context, agent string) (kv.Scope, error) {
 	return kv.AgentScope(id.tenant, agent), nil
 }
 
-// MemoryScope is the scope of the person, when one is named, or the agent's.
-func MemoryScope(ctx context.Context, agent, user string) (kv.Scope, error) {
+// MemoryScope is the scope of the person or the space that is named, or the agent's. It
+// says nothing of who has access to it.
+func MemoryScope(ctx context.Context, agent, user, space string) (kv.Scope, error) {
 	scope, err := AgentScope(ctx, agent)
-	if err != nil || user == "" {
-		return scope, err
+	switch {
+	case err != nil:
+	case user != "":
+		scope.Kind, scope.Owner = kv.OwnerUser, user
+	case space != "":
+		scope.Kind, scope.Owner = kv.OwnerSpace, space
 	}
-	return kv.Scope{Tenant: scope.Tenant, Kind: kv.OwnerUser, Owner: user}, nil
+	return scope, err
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
@@ -50,6 +51,7 @@ import (
 type Domain struct {
 	Egress    *egress.Gate
 	Memory    *memory.Store
+	Grants    *grants.Store
 	Plans     *plans.Store
 	Log       *session.Log
 	Tiers     *tiers.Tiers
@@ -142,6 +144,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 			return err
 		}
 	}
+	if err := d.Grants.Start(context.Background()); err != nil {
+		return err
+	}
 	return d.Children.Start(context.Background())
 }
 
@@ -193,6 +198,8 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
+	d.Grants = grants.New(engine, writer, &grants.Options{Now: o.Now, Logger: o.Logger, Clear: d.Memory.Clear, Parent: d.Family.Parent})
+	d.onClose(d.Grants.Close)
 	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{
 		Now: o.Now, Defaults: o.History, CloseAfter: o.CloseSessions, EndAfter: o.EndSessions,
@@ -243,7 +250,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 	if err != nil {
 		return nil, err
 	}
-	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger})
+	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger, Refused: recall.Refusal(d.Grants)})
 	d.onClose(o.Assemble.Gatherer.Close)
 	if o.Memory.Embedder != nil {
 		o.Assemble.Embed = o.Memory.Embedder.Embed
@@ -361,7 +368,7 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, ToolServers: d.MCP, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log),
+		Memory: d.Memory, Grants: d.Grants, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, ToolServers: d.MCP, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log),
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,

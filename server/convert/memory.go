@@ -168,8 +168,11 @@ func passagesOf(text string, passages []passage.Passage) []*loombridgev1.Passage
 }
 
 func ownerOf(scope kv.Scope) *loombridgev1.MemoryOwner {
-	if scope.Kind == kv.OwnerUser {
+	switch scope.Kind {
+	case kv.OwnerUser:
 		return &loombridgev1.MemoryOwner{Owner: &loombridgev1.MemoryOwner_UserId{UserId: scope.Owner}}
+	case kv.OwnerSpace:
+		return &loombridgev1.MemoryOwner{Owner: &loombridgev1.MemoryOwner_SpaceId{SpaceId: scope.Owner}}
 	}
 	return &loombridgev1.MemoryOwner{Owner: &loombridgev1.MemoryOwner_AgentId{AgentId: scope.Owner}}
 }

@@ -63,6 +63,7 @@ type Options struct {
 type Server struct {
 	Bridge  loombridgev1.BridgeServiceClient
 	Memory  loombridgev1.MemoryServiceClient
+	Sharing loombridgev1.SharingServiceClient
 	Context loombridgev1.ContextServiceClient
 	Tools   loombridgev1.ToolServiceClient
 	Events  loombridgev1.EventServiceClient
@@ -181,6 +182,7 @@ func (s *Server) Conn() *grpc.ClientConn { return s.conn }
 func (s *Server) connect() {
 	s.Bridge = loombridgev1.NewBridgeServiceClient(s.conn)
 	s.Memory = loombridgev1.NewMemoryServiceClient(s.conn)
+	s.Sharing = loombridgev1.NewSharingServiceClient(s.conn)
 	s.Context = loombridgev1.NewContextServiceClient(s.conn)
 	s.Tools = loombridgev1.NewToolServiceClient(s.conn)
 	s.Events = loombridgev1.NewEventServiceClient(s.conn)

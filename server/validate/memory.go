@@ -98,10 +98,21 @@ func (c *checker) embedding(prefix string, vector []float32, space string) {
 
 func notFinite(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
+// owned is a request about a memory.
+type owned interface {
+	GetAgentId() string
+	GetUserId() string
+	GetSpaceId() string
+}
+
 // owner is who every request to memory names.
-func (c *checker) owner(agentID, userID string) {
-	c.agent(agentID)
-	c.user(userID)
+func (c *checker) owner(r owned) {
+	c.agent(r.GetAgentId())
+	c.user(r.GetUserId())
+	c.name("space_id", r.GetSpaceId(), kv.MaxOwnerBytes)
+	if r.GetUserId() != "" && r.GetSpaceId() != "" {
+		c.add("space_id", "can't be given with user_id: a memory is that of one of the two")
+	}
 }
 
 // tiers checks those that can be searched.
@@ -117,7 +128,7 @@ func (c *checker) tiers(tiers []int32) {
 // MemorySaveRequest checks what BridgeService.MemorySave is asked.
 func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	c.required("text", r.GetText(), math.MaxInt)
 	c.draft("", r)
 	if r.GetReplace() {
@@ -137,7 +148,7 @@ func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 // MemoryQueryRequest checks what BridgeService.MemoryQuery is asked.
 func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	if r.GetMode() != loombridgev1.QueryMode_QUERY_MODE_VECTOR || len(r.GetEmbedding()) == 0 {
 		c.required("query", r.GetQuery(), math.MaxInt)
 	}
@@ -167,15 +178,16 @@ func (c *checker) memoryOwner(field string, o *loombridgev1.MemoryOwner) {
 		c.requiredName(field+".agent_id", owner.AgentId, kv.MaxOwnerBytes)
 	case *loombridgev1.MemoryOwner_UserId:
 		c.requiredName(field+".user_id", owner.UserId, kv.MaxOwnerBytes)
+	case *loombridgev1.MemoryOwner_SpaceId:
+		c.requiredName(field+".space_id", owner.SpaceId, kv.MaxOwnerBytes)
 	default:
-		c.add(field, "needs agent_id or user_id")
+		c.add(field, "needs agent_id, user_id or space_id")
 	}
 }
 
 // named is a request that names one record.
 type named interface {
-	GetAgentId() string
-	GetUserId() string
+	owned
 	GetId() string
 	GetKey() string
 }
@@ -183,7 +195,7 @@ type named interface {
 // record checks whose memory it is and that the record is named; name is the
 // oneof of the two.
 func (c *checker) record(r named, name any) {
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	switch name.(type) {
 	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ReviewRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id:
 		c.requiredName("id", r.GetId(), record.MaxIDBytes)
@@ -216,7 +228,7 @@ func ListVersionsRequest(r *loombridgev1.ListVersionsRequest) error {
 // DeleteRecordsRequest checks what MemoryService.DeleteRecords is asked.
 func DeleteRecordsRequest(r *loombridgev1.DeleteRecordsRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	c.required("filter", r.GetFilter(), filter.MaxBytes)
 	c.tiers(r.GetTiers())
 	return c.err()
@@ -320,7 +332,7 @@ func DeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
 // ListRecordsRequest checks what MemoryService.ListRecords is asked.
 func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)
 	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
@@ -335,7 +347,7 @@ const maxPositionBytes = 64
 // WatchRecordsRequest checks what MemoryService.WatchRecords is asked.
 func WatchRecordsRequest(r *loombridgev1.WatchRecordsRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	c.text("after", r.GetAfter(), maxPositionBytes)
 	c.enum("json_form", r.GetJsonForm())
 	return c.err()
@@ -344,7 +356,7 @@ func WatchRecordsRequest(r *loombridgev1.WatchRecordsRequest) error {
 // ExportRecordsRequest checks what MemoryService.ExportRecords is asked.
 func ExportRecordsRequest(r *loombridgev1.ExportRecordsRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	return c.err()
 }
 
@@ -354,7 +366,7 @@ const maxLines = 10_000
 // ImportRecordsRequest checks the first message of an import.
 func ImportRecordsRequest(r *loombridgev1.ImportRecordsRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	c.count("lines", len(r.GetLines()), maxLines)
 	return c.err()
 }
@@ -369,7 +381,7 @@ func ImportLines(r *loombridgev1.ImportRecordsRequest) error {
 // BatchSaveRequest checks what MemoryService.BatchSave is asked.
 func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	if len(r.GetRecords()) == 0 {
 		c.add("records", "is required")
 	}
@@ -388,13 +400,13 @@ func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 // ReembedRequest checks what MemoryService.Reembed is asked.
 func ReembedRequest(r *loombridgev1.ReembedRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	return c.err()
 }
 
 // GetMemoryStatsRequest checks what MemoryService.GetMemoryStats is asked.
 func GetMemoryStatsRequest(r *loombridgev1.GetMemoryStatsRequest) error {
 	var c checker
-	c.owner(r.GetAgentId(), r.GetUserId())
+	c.owner(r)
 	return c.err()
 }

@@ -24,6 +24,9 @@ type Options struct {
 	MaxKeptBytes int
 	// Logger hears of sources that fail. Default silent.
 	Logger *slog.Logger
+	// Refused returns why a prompt must not show the memory of its user; empty if it may.
+	// Such a prompt is made as if it named none. Default: every prompt may.
+	Refused func(ctx context.Context, a *Ask) (reason string)
 	// OnFailure is told of each, on the goroutine of the prompt. It must not block.
 	// Default: nobody is told.
 	OnFailure func(Failure)
@@ -35,6 +38,7 @@ type Gatherer struct {
 	kept      *cache.Cache[keptKey, kept]
 	logger    *slog.Logger
 	onFailure func(Failure)
+	refused   func(ctx context.Context, a *Ask) string
 	running   sync.WaitGroup // of sources that are asked
 }
 
@@ -50,11 +54,15 @@ func New(sources []Source, opts *Options) *Gatherer {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Refused == nil {
+		o.Refused = func(context.Context, *Ask) string { return "" }
+	}
 	if o.OnFailure == nil {
 		o.OnFailure = func(Failure) {}
 	}
 	return &Gatherer{
 		sources: slices.Clone(sources), kept: cache.New[keptKey, kept](o.MaxKeptBytes), logger: o.Logger, onFailure: o.OnFailure,
+		refused: o.Refused,
 	}
 }
 
@@ -74,13 +82,21 @@ type answer struct {
 // long is named in the answer. An error is that of ctx, or kv.ErrTooOld where the view
 // is.
 func (g *Gatherer) Gather(ctx context.Context, a *Ask) (Gathered, error) {
+	all := Gathered{Notes: map[string]string{}, Refs: map[string][]string{}, LeftOut: map[string][]string{}}
+	if a.Settings.UserID != "" {
+		if reason := g.refused(ctx, a); reason != "" {
+			all.Failures = append(all.Failures, Failure{Source: settings.UserMemory, Reason: reason})
+			own := *a
+			own.Settings.UserID = ""
+			a = &own
+		}
+	}
 	waiting := make([]func() answer, len(g.sources))
 	for i, s := range g.sources {
 		if !excluded(s, &a.Settings) {
 			waiting[i] = g.start(ctx, s, a)
 		}
 	}
-	all := Gathered{Notes: map[string]string{}, Refs: map[string][]string{}, LeftOut: map[string][]string{}}
 	var tooOld error
 	for i, s := range g.sources {
 		if waiting[i] == nil {

@@ -49,6 +49,7 @@ from loombridge._counts import EmbeddingSpace, MemoryStats
 from loombridge._dashboard import WorkingState
 from loombridge._definitions import CallerTool, ToolDefinition
 from loombridge._errors import (
+    AccessDeniedError,
     AgentEndedError,
     AgentExistsError,
     AgentLimitExceededError,
@@ -68,10 +69,12 @@ from loombridge._errors import (
     EmbedderUnavailableError,
     EmbeddingMismatchError,
     FieldViolation,
+    GrantNotFoundError,
     InternalError,
     InvalidArgumentsError,
     InvalidFilterError,
     InvalidRequestError,
+    LastAdminError,
     LoomBridgeError,
     MaxDepthExceededError,
     McpServerConfiguredError,
@@ -100,6 +103,7 @@ from loombridge._errors import (
     ShuttingDownError,
     SlowConsumerError,
     SnapshotNotFoundError,
+    SpaceExistsError,
     StepNotFoundError,
     StorageFullError,
     StoreDamagedError,
@@ -235,6 +239,7 @@ __version__ = _version("loombridge")
 """The version of this package."""
 
 __all__ = [
+    "AccessDeniedError",
     "Agent",
     "AgentEndedError",
     "AgentExistsError",
@@ -313,6 +318,7 @@ __all__ = [
     "FoldBatch",
     "FoldReason",
     "FoundTask",
+    "GrantNotFoundError",
     "Handoff",
     "HistoryPolicy",
     "HistorySettings",
@@ -335,6 +341,7 @@ __all__ = [
     "JsonText",
     "JsonValue",
     "KeptBlobs",
+    "LastAdminError",
     "Listener",
     "LoomBridgeError",
     "MaxDepthExceededError",
@@ -428,6 +435,7 @@ __all__ = [
     "SnapshotNotFoundError",
     "SnapshotSequence",
     "SourceSettings",
+    "SpaceExistsError",
     "Spawning",
     "Status",
     "Step",

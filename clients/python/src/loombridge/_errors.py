@@ -116,6 +116,27 @@ class AgentNotOwnedError(LoomBridgeError):
     """The credential may not act for this agent."""
 
 
+class AccessDeniedError(LoomBridgeError):
+    """The agent has not the access that the call needs, or there is no such space."""
+
+    @property
+    def needed(self) -> str:
+        """What it would have needed: `read`, `write` or `admin`."""
+        return self.metadata.get("needed", "")
+
+
+class SpaceExistsError(LoomBridgeError):
+    """A space of that name is there, to which the agent has access."""
+
+
+class LastAdminError(LoomBridgeError):
+    """Nobody would administer the space any more; nothing was changed."""
+
+
+class GrantNotFoundError(LoomBridgeError):
+    """Nothing is granted to those agents."""
+
+
 class RequestIdReusedError(LoomBridgeError):
     """The `request_id` was used before with other content."""
 
@@ -468,6 +489,10 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "INTERNAL": InternalError,
     "UNAUTHENTICATED": UnauthenticatedError,
     "AGENT_NOT_OWNED": AgentNotOwnedError,
+    "ACCESS_DENIED": AccessDeniedError,
+    "SPACE_EXISTS": SpaceExistsError,
+    "LAST_ADMIN": LastAdminError,
+    "GRANT_NOT_FOUND": GrantNotFoundError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_ELSEWHERE": RequestElsewhereError,
     "RECORD_NOT_FOUND": RecordNotFoundError,

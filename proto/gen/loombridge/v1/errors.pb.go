@@ -231,6 +231,20 @@ const (
 	// request and did not end it within the call's timeout; the same call again gets its
 	// answer. Example: Tool with the request_id of a call that runs at another server.
 	ErrorReason_ERROR_REASON_REQUEST_ELSEWHERE ErrorReason = 180
+	// ERROR_REASON_ACCESS_DENIED: the agent has not the access that the call needs to the
+	// memory of a person or a space, or there is no such space: which of the two is not told.
+	// Metadata has `needed` (`read`, `write` or `admin`) and `space_id` or `user_id`.
+	// Example: MemorySave to a space that the agent may only read.
+	ErrorReason_ERROR_REASON_ACCESS_DENIED ErrorReason = 340
+	// ERROR_REASON_SPACE_EXISTS: a space of that name is there, to which the agent has access.
+	// Example: CreateSpace twice.
+	ErrorReason_ERROR_REASON_SPACE_EXISTS ErrorReason = 341
+	// ERROR_REASON_LAST_ADMIN: a space would be left without anybody who may give access to
+	// it; nothing was changed. Example: RevokeAccess of who alone administers it.
+	ErrorReason_ERROR_REASON_LAST_ADMIN ErrorReason = 342
+	// ERROR_REASON_GRANT_NOT_FOUND: nothing is granted to that pattern. Example: RevokeAccess
+	// with `research-1` where `research-*` was granted.
+	ErrorReason_ERROR_REASON_GRANT_NOT_FOUND ErrorReason = 343
 )
 
 // Enum value maps for ErrorReason.
@@ -296,6 +310,10 @@ var (
 		220: "ERROR_REASON_STORE_UNREACHABLE",
 		250: "ERROR_REASON_POSITION_GONE",
 		180: "ERROR_REASON_REQUEST_ELSEWHERE",
+		340: "ERROR_REASON_ACCESS_DENIED",
+		341: "ERROR_REASON_SPACE_EXISTS",
+		342: "ERROR_REASON_LAST_ADMIN",
+		343: "ERROR_REASON_GRANT_NOT_FOUND",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -358,6 +376,10 @@ var (
 		"ERROR_REASON_STORE_UNREACHABLE":     220,
 		"ERROR_REASON_POSITION_GONE":         250,
 		"ERROR_REASON_REQUEST_ELSEWHERE":     180,
+		"ERROR_REASON_ACCESS_DENIED":         340,
+		"ERROR_REASON_SPACE_EXISTS":          341,
+		"ERROR_REASON_LAST_ADMIN":            342,
+		"ERROR_REASON_GRANT_NOT_FOUND":       343,
 	}
 )
 
@@ -392,7 +414,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x80\x10\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x82\x11\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -454,7 +476,11 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1bERROR_REASON_BACKUP_RUNNING\x10>\x12#\n" +
 	"\x1eERROR_REASON_STORE_UNREACHABLE\x10\xdc\x01\x12\x1f\n" +
 	"\x1aERROR_REASON_POSITION_GONE\x10\xfa\x01\x12#\n" +
-	"\x1eERROR_REASON_REQUEST_ELSEWHERE\x10\xb4\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1eERROR_REASON_REQUEST_ELSEWHERE\x10\xb4\x01\x12\x1f\n" +
+	"\x1aERROR_REASON_ACCESS_DENIED\x10\xd4\x02\x12\x1e\n" +
+	"\x19ERROR_REASON_SPACE_EXISTS\x10\xd5\x02\x12\x1c\n" +
+	"\x17ERROR_REASON_LAST_ADMIN\x10\xd6\x02\x12!\n" +
+	"\x1cERROR_REASON_GRANT_NOT_FOUND\x10\xd7\x02BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -502,10 +502,10 @@ type Record struct {
 	// sliding_ttl, when set, moves expire_time that far ahead whenever the record
 	// is read or found.
 	SlidingTtl *durationpb.Duration `protobuf:"bytes,24,opt,name=sliding_ttl,json=slidingTtl,proto3" json:"sliding_ttl,omitempty"`
-	// agent_id is the agent that saved it, in a person's memory; empty in an agent's
-	// own. It is changed, superseded and deleted by callers that may act for that
-	// agent, or whose credential may edit its records; for others that is
-	// AGENT_NOT_OWNED. Empty for what an older server saved, which all may change.
+	// agent_id is the agent that saved it, in a memory of a person or a space; empty in an
+	// agent's own. It is changed, superseded and deleted by callers that may act for that
+	// agent, whose credential may edit its records, or who administer the memory; for others
+	// that is AGENT_NOT_OWNED. Empty for what an older server saved, which all may change.
 	AgentId string `protobuf:"bytes,25,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// archived: no query finds it unless it asks for the archive.
 	Archived bool `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
@@ -797,11 +797,15 @@ type MemorySaveRequest struct {
 	// agent_id is whose memory it goes to. Required, as everywhere 1 to 256 bytes
 	// of UTF-8 without NUL.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id, when set, saves to that person's memory instead, which all agents
-	// of the tenant share: all read what any saves, ids and keys are one name space,
-	// and a record belongs to the agent that saved it (see Record.agent_id). At most
-	// 256 bytes.
+	// user_id, when set, saves to that person's memory instead, which agents share: all who
+	// have access read what any saves, ids and keys are one name space, and a record belongs
+	// to the agent that saved it (see Record.agent_id). Without authentication all agents have
+	// access; with it, those that are granted it (see SharingService), and those of
+	// credentials that say so. At most 256 bytes.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// text is what to remember. Required, 1 byte to 256 KiB of UTF-8.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// id names the record. Default: made by the server. At most 128 bytes, of
@@ -911,6 +915,13 @@ func (x *MemorySaveRequest) GetAgentId() string {
 func (x *MemorySaveRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *MemorySaveRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -1276,6 +1287,7 @@ type MemoryOwner struct {
 	//
 	//	*MemoryOwner_AgentId
 	//	*MemoryOwner_UserId
+	//	*MemoryOwner_SpaceId
 	Owner         isMemoryOwner_Owner `protobuf_oneof:"owner"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1336,6 +1348,15 @@ func (x *MemoryOwner) GetUserId() string {
 	return ""
 }
 
+func (x *MemoryOwner) GetSpaceId() string {
+	if x != nil {
+		if x, ok := x.Owner.(*MemoryOwner_SpaceId); ok {
+			return x.SpaceId
+		}
+	}
+	return ""
+}
+
 type isMemoryOwner_Owner interface {
 	isMemoryOwner_Owner()
 }
@@ -1350,9 +1371,16 @@ type MemoryOwner_UserId struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3,oneof"`
 }
 
+type MemoryOwner_SpaceId struct {
+	// space_id is a space of the tenant. See SharingService.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3,oneof"`
+}
+
 func (*MemoryOwner_AgentId) isMemoryOwner_Owner() {}
 
 func (*MemoryOwner_UserId) isMemoryOwner_Owner() {}
+
+func (*MemoryOwner_SpaceId) isMemoryOwner_Owner() {}
 
 // MemoryQueryRequest asks for the records that fit best.
 type MemoryQueryRequest struct {
@@ -1361,6 +1389,9 @@ type MemoryQueryRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, searches that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// query is what to look for. At most 8 KiB of UTF-8. Required, except in mode
 	// vector with an embedding.
 	Query string `protobuf:"bytes,3,opt,name=query,proto3" json:"query,omitempty"`
@@ -1473,6 +1504,13 @@ func (x *MemoryQueryRequest) GetAgentId() string {
 func (x *MemoryQueryRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *MemoryQueryRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -2177,6 +2215,9 @@ type GetRecordRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, reads that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// name is how the record is named. Required.
 	//
 	// Types that are valid to be assigned to Name:
@@ -2241,6 +2282,13 @@ func (x *GetRecordRequest) GetAgentId() string {
 func (x *GetRecordRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *GetRecordRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -2323,6 +2371,9 @@ type ListVersionsRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// name is how the record is named. Required.
 	//
 	// Types that are valid to be assigned to Name:
@@ -2382,6 +2433,13 @@ func (x *ListVersionsRequest) GetAgentId() string {
 func (x *ListVersionsRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListVersionsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -2513,6 +2571,9 @@ type DeleteRecordsRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// filter says which records go, as in MemoryQueryRequest. Required; `version >= 1` is
 	// all of them.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -2564,6 +2625,13 @@ func (x *DeleteRecordsRequest) GetAgentId() string {
 func (x *DeleteRecordsRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *DeleteRecordsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -2989,6 +3057,9 @@ type UpdateRecordRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// name is how the record is named. Required.
 	//
 	// Types that are valid to be assigned to Name:
@@ -3056,6 +3127,13 @@ func (x *UpdateRecordRequest) GetAgentId() string {
 func (x *UpdateRecordRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *UpdateRecordRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -3191,6 +3269,9 @@ type ReviewRecordRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// name is how the record is named. Required.
 	//
 	// Types that are valid to be assigned to Name:
@@ -3250,6 +3331,13 @@ func (x *ReviewRecordRequest) GetAgentId() string {
 func (x *ReviewRecordRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *ReviewRecordRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -3378,6 +3466,9 @@ type DeleteRecordRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// name is how the record is named. Required.
 	//
 	// Types that are valid to be assigned to Name:
@@ -3434,6 +3525,13 @@ func (x *DeleteRecordRequest) GetAgentId() string {
 func (x *DeleteRecordRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *DeleteRecordRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -3548,6 +3646,9 @@ type ListRecordsRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, lists that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// filter narrows the list, as in MemoryQueryRequest.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	// page_size is how many records at most. Default 50, at most 500. A page ends
@@ -3611,6 +3712,13 @@ func (x *ListRecordsRequest) GetAgentId() string {
 func (x *ListRecordsRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -3733,6 +3841,9 @@ type BatchSaveRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, saves to that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// records are what to save, in order: 1 to 1000. The request fits one message
 	// of at most 4 MiB, unless the server takes larger ones.
 	// One may supersede or derive from one before it.
@@ -3786,6 +3897,13 @@ func (x *BatchSaveRequest) GetAgentId() string {
 func (x *BatchSaveRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *BatchSaveRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -3864,7 +3982,10 @@ type ReembedRequest struct {
 	// agent_id is whose memory. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
-	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId       string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3909,6 +4030,13 @@ func (x *ReembedRequest) GetAgentId() string {
 func (x *ReembedRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *ReembedRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -3984,7 +4112,10 @@ type GetMemoryStatsRequest struct {
 	// agent_id is whose memory. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
-	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId       string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4029,6 +4160,13 @@ func (x *GetMemoryStatsRequest) GetAgentId() string {
 func (x *GetMemoryStatsRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *GetMemoryStatsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -4222,6 +4360,9 @@ type WatchRecordsRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id watches that person's memory in place of the agent's own.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// after is the position of the last message that was applied. Empty: from the
 	// beginning, every record.
 	After string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
@@ -4274,6 +4415,13 @@ func (x *WatchRecordsRequest) GetAgentId() string {
 func (x *WatchRecordsRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *WatchRecordsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -4413,7 +4561,10 @@ type ExportRecordsRequest struct {
 	// agent_id is the agent that asks. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id exports that person's memory in place of the agent's own.
-	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId       string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4458,6 +4609,13 @@ func (x *ExportRecordsRequest) GetAgentId() string {
 func (x *ExportRecordsRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *ExportRecordsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -4518,6 +4676,9 @@ type ImportRecordsRequest struct {
 	// user_id imports into that person's memory in place of the agent's own. Of the first
 	// message.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// skip_existing leaves a record as it is whose id comes with another content, in place
 	// of ending the import. Of the first message.
 	SkipExisting bool `protobuf:"varint,3,opt,name=skip_existing,json=skipExisting,proto3" json:"skip_existing,omitempty"`
@@ -4568,6 +4729,13 @@ func (x *ImportRecordsRequest) GetAgentId() string {
 func (x *ImportRecordsRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *ImportRecordsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -4706,10 +4874,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\arepeats\x18  \x01(\x03R\arepeats\x12D\n" +
 	"\x10last_repeat_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\x0elastRepeatTime\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06reviewB\x0f\n" +
-	"\rmetadata_form\"\xb5\a\n" +
+	"\rmetadata_form\"\xd0\a\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x04 \x01(\tR\x02id\x12\x10\n" +
 	"\x03key\x18\x05 \x01(\tR\x03key\x12\x12\n" +
@@ -4765,14 +4934,16 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bredacted\x182 \x03(\v2/.loombridge.v1.MemorySaveResponse.RedactedEntryR\bredacted\x1a;\n" +
 	"\rRedactedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"N\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"k\n" +
 	"\vMemoryOwner\x12\x1b\n" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
-	"\auser_id\x18\x02 \x01(\tH\x00R\x06userIdB\a\n" +
-	"\x05owner\"\xf6\x05\n" +
+	"\auser_id\x18\x02 \x01(\tH\x00R\x06userId\x12\x1b\n" +
+	"\bspace_id\x18( \x01(\tH\x00R\aspaceIdB\a\n" +
+	"\x05owner\"\x91\x06\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x14\n" +
 	"\x05query\x18\x03 \x01(\tR\x05query\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x16\n" +
 	"\x06filter\x18\x05 \x01(\tR\x06filter\x12,\n" +
@@ -4840,20 +5011,22 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
 	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
 	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\x12\x17\n" +
-	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\x9e\x02\n" +
+	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\xb9\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x124\n" +
 	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
 	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddings\x12/\n" +
 	"\x05as_of\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12\x12\n" +
 	"\x04peek\x18< \x01(\bR\x04peekB\x06\n" +
-	"\x04name\"\xf1\x01\n" +
+	"\x04name\"\x8c\x02\n" +
 	"\x13ListVersionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x124\n" +
 	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12\x1b\n" +
@@ -4862,10 +5035,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04name\"y\n" +
 	"\x14ListVersionsResponse\x121\n" +
 	"\bversions\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\bversions\x12.\n" +
-	"\x13next_before_version\x18\x02 \x01(\x03R\x11nextBeforeVersion\"\x91\x01\n" +
+	"\x13next_before_version\x18\x02 \x01(\x03R\x11nextBeforeVersion\"\xac\x01\n" +
 	"\x14DeleteRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x16\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x16\n" +
 	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x14\n" +
 	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\x12\x17\n" +
 	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"N\n" +
@@ -4906,10 +5080,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06pinned\x18\x14 \x01(\bR\x06pinnedB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\x82\x03\n" +
+	"\v_importance\"\x9d\x03\n" +
 	"\x13UpdateRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x122\n" +
 	"\x06record\x18\x05 \x01(\v2\x1a.loombridge.v1.RecordDraftR\x06record\x12;\n" +
@@ -4922,10 +5097,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"E\n" +
 	"\x14UpdateRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xc4\x02\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xdf\x02\n" +
 	"\x13ReviewRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x121\n" +
 	"\bdecision\x18\x05 \x01(\x0e2\x15.loombridge.v1.ReviewR\bdecision\x12.\n" +
@@ -4936,10 +5112,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"E\n" +
 	"\x14ReviewRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xdb\x01\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xf6\x01\n" +
 	"\x13DeleteRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12.\n" +
 	"\x10expected_version\x18\x05 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
@@ -4948,10 +5125,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"&\n" +
 	"\x14DeleteRecordResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xce\x02\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xe9\x02\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x16\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x16\n" +
 	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -4963,10 +5141,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04peek\x18< \x01(\bR\x04peek\"n\n" +
 	"\x13ListRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd6\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf1\x01\n" +
 	"\x10BatchSaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x124\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x124\n" +
 	"\arecords\x18\x03 \x03(\v2\x1a.loombridge.v1.RecordDraftR\arecords\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x129\n" +
@@ -4974,17 +5153,19 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
 	"duplicates\"L\n" +
 	"\x11BatchSaveResponse\x127\n" +
-	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\"D\n" +
+	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\"_\n" +
 	"\x0eReembedRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"d\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\"d\n" +
 	"\x0fReembedResponse\x12'\n" +
 	"\x0fembedding_space\x18\x01 \x01(\tR\x0eembeddingSpace\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x03R\x05total\"K\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"f\n" +
 	"\x15GetMemoryStatsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"\xc0\x02\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\"\xc0\x02\n" +
 	"\x16GetMemoryStatsResponse\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x14\n" +
 	"\x05words\x18\x02 \x01(\x03R\x05words\x12\x1a\n" +
@@ -4998,10 +5179,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x13EmbeddingSpaceStats\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x18\n" +
-	"\avectors\x18\x03 \x01(\x03R\avectors\"\xc4\x01\n" +
+	"\avectors\x18\x03 \x01(\x03R\avectors\"\xdf\x01\n" +
 	"\x13WatchRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\tR\x05after\x124\n" +
 	"\tjson_form\x18\x04 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
 	"\x12include_embeddings\x18\x05 \x01(\bR\x11includeEmbeddings\"\xa9\x01\n" +
@@ -5011,15 +5193,17 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"deleted_id\x18\x02 \x01(\tH\x00R\tdeletedId\x12\x1a\n" +
 	"\bposition\x18\x03 \x01(\tR\bposition\x12\x1b\n" +
 	"\tcaught_up\x18\x04 \x01(\bR\bcaughtUpB\b\n" +
-	"\x06change\"J\n" +
+	"\x06change\"e\n" +
 	"\x14ExportRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"-\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\"-\n" +
 	"\x15ExportRecordsResponse\x12\x14\n" +
-	"\x05lines\x18\x01 \x03(\tR\x05lines\"\x85\x01\n" +
+	"\x05lines\x18\x01 \x03(\tR\x05lines\"\xa0\x01\n" +
 	"\x14ImportRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12#\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12#\n" +
 	"\rskip_existing\x18\x03 \x01(\bR\fskipExisting\x12\x14\n" +
 	"\x05lines\x18\x04 \x03(\tR\x05lines\"\x7f\n" +
 	"\x15ImportRecordsResponse\x12\x14\n" +
@@ -5259,6 +5443,7 @@ func file_loombridge_v1_memory_proto_init() {
 	file_loombridge_v1_memory_proto_msgTypes[3].OneofWrappers = []any{
 		(*MemoryOwner_AgentId)(nil),
 		(*MemoryOwner_UserId)(nil),
+		(*MemoryOwner_SpaceId)(nil),
 	}
 	file_loombridge_v1_memory_proto_msgTypes[11].OneofWrappers = []any{
 		(*GetRecordRequest_Id)(nil),

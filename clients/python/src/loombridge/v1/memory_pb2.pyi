@@ -155,9 +155,10 @@ class Record(_message.Message):
     def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ...) -> None: ...
 
 class MemorySaveRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace", "duplicates")
+    __slots__ = ("agent_id", "user_id", "space_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace", "duplicates")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -183,6 +184,7 @@ class MemorySaveRequest(_message.Message):
     DUPLICATES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     text: str
     id: str
     key: str
@@ -206,7 +208,7 @@ class MemorySaveRequest(_message.Message):
     pinned: bool
     replace: bool
     duplicates: Duplicates
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
 
 class MemorySaveResponse(_message.Message):
     __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "review", "redacted")
@@ -238,17 +240,20 @@ class MemorySaveResponse(_message.Message):
     def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., outcome: _Optional[_Union[SaveOutcome, str]] = ..., similarity: _Optional[float] = ..., repeats: _Optional[int] = ..., review: _Optional[_Union[Review, str]] = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class MemoryOwner(_message.Message):
-    __slots__ = ("agent_id", "user_id")
+    __slots__ = ("agent_id", "user_id", "space_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+    space_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class MemoryQueryRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals", "peek")
+    __slots__ = ("agent_id", "user_id", "space_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals", "peek")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
@@ -270,6 +275,7 @@ class MemoryQueryRequest(_message.Message):
     PEEK_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     query: str
     limit: int
     filter: str
@@ -289,7 +295,7 @@ class MemoryQueryRequest(_message.Message):
     tiers: _containers.RepeatedScalarFieldContainer[int]
     without_signals: _containers.RepeatedScalarFieldContainer[str]
     peek: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ...) -> None: ...
 
 class MemoryQueryResponse(_message.Message):
     __slots__ = ("hits", "receipt")
@@ -388,9 +394,10 @@ class QueryReceipt(_message.Message):
     def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "id", "key", "json_form", "include_embeddings", "as_of", "peek")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "json_form", "include_embeddings", "as_of", "peek")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
@@ -399,18 +406,20 @@ class GetRecordRequest(_message.Message):
     PEEK_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     id: str
     key: str
     json_form: JsonForm
     include_embeddings: bool
     as_of: _timestamp_pb2.Timestamp
     peek: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., peek: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., peek: bool = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "id", "key", "json_form", "page_size", "before_version")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "json_form", "page_size", "before_version")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
@@ -418,12 +427,13 @@ class ListVersionsRequest(_message.Message):
     BEFORE_VERSION_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     id: str
     key: str
     json_form: JsonForm
     page_size: int
     before_version: int
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., page_size: _Optional[int] = ..., before_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., page_size: _Optional[int] = ..., before_version: _Optional[int] = ...) -> None: ...
 
 class ListVersionsResponse(_message.Message):
     __slots__ = ("versions", "next_before_version")
@@ -434,18 +444,20 @@ class ListVersionsResponse(_message.Message):
     def __init__(self, versions: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_before_version: _Optional[int] = ...) -> None: ...
 
 class DeleteRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "filter", "tiers", "dry_run")
+    __slots__ = ("agent_id", "user_id", "space_id", "filter", "tiers", "dry_run")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
     TIERS_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     filter: str
     tiers: _containers.RepeatedScalarFieldContainer[int]
     dry_run: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., filter: _Optional[str] = ..., tiers: _Optional[_Iterable[int]] = ..., dry_run: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., tiers: _Optional[_Iterable[int]] = ..., dry_run: bool = ...) -> None: ...
 
 class DeleteRecordsResponse(_message.Message):
     __slots__ = ("deleted", "not_owned")
@@ -506,9 +518,10 @@ class RecordDraft(_message.Message):
     def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ...) -> None: ...
 
 class UpdateRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "json_form")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "json_form")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     RECORD_FIELD_NUMBER: _ClassVar[int]
@@ -518,6 +531,7 @@ class UpdateRecordRequest(_message.Message):
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     id: str
     key: str
     record: RecordDraft
@@ -525,7 +539,7 @@ class UpdateRecordRequest(_message.Message):
     expected_version: int
     request_id: str
     json_form: JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[RecordDraft, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[RecordDraft, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
 
 class UpdateRecordResponse(_message.Message):
     __slots__ = ("record",)
@@ -534,9 +548,10 @@ class UpdateRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class ReviewRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "id", "key", "decision", "expected_version", "request_id", "json_form")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "decision", "expected_version", "request_id", "json_form")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
@@ -545,13 +560,14 @@ class ReviewRecordRequest(_message.Message):
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     id: str
     key: str
     decision: Review
     expected_version: int
     request_id: str
     json_form: JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., decision: _Optional[_Union[Review, str]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., decision: _Optional[_Union[Review, str]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
 
 class ReviewRecordResponse(_message.Message):
     __slots__ = ("record",)
@@ -560,20 +576,22 @@ class ReviewRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class DeleteRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "id", "key", "expected_version", "request_id")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "expected_version", "request_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     id: str
     key: str
     expected_version: int
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class DeleteRecordResponse(_message.Message):
     __slots__ = ("id",)
@@ -582,9 +600,10 @@ class DeleteRecordResponse(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class ListRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers", "peek")
+    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers", "peek")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
@@ -595,6 +614,7 @@ class ListRecordsRequest(_message.Message):
     PEEK_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     filter: str
     page_size: int
     page_token: str
@@ -603,7 +623,7 @@ class ListRecordsRequest(_message.Message):
     include_embeddings: bool
     tiers: _containers.RepeatedScalarFieldContainer[int]
     peek: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ...) -> None: ...
 
 class ListRecordsResponse(_message.Message):
     __slots__ = ("records", "next_page_token")
@@ -614,18 +634,20 @@ class ListRecordsResponse(_message.Message):
     def __init__(self, records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class BatchSaveRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "records", "request_id", "duplicates")
+    __slots__ = ("agent_id", "user_id", "space_id", "records", "request_id", "duplicates")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DUPLICATES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     records: _containers.RepeatedCompositeFieldContainer[RecordDraft]
     request_id: str
     duplicates: Duplicates
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
 
 class BatchSaveResponse(_message.Message):
     __slots__ = ("saved",)
@@ -634,12 +656,14 @@ class BatchSaveResponse(_message.Message):
     def __init__(self, saved: _Optional[_Iterable[_Union[MemorySaveResponse, _Mapping]]] = ...) -> None: ...
 
 class ReembedRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id")
+    __slots__ = ("agent_id", "user_id", "space_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+    space_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class ReembedResponse(_message.Message):
     __slots__ = ("embedding_space", "done", "total")
@@ -652,12 +676,14 @@ class ReembedResponse(_message.Message):
     def __init__(self, embedding_space: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class GetMemoryStatsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id")
+    __slots__ = ("agent_id", "user_id", "space_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+    space_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class GetMemoryStatsResponse(_message.Message):
     __slots__ = ("records", "words", "sessions", "unpacked", "segments", "index_sequence", "spaces", "embedder_space", "pending")
@@ -692,18 +718,20 @@ class EmbeddingSpaceStats(_message.Message):
     def __init__(self, name: _Optional[str] = ..., dimension: _Optional[int] = ..., vectors: _Optional[int] = ...) -> None: ...
 
 class WatchRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "after", "json_form", "include_embeddings")
+    __slots__ = ("agent_id", "user_id", "space_id", "after", "json_form", "include_embeddings")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     after: str
     json_form: JsonForm
     include_embeddings: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., after: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., after: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ...) -> None: ...
 
 class WatchRecordsResponse(_message.Message):
     __slots__ = ("saved", "deleted_id", "position", "caught_up")
@@ -718,12 +746,14 @@ class WatchRecordsResponse(_message.Message):
     def __init__(self, saved: _Optional[_Union[Record, _Mapping]] = ..., deleted_id: _Optional[str] = ..., position: _Optional[str] = ..., caught_up: bool = ...) -> None: ...
 
 class ExportRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id")
+    __slots__ = ("agent_id", "user_id", "space_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+    space_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class ExportRecordsResponse(_message.Message):
     __slots__ = ("lines",)
@@ -732,16 +762,18 @@ class ExportRecordsResponse(_message.Message):
     def __init__(self, lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "skip_existing", "lines")
+    __slots__ = ("agent_id", "user_id", "space_id", "skip_existing", "lines")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SKIP_EXISTING_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     skip_existing: bool
     lines: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., skip_existing: bool = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., skip_existing: bool = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportRecordsResponse(_message.Message):
     __slots__ = ("saved", "unchanged", "skipped", "expired")

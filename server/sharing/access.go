@@ -1,0 +1,133 @@
+package sharing
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+)
+
+// Grants is what is needed of who has access. *grants.Store is one.
+type Grants interface {
+	Need(ctx context.Context, scope kv.Scope, agent string, need grants.Level) (*grants.Permit, error)
+	Create(ctx context.Context, tenant, name, by string) (grants.Space, error)
+	Delete(ctx context.Context, tenant, name, by string) error
+	Spaces(ctx context.Context, tenant, agent string) ([]grants.Space, error)
+	Grant(ctx context.Context, scope kv.Scope, by, pattern string, level grants.Level) (grants.Grant, error)
+	Revoke(ctx context.Context, scope kv.Scope, by, pattern string) error
+	Grants(ctx context.Context, scope kv.Scope, by string) ([]grants.Grant, error)
+}
+
+var _ Grants = (*grants.Store)(nil)
+
+// OfMemory is a request about the memory of a person, a space, or an agent.
+type OfMemory interface {
+	GetAgentId() string
+	GetUserId() string
+	GetSpaceId() string
+}
+
+// need checks the form of a request, and returns whose memory it is about.
+func need[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error, level grants.Level) (kv.Scope, *grants.Permit, error) {
+	if err := check(r); err != nil {
+		return kv.Scope{}, nil, err
+	}
+	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId(), r.GetSpaceId())
+	if err != nil {
+		return kv.Scope{}, nil, err
+	}
+	permit, err := g.Need(ctx, scope, r.GetAgentId(), level)
+	return scope, permit, err
+}
+
+// Reading is for calls that read.
+func Reading[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error) (kv.Scope, error) {
+	scope, _, err := need(ctx, g, r, check, grants.Read)
+	return scope, err
+}
+
+// Writing is for calls that change something. What stands in a memory that is shared belongs
+// to who saved it: the context says for whom the change is made, and whose records the
+// caller may change. Who administers it may change all.
+func Writing[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error) (context.Context, kv.Scope, error) {
+	scope, permit, err := need(ctx, g, r, check, grants.Write)
+	if err != nil || scope.Kind == kv.OwnerAgent {
+		return ctx, scope, err
+	}
+	actor := memory.Actor{Agent: r.GetAgentId(), Permission: permit}
+	if id, _ := auth.Of(ctx); !id.OwnsAll() && !permit.Administers() {
+		actor.Acts = id.Edits
+	}
+	return memory.As(ctx, actor), scope, nil
+}
+
+// Holding is access that a stream needs for as long as it lasts.
+type Holding struct {
+	// Scope is whose memory it is.
+	Scope kv.Scope
+	// Context ends when the access is lost.
+	Context context.Context
+	permit  *grants.Permit
+	release func()
+}
+
+// Held is Reading for streams, or with Write as the level for those that change something.
+// Call End when the stream is over.
+func Held[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error, level grants.Level) (*Holding, error) {
+	scope, permit, err := need(ctx, g, r, check, level)
+	if err != nil {
+		return nil, err
+	}
+	held, release := permit.Hold(ctx)
+	return &Holding{Scope: scope, Context: held, permit: permit, release: release}, nil
+}
+
+// Still returns an error when the access is lost. It is asked before anything is sent.
+func (h *Holding) Still() error { return h.permit.Still(h.Context) }
+
+// End lets the access go, and returns why the stream ended: that the access was lost, or
+// what its handler says.
+func (h *Holding) End(err error) error {
+	cause := context.Cause(h.Context)
+	h.release()
+	if err != nil && errors.Is(cause, grants.ErrDenied) {
+		return cause
+	}
+	return err
+}
+
+// Searched are the memories that a query searches. The caller must own each agent among
+// them, and may read the others.
+func Searched(ctx context.Context, g Grants, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
+	owners := r.GetOwners()
+	if len(owners) == 0 {
+		scope, err := Reading(ctx, g, r, func(*loombridgev1.MemoryQueryRequest) error { return nil })
+		return []kv.Scope{scope}, err
+	}
+	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
+		return nil, err
+	}
+	scopes := make([]kv.Scope, 0, len(owners))
+	for _, owner := range owners {
+		agent := r.GetAgentId()
+		if owner.GetAgentId() != "" {
+			agent = owner.GetAgentId()
+		}
+		scope, err := auth.MemoryScope(ctx, agent, owner.GetUserId(), owner.GetSpaceId())
+		if err == nil {
+			_, err = g.Need(ctx, scope, agent, grants.Read)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes, nil
+}

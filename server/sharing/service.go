@@ -1,0 +1,118 @@
+package sharing
+
+import (
+	"context"
+
+	"github.com/loom-bridge/loom-bridge/memory/grants"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/validate"
+)
+
+// Service serves SharingService.
+type Service struct {
+	loombridgev1.UnimplementedSharingServiceServer
+	Grants Grants
+}
+
+// asked checks the form of a request, and returns the scope of its agent.
+func asked[R interface{ GetAgentId() string }](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
+	if err := check(r); err != nil {
+		return kv.Scope{}, err
+	}
+	return auth.AgentScope(ctx, r.GetAgentId())
+}
+
+// owned is asked for requests about a memory, whose scope it returns.
+func owned[R OfMemory](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
+	if err := check(r); err != nil {
+		return kv.Scope{}, err
+	}
+	return auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId(), r.GetSpaceId())
+}
+
+// CreateSpace makes a space.
+func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRequest) (*loombridgev1.CreateSpaceResponse, error) {
+	scope, err := asked(ctx, r, validate.CreateSpaceRequest)
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.Grants.Create(ctx, scope.Tenant, r.GetSpaceId(), r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.CreateSpaceResponse{Space: convert.Space(made)}, nil
+}
+
+// DeleteSpace deletes a space with its records.
+func (s *Service) DeleteSpace(ctx context.Context, r *loombridgev1.DeleteSpaceRequest) (*loombridgev1.DeleteSpaceResponse, error) {
+	scope, err := asked(ctx, r, validate.DeleteSpaceRequest)
+	if err == nil {
+		err = s.Grants.Delete(ctx, scope.Tenant, r.GetSpaceId(), r.GetAgentId())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.DeleteSpaceResponse{}, nil
+}
+
+// ListSpaces lists the spaces to which an agent has access.
+func (s *Service) ListSpaces(ctx context.Context, r *loombridgev1.ListSpacesRequest) (*loombridgev1.ListSpacesResponse, error) {
+	scope, err := asked(ctx, r, validate.ListSpacesRequest)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Grants.Spaces(ctx, scope.Tenant, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.ListSpacesResponse{}
+	for _, space := range found {
+		out.Spaces = append(out.Spaces, convert.Space(space))
+	}
+	return out, nil
+}
+
+// GrantAccess gives agents access.
+func (s *Service) GrantAccess(ctx context.Context, r *loombridgev1.GrantAccessRequest) (*loombridgev1.GrantAccessResponse, error) {
+	scope, err := owned(ctx, r, validate.GrantAccessRequest)
+	if err != nil {
+		return nil, err
+	}
+	given, err := s.Grants.Grant(ctx, scope, r.GetAgentId(), r.GetGrantee(), grants.Level(r.GetAccess()))
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.GrantAccessResponse{Grant: convert.Grant(given)}, nil
+}
+
+// RevokeAccess takes a grant back.
+func (s *Service) RevokeAccess(ctx context.Context, r *loombridgev1.RevokeAccessRequest) (*loombridgev1.RevokeAccessResponse, error) {
+	scope, err := owned(ctx, r, validate.RevokeAccessRequest)
+	if err == nil {
+		err = s.Grants.Revoke(ctx, scope, r.GetAgentId(), r.GetGrantee())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.RevokeAccessResponse{}, nil
+}
+
+// ListGrants lists what is granted.
+func (s *Service) ListGrants(ctx context.Context, r *loombridgev1.ListGrantsRequest) (*loombridgev1.ListGrantsResponse, error) {
+	scope, err := owned(ctx, r, validate.ListGrantsRequest)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Grants.Grants(ctx, scope, r.GetAgentId())
+	if err != nil {
+		return nil, err
+	}
+	out := &loombridgev1.ListGrantsResponse{}
+	for _, grant := range found {
+		out.Grants = append(out.Grants, convert.Grant(grant))
+	}
+	return out, nil
+}
