@@ -34,6 +34,7 @@ BUF := $(VENV)/bin/buf
 SERVER := bin/loom-bridge-server
 BENCH := bin/loom-bridge-bench
 TYPESCRIPT := .ci/typescript
+DEPLOY := server/cmd/loom-bridge-server/deploy
 
 # Descriptors of the released loombridge.v1, committed with each release
 # (`buf build -o`). They hold the breaking check; without them there is no
@@ -70,7 +71,7 @@ demo: build py-sync ## Watch an agent explore this repository, with the server k
 	$(VENV)/bin/python $(CLIENT)/examples/explore_repo.py --server-binary $(SERVER) $(DEMO_ARGS)
 
 .PHONY: test
-test: go-test py-test ts-test ## Run the Go, Python and TypeScript tests
+test: go-test deploy-test py-test ts-test ## Run the Go, Python and TypeScript tests
 
 .PHONY: check
 check: lint check-generate requirements test ## All that a change must pass: lint, generated code, requirements, tests
@@ -128,6 +129,11 @@ run: build ## Build and start the server; flags go in ARGS
 go-test: build ## Run the Go tests
 	LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) $(GO) test -tags embedhelper -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
+# A module of its own: the schemas of Kubernetes, Compose and Envoy are no dependency of the server.
+.PHONY: deploy-test
+deploy-test: ## Check the files for deployment against the schemas of what reads them
+	cd $(DEPLOY)/check && $(GO) test ./...
+
 .PHONY: py-test
 py-test: build py-sync ## Run the tests and examples of the Python client against the built server
 	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv/bin/python -m pytest $(PYTEST_ARGS)
@@ -157,6 +163,11 @@ readme-test: build py-sync $(GRPCURL_STAMP) ## Run what README.md tells to type,
 .PHONY: test-race
 test-race: install-deps ## Run Go tests under the race detector; choose with RACE_PACKAGES
 	LOOM_EVAL_DATA= $(GO) test -race -short -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
+
+# Only what asks for one engine gets it: tests that make their own stay in memory.
+.PHONY: test-postgres
+test-postgres: install-deps ## Run the tests of memory and of the service on a PostgreSQL
+	$(GO) run ./memory/kv/pgkv/pgtest/with $(GO) test -count 1 -timeout $(TEST_TIMEOUT) ./memory ./server ./server/loomv1
 
 .PHONY: test-norocksdb
 test-norocksdb: ## Build everything without cgo and RocksDB, and test the storage so

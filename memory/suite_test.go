@@ -13,7 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -151,7 +151,7 @@ func mustEqual(tb testing.TB, what string, want, got any, opts ...cmp.Option) {
 }
 
 func TestStoreOnMemory(t *testing.T) {
-	runSuite(t, func(testing.TB) kv.Engine { return memkv.New(nil) })
+	runSuite(t, pgtest.Engine)
 }
 
 // runSuite runs every test of the store on engines that open makes.

@@ -19,7 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -97,7 +97,7 @@ func Start(tb testing.TB, opts *Options) *Server {
 		o = *opts
 	}
 	if o.Engine == nil {
-		engine := memkv.New(nil)
+		engine := pgtest.Engine(tb)
 		tb.Cleanup(func() { must(tb, engine.Close()) })
 		o.Engine = engine
 	}

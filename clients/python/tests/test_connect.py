@@ -74,6 +74,7 @@ async def test_token_travels_with_every_call(fake: Fake) -> None:
     async with loombridge.connect(fake.address, agent_id="a", token="secret") as ctx:  # noqa: S106
         await ctx.status()
     assert [m.get("authorization") for m in fake.metadata] == ["Bearer secret"] * 2
+    assert all(m.get("loom-agent") for m in fake.metadata)
 
 
 def test_token_stays_off_open_wires() -> None:

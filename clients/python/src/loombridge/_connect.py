@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import quote
 
 import grpc
 import grpc.aio
@@ -92,7 +93,9 @@ class Connecting:
         # The channel belongs to the running event loop, so it is made only here.
         channel = _channel(self._address, self._tls)
         credentials = (("authorization", f"Bearer {self._token}"),) if self._token else ()
-        transport = _rpc.Transport(channel, self._address, credentials, self._timeout)
+        # A balancer sends calls of one agent to one server by it.
+        about = (*credentials, ("loom-agent", quote(self._agent_id)))
+        transport = _rpc.Transport(channel, self._address, about, self._timeout)
         try:
             await transport.find(self._wait)
             # Health checks need no credential, so they tell nothing about this one. A

@@ -37,6 +37,9 @@ const (
 	childEnv = "LOOM_BRIDGE_PGTEST_DIR"
 	// cacheEnv is where the unpacked program stays for the next time.
 	cacheEnv = "LOOM_BRIDGE_PGTEST_CACHE"
+	// programsEnv names the folder above bin of a server that is installed, such as
+	// /usr/lib/postgresql/15. It takes the place of the one that is fetched.
+	programsEnv = "LOOM_BRIDGE_PGTEST_PROGRAMS"
 	// nobody is the user that the server runs as for root.
 	nobody = 65534
 	// startTimeout is for a slow machine that fetches the server first.
@@ -315,8 +318,13 @@ func serve(dir string) error {
 		RuntimePath(filepath.Join(dir, "run")).DataPath(filepath.Join(dir, "data")).
 		CachePath(cache).BinariesPath(filepath.Join(cache, "bin")).
 		StartParameters(parameters).StartTimeout(startTimeout).Logger(io.Discard)
+	begin := startOnce
+	if programs := os.Getenv(programsEnv); programs != "" {
+		config = config.BinariesPath(programs)
+		begin = func(server *embedded.EmbeddedPostgres, _ string) error { return server.Start() }
+	}
 	server := embedded.NewDatabase(config)
-	if err := startOnce(server, cache); err != nil {
+	if err := begin(server, cache); err != nil {
 		return err
 	}
 	fmt.Println(config.GetConnectionURL() + "?sslmode=disable")
