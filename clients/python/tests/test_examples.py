@@ -67,6 +67,7 @@ def test_every_example_is_tested_here() -> None:
         "chat_openai.py",
         "chat_responses.py",
         "explore_repo.py",
+        "extract_facts.py",
         "graph_store.py",
         "long_run.py",
         "quickstart.py",
@@ -381,17 +382,10 @@ async def test_the_agent_of_the_readme_ends_with_ctrl_c(
     assert (process.returncode, errors.decode()) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "quickstart.py",
-        "sync_quickstart.py",
-        "two_agents.py",
-        "remember.py",
-        "long_run.py",
-        "task_loop.py",
-    ],
-)
+PATIENT = ["quickstart.py", "sync_quickstart.py", "two_agents.py", "remember.py", "long_run.py"]
+
+
+@pytest.mark.parametrize("name", [*PATIENT, "extract_facts.py", "task_loop.py"])
 async def test_without_a_server_an_example_says_what_to_do(name: str) -> None:
     code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR="127.0.0.1:1")
     assert code == 1

@@ -95,8 +95,8 @@ from loombridge._errors import (
     QuotaExceededError,
     RecordExistsError,
     RecordNotFoundError,
-    RequestFailedError,
     RequestElsewhereError,
+    RequestFailedError,
     RequestIdReusedError,
     ReservedTopicError,
     ServerUnreachableError,
@@ -121,6 +121,7 @@ from loombridge._errors import (
     WrongAddressError,
 )
 from loombridge._events import Emitted, Event, Events, Subscription
+from loombridge._extract import ChatModel, Extracted, ExtractedBatch, Extracting
 from loombridge._memory import Memory, RecordField
 from loombridge._messages import DirectMessage, Messages, SentMessage
 from loombridge._pressure import PressureSettings, ScoreRel
@@ -278,6 +279,7 @@ __all__ = [
     "CachedPart",
     "CallCancelledError",
     "CallerTool",
+    "ChatModel",
     "Child",
     "ChildAgent",
     "ChildFailedError",
@@ -313,6 +315,9 @@ __all__ = [
     "Events",
     "Evidence",
     "Example",
+    "Extracted",
+    "ExtractedBatch",
+    "Extracting",
     "FieldViolation",
     "Fold",
     "FoldBatch",
@@ -408,8 +413,8 @@ __all__ = [
     "RefusedKey",
     "RememberedApproval",
     "Renewal",
-    "RequestFailedError",
     "RequestElsewhereError",
+    "RequestFailedError",
     "RequestIdReusedError",
     "ReservedTopicError",
     "Resource",

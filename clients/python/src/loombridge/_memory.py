@@ -4,7 +4,17 @@ from collections.abc import AsyncIterable, Iterable, Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from loombridge import _bulk, _counts, _query, _records, _rpc, _spelling, _transfer, _values
+from loombridge import (
+    _bulk,
+    _counts,
+    _extract,
+    _query,
+    _records,
+    _rpc,
+    _spelling,
+    _transfer,
+    _values,
+)
 from loombridge.v1 import memory_pb2 as pb
 
 RecordField: TypeAlias = Literal[
@@ -21,7 +31,7 @@ _VERSIONS = 100  # the server's largest page
 
 
 @_spelling.helpful
-class Memory(_spelling.Helpful):
+class Memory(_extract.Extractor, _spelling.Helpful):
     """The records of an agent's memory; reached as `ctx.memory`.
 
     Saving one and querying are `ctx.memory_save` and `ctx.memory_query`. Every call

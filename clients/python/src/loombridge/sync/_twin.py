@@ -43,7 +43,7 @@ class Twin:
         self._it = it
         self._parts: dict[str, Twin] = {}
 
-    def _await(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _await(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call a method on the loop, and wait for what it gives if that is awaitable."""
         it = self._it
 
@@ -53,7 +53,7 @@ class Twin:
 
         return self._home.call(work)
 
-    def _run(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _run(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call a method on the loop, and return what it gives as it is."""
         it = self._it
 
@@ -71,7 +71,7 @@ class Twin:
             part = self._parts[name] = kind(self._home, self._get(name))
         return cast("TwinT", part)
 
-    def _provide(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def _provide(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call a method that may be a decorator, or return one."""
         given = self._await(name, *args, **kwargs)
         if not inspect.isfunction(given) or given in args:

@@ -13,6 +13,7 @@ from loombridge import (
     _bulk,
     _children,
     _events,
+    _extract,
     _records,
     _steps,
     _transfer,
@@ -122,6 +123,11 @@ class BlobStream(_twin.Streamed[bytes], _twin.Entered):
     def info(self) -> _steps.BlobInfo | None:
         """What the blob is; None until the first piece was asked for."""
         return self._get("info")
+
+
+@_twin.documented(_extract.Extracting)
+class Extracting(_twin.Listed[_extract.ExtractedBatch]):
+    """Records on their way through a model, made by `ctx.memory.extract`."""
 
 
 @_twin.documented(_workspace.Job)

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from datetime import datetime
 
-from loombridge import _bulk, _counts, _memory, _records, _spelling, _transfer, _values
+from loombridge import _bulk, _counts, _extract, _memory, _records, _spelling, _transfer, _values
 from loombridge.sync import _twin
 from loombridge.sync._face.held import (
     BatchSaving,
+    Extracting,
     RecordExport,
     RecordListing,
     RecordWatch,
@@ -23,6 +24,55 @@ from loombridge.sync._face.held import (
 @_twin.documented(_memory.Memory)
 class Memory(_twin.Twin, _spelling.Helpful):
     """The records of an agent's memory; reached as `ctx.memory`."""
+
+    def extract(
+        self,
+        model: _extract.Model,
+        *,
+        name: str = "facts",
+        only: Callable[[_records.Record], bool] | None = None,
+        batch_size: int = _extract.BATCH,
+        dry_run: bool = False,
+        model_timeout: _values.Seconds = _extract.MODEL_TIMEOUT,
+        user_id: str | None = None,
+    ) -> _extract.Extracted:
+        """Have a model of yours read the records that it has not read, and keep what it makes."""
+        return self._await(
+            "extract",
+            model,
+            name=name,
+            only=only,
+            batch_size=batch_size,
+            dry_run=dry_run,
+            model_timeout=model_timeout,
+            user_id=user_id,
+        )
+
+    def extract_iter(
+        self,
+        model: _extract.Model,
+        *,
+        name: str = "facts",
+        only: Callable[[_records.Record], bool] | None = None,
+        batch_size: int = _extract.BATCH,
+        dry_run: bool = False,
+        model_timeout: _values.Seconds = _extract.MODEL_TIMEOUT,
+        user_id: str | None = None,
+    ) -> Extracting:
+        """Have a model of yours read the records that it has not read, and keep what it makes."""
+        return Extracting(
+            self._home,
+            self._run(
+                "extract",
+                model,
+                name=name,
+                only=only,
+                batch_size=batch_size,
+                dry_run=dry_run,
+                model_timeout=model_timeout,
+                user_id=user_id,
+            ),
+        )
 
     def get(
         self,

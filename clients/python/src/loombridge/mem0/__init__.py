@@ -1,0 +1,18 @@
+"""Long-term memory under the names that users of mem0 know: `Memory` and `AsyncMemory`.
+
+    from loombridge.mem0 import Memory
+
+    with Memory("127.0.0.1:50051") as memory:
+        memory.add("Ann likes pears", user_id="ann")
+        memory.search("what does Ann like", filters={"user_id": "ann"})["results"]
+
+Methods, arguments and results are those of mem0ai 2.2.1, and the ids of `search` and
+`get_all` may also be given as before 2.0, `user_id="ann"`. No model is called, so `infer` is
+False unless it is asked for, and then needs `model`, a function as `ctx.memory.extract`
+takes one. Memories are records of the kind `mem0` of one agent.
+"""
+
+from loombridge.mem0._memories import AsyncMemory
+from loombridge.mem0._waiting import Memory
+
+__all__ = ["AsyncMemory", "Memory"]
