@@ -46,6 +46,7 @@ type link struct {
 	records     []sealed
 	removed     []span
 	reason      Reason // of the removal
+	beside      bool   // another server may have written links since before
 	head        digest // of the link itself
 }
 
@@ -61,6 +62,7 @@ const (
 	fieldLinkRecord
 	fieldLinkRemoved
 	fieldLinkReason
+	fieldLinkBeside
 )
 
 // Fields of the messages in a link.
@@ -90,6 +92,9 @@ func (l *link) encode(key []byte) []byte {
 		dst = wire.AppendItem(dst, fieldLinkRemoved, wire.AppendUint(item, fieldSpanLast, s.last))
 	}
 	dst = wire.AppendText(dst, fieldLinkReason, l.reason)
+	if l.beside {
+		dst = wire.AppendNumber(dst, fieldLinkBeside, 1)
+	}
 	l.head = digestOf(key, dst)
 	return append(dst, l.head[:]...)
 }
@@ -130,6 +135,8 @@ func (l *link) set(f wire.Field) error {
 		l.first = f.Value
 	case fieldLinkLast:
 		l.last = f.Value
+	case fieldLinkBeside:
+		l.beside = f.Value != 0
 	case fieldLinkReason:
 		l.reason = Reason(f.Bytes)
 	case fieldLinkRecord:

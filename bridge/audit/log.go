@@ -37,6 +37,9 @@ type Options struct {
 	// Retention is how long records are kept; negative: for ever. Default
 	// DefaultRetention.
 	Retention time.Duration
+	// Others tells whether other servers have the store now. Each server has epochs of its
+	// own, whose links it alone writes. Default: this one has it for itself.
+	Others func() bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger takes the heads, and hears of what can't be sealed. Default silent.
@@ -49,6 +52,7 @@ type Log struct {
 	writer    *kv.Writer
 	retention time.Duration
 	now       func() time.Time
+	others    func() bool // nil where this server has the store for itself
 	logger    *slog.Logger
 
 	stop    context.CancelFunc
@@ -93,6 +97,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 		if opts.Now != nil {
 			l.now = opts.Now
 		}
+		l.others = opts.Others
 		if opts.Logger != nil {
 			l.logger = opts.Logger
 		}

@@ -110,7 +110,7 @@ func (l *Log) append(ctx context.Context, c *chain, epoch uint64, next link, sta
 	if c.last.epoch == epoch {
 		next.number = c.last.number + 1
 	}
-	next.time, next.before, next.prev = l.now(), c.last.place, c.last.head
+	next.time, next.before, next.prev, next.beside = l.now(), c.last.place, c.last.head, l.others != nil
 	key := keyOf(c.tenant, tagLink, next.place)
 	value := next.encode(key)
 	err := l.writer.Do(ctx, kv.Request{Blind: []kv.Ref{refOf(c.tenant)}, Lazy: true, Stage: func(_ context.Context, tx *kv.Tx) error {
@@ -127,8 +127,8 @@ func (l *Log) append(ctx context.Context, c *chain, epoch uint64, next link, sta
 	return err
 }
 
-// sealLeft reads where a tenant's chain ends, and seals the records behind it that an
-// earlier server left. It returns how many those were.
+// sealLeft reads where a tenant's chain ends, and, unless others serve beside this server,
+// seals the records behind it that an earlier one left. It returns how many those were.
 func (l *Log) sealLeft(ctx context.Context, c *chain) (left int, err error) {
 	newest := all(c.tenant, tagLink)
 	newest.Reverse, newest.Limit = true, 1
@@ -142,6 +142,9 @@ func (l *Log) sealLeft(ctx context.Context, c *chain) (left int, err error) {
 		}
 	}
 	c.last.records = nil
+	if l.others != nil && l.others() {
+		return 0, nil // what is behind it may be theirs, who seal it
+	}
 	for start := (place{c.last.epoch, c.last.last + 1}); ; {
 		first, last, err := l.unsealed(ctx, c.tenant, start)
 		if err != nil || first == (place{}) {

@@ -204,6 +204,15 @@ func (v *verifier) follows(before, l link) {
 	if before.epoch == l.epoch {
 		number, first = before.number+1, before.last+1
 	}
+	if l.beside && l.number == 1 && before.epoch != l.epoch {
+		// It follows a link of another server, which may have gone on since.
+		switch head, ok := v.heads[l.before]; {
+		case l.before == (place{}) && l.prev == (digest{}):
+			before = link{}
+		case ok && l.before.epoch < l.epoch:
+			before = link{place: l.before, head: head}
+		}
+	}
 	switch {
 	case l.number != number || l.before != before.place:
 		v.report.add("%s: before link %d of epoch %d links are missing", v.tenant, l.number, l.epoch)

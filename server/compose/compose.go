@@ -108,6 +108,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
+	if r := bridges.Of(engine); r != nil {
+		o.Audit.Others = r.Others
+	}
 	d.Audit = audit.New(engine, writer, &o.Audit)
 	d.onClose(d.Audit.Close)
 	if err := d.openJobs(&o); err != nil {
@@ -139,7 +142,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	}
 	d.onClose(o.Shares.Disk.Watch(o.Disk))
 	// While another server has the store, its sessions go on.
-	if all, _ := bridges.Of(engine).All(); len(all) <= 1 {
+	if !bridges.Of(engine).Others() {
 		if err := d.forget(o); err != nil {
 			return err
 		}

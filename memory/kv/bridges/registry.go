@@ -131,6 +131,13 @@ func (r *Registry) All() ([]Bridge, <-chan struct{}) {
 	return r.all, r.changed
 }
 
+// Others tells whether another bridge is registered.
+func (r *Registry) Others() bool {
+	self := r.Self()
+	all, _ := r.All()
+	return slices.ContainsFunc(all, func(b Bridge) bool { return b.ID != self.ID })
+}
+
 // Holder names this registration (Bridge.String); empty while there is none.
 func (r *Registry) Holder() string { return r.Self().String() }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -317,5 +318,54 @@ func TestBridgesEmbedOnce(t *testing.T) {
 	}
 	if len(asked) != records || again > 0 {
 		t.Errorf("%d texts were embedded, %d of them again, want %d once", len(asked), again, records)
+	}
+}
+
+// The audits of servers that work side by side, one of which is killed, hold every call and
+// are whole; a record that is taken away is found.
+//
+// Z09
+func TestBridgesAuditSideBySide(t *testing.T) {
+	address := pgtest.Address(t)
+	store, local := postgresPlace(t, address), t.TempDir()
+	a, b, c := MustBridge(t, store, "a"), MustBridge(t, store, "b"), MustBridgeApart(t, store, "c")
+	calls := 0
+	verify := func() (said string, err error) {
+		return loomCommand(t, "audit", "verify", "--store", store, "--data-dir", local)
+	}
+	// sealed waits until so many records are sealed, while all goes on.
+	sealed := func(all ...*process) {
+		t.Helper()
+		for _, p := range all {
+			if _, err := p.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: "a", Name: "fs:list_dir"}); err != nil {
+				t.Fatal(err)
+			}
+			calls++
+		}
+		waitUntil(t, "all is sealed", func() bool {
+			said, err := verify()
+			if err != nil {
+				t.Fatalf("verify: %v: %s", err, said)
+			}
+			return strings.Contains(said, fmt.Sprintf("%d records verified, 0 deleted, 0 not sealed", calls))
+		})
+	}
+	for range 2 {
+		sealed(a, b, &c.process)
+	}
+	c.Kill(t)
+	sealed(a, b)
+	sealed(MustBridge(t, store, "d"), a, b)
+
+	schema, err := url.Parse(store)
+	must(t, err)
+	admin, err := pgx.Connect(t.Context(), address)
+	must(t, err)
+	defer admin.Close(context.Background())
+	_, err = admin.Exec(t.Context(), `DELETE FROM `+schema.Query().Get("schema")+`.system WHERE key = (SELECT min(key) FROM `+
+		schema.Query().Get("schema")+`.system WHERE position('audit\000r'::bytea IN key) > 0)`)
+	must(t, err)
+	if said, err := verify(); err == nil || !strings.Contains(said, "record 1 of epoch 1 is missing") {
+		t.Errorf("a record that was taken away: %v: %s", err, said)
 	}
 }
