@@ -70,6 +70,10 @@ doctor: ## Say what the targets need and what is missing; change nothing
 demo: build py-sync ## Watch an agent explore this repository, with the server killed halfway
 	$(VENV)/bin/python $(CLIENT)/examples/explore_repo.py --server-binary $(SERVER) $(DEMO_ARGS)
 
+.PHONY: cluster
+cluster: build py-sync ## Watch two servers on one PostgreSQL, with one of them killed under an agent's work
+	$(GO) run ./memory/kv/pgkv/pgtest/with $(CURDIR)/$(VENV)/bin/python .ci/cluster.py $(SERVER)
+
 .PHONY: test
 test: go-test deploy-test py-test ts-test ## Run the Go, Python and TypeScript tests
 

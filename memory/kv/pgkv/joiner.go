@@ -228,12 +228,15 @@ func (j *joiner) attempt(join []*waiter) {
 		if n > 0 {
 			time.Sleep(time.Duration(rand.Int64N(int64(time.Millisecond) << n)))
 		}
+		from := time.Now()
 		err := j.db.writeJoin(join)
 		if err == nil {
+			j.db.counts.note(join, refused, nil, time.Since(from))
 			j.db.health.Recover()
 			return
 		}
 		what, kind := writing(err)
+		j.db.counts.note(join, what, err, time.Since(from))
 		if what == again && n+1 < commitAttempts && !errors.Is(kind, kv.ErrUnreachable) {
 			continue
 		}

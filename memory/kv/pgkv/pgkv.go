@@ -32,6 +32,7 @@ type DB struct {
 	joiner  *joiner
 	herald  *herald
 	health  kv.Health
+	counts  counters
 	origin  string // tells this process's moves from those of others
 
 	holder *pgx.Conn // holds the store for this process until the keeper has it

@@ -17,6 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -34,6 +35,8 @@ type Settings struct {
 	Length          time.Duration
 	// Out gets the tables.
 	Out io.Writer
+
+	spent *gauge
 }
 
 // What a commit of the tables writes.
@@ -46,10 +49,11 @@ const (
 type contestant struct {
 	name string
 	call func(ctx context.Context, client, n int) error
-	// rates are calls a second of each round, times the medians of their calls.
-	rates []float64
-	times []time.Duration
-	next  []int // by client
+	// rates are calls a second of each round, times the medians of their calls. processor
+	// and log are what PostgreSQL spent for one of them.
+	rates, log       []float64
+	times, processor []time.Duration
+	next             []int // by client
 }
 
 // Tables starts a PostgreSQL and prints all tables.
@@ -61,6 +65,12 @@ func Tables(ctx context.Context, s Settings) error {
 		return err
 	}
 	defer server.Stop()
+	conn, err := pgx.Connect(ctx, server.Address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	s.spent = &gauge{conn, server}
 	if err := s.commits(ctx, server.Address); err != nil {
 		return err
 	}
@@ -94,6 +104,10 @@ func (s Settings) round(ctx context.Context, c *contestant, length time.Duration
 	var mu sync.Mutex
 	var times []time.Duration
 	var failed error
+	before, err := s.spent.read(ctx)
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	for client := range s.Clients {
 		all.Go(func() {
@@ -119,9 +133,16 @@ func (s Settings) round(ctx context.Context, c *contestant, length time.Duration
 	if failed != nil {
 		return fmt.Errorf("bench: %s: %w", c.name, failed)
 	}
-	if counts {
-		c.rates = append(c.rates, float64(done.Load())/time.Since(begin).Seconds())
+	length = time.Since(begin)
+	after, err := s.spent.read(ctx)
+	if counts && done.Load() > 0 {
+		c.rates = append(c.rates, float64(done.Load())/length.Seconds())
 		c.times = append(c.times, median(times))
+		c.processor = append(c.processor, (after.processor-before.processor)/time.Duration(done.Load()))
+		c.log = append(c.log, float64(after.log-before.log)/float64(done.Load()))
+	}
+	if err != nil {
+		return err
 	}
 	return nil
 }
@@ -138,13 +159,13 @@ func median[T ~int64 | ~float64](of []T) (middle T) {
 func (s Settings) show(title string, all []*contestant, beside ...int) error {
 	table := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(s.Out, "\n%s: %d clients, %d rounds of %v in turns\n", title, s.Clients, s.Rounds, s.Length)
-	fmt.Fprint(table, "\tcalls/s\tp50\t")
+	fmt.Fprint(table, "\tcalls/s\tp50\tPostgreSQL's processor\tits log\t")
 	for _, b := range beside {
 		fmt.Fprintf(table, "of %s\t", all[b].name)
 	}
 	fmt.Fprintln(table)
 	for _, c := range all {
-		fmt.Fprintf(table, "%s\t%.0f\t%.2f ms\t", c.name, median(c.rates), float64(median(c.times))/1e6)
+		fmt.Fprintf(table, "%s\t%.0f\t%.2f ms\t%d µs\t%.1f kB\t", c.name, median(c.rates), float64(median(c.times))/1e6, median(c.processor).Microseconds(), median(c.log)/1000)
 		for _, b := range beside {
 			ratios := make([]float64, len(c.rates))
 			for i := range c.rates {

@@ -63,6 +63,9 @@ func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func()
 	}
 	f := &figures{parts: parts, engine: engine, logger: logger}
 	m.registry.MustRegister(f, newStoreMetrics(engine.Health(), scrub))
+	if store, ok := engine.(farStore); ok {
+		m.registry.MustRegister(newFarMetrics(store))
+	}
 	return f.start()
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,8 @@ type Place struct {
 	// address is that of PostgreSQL, with the password; empty for a directory.
 	address string
 	schema  string
+	// connections is how many this process may have open; zero for the default.
+	connections int
 }
 
 // Far tells whether the store is in PostgreSQL.
@@ -90,8 +93,27 @@ func (p Place) String() string {
 // rocks begins the place of a store in a directory.
 const rocks = "rocksdb:"
 
-// schemaParameter is the one of an address that is ours.
-const schemaParameter = "schema"
+// Parameters of an address that are ours.
+const (
+	schemaParameter      = "schema"
+	connectionsParameter = "connections"
+)
+
+// Bounds of connections. Two of them listen and hold the store, a quarter of the others are
+// for calls and commits, the rest for snapshots.
+const (
+	minConnections = 10
+	maxConnections = 10_000
+)
+
+// split divides the connections that a store may have.
+func (p Place) split() (calls, views int) {
+	if p.connections == 0 {
+		return 0, 0 // the engine's own
+	}
+	calls = (p.connections - 2) / 4
+	return calls, p.connections - 2 - calls
+}
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
@@ -120,10 +142,18 @@ func Parse(text string) (Place, error) {
 		query.Del(schemaParameter)
 		address.RawQuery = query.Encode()
 	}
+	connections := 0
+	if query.Has(connectionsParameter) {
+		if connections, err = strconv.Atoi(query.Get(connectionsParameter)); err != nil || connections < minConnections || connections > maxConnections {
+			return Place{}, fmt.Errorf("connections are a number from %d to %d", minConnections, maxConnections)
+		}
+		query.Del(connectionsParameter)
+		address.RawQuery = query.Encode()
+	}
 	if err := pgkv.CheckAddress(address.String()); err != nil {
 		return Place{}, err
 	}
-	return Place{address: address.String(), schema: schema}, nil
+	return Place{address: address.String(), schema: schema, connections: connections}, nil
 }
 
 // Hide is an address without what nobody may read in a log: password and parameters.
@@ -206,7 +236,8 @@ func (p Place) join(ctx context.Context, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, Shared: true, Unsynced: durability != rockskv.Sync, Logger: o.Logger})
+	calls, views := p.split()
+	db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, Connections: calls, Views: views, Shared: true, Unsynced: durability != rockskv.Sync, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

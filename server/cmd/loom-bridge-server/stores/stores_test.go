@@ -24,6 +24,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "rocksdb:", "mysql://anna:secret@db/loom", "/var/lib/secret", "postgres://anna:secret@db:port/loom", "postgres://anna:sec ret%zz@db/loom",
+		"postgres://anna:secret@db/loom?connections=9", "postgres://anna:secret@db/loom?connections=secret",
 		"postgres://anna:secret@db/loom?schema=Bad;secret", "postgres://anna:secret@db/loom?schema=pg_secret", "postgres://anna:secret@db/loom?sslmode=secret",
 	} {
 		_, err := Parse(text)

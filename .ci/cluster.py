@@ -1,0 +1,108 @@
+"""Run two servers on one PostgreSQL, and kill one of them under an agent's work.
+
+`make cluster` runs it beside a PostgreSQL of its own, whose address is in the environment.
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import loombridge
+
+SAVES = 200
+"""Records that are saved while a server is killed."""
+
+
+class Bridge:
+    """A server of the cluster."""
+
+    def __init__(self, binary: str, name: str, store: str, root: Path) -> None:
+        """Say what it is called and where it works."""
+        self.name, self.address = name, ""
+        self._command = [binary, "--addr", "127.0.0.1:0", "--store", store, "--bridge-name", name]
+        self._command += ["--workspace", str(root), "--data-dir", str(root / name)]
+        self._command += ["--log-level", "error"]
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Start it, and return when it listens."""
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdout=asyncio.subprocess.PIPE
+        )
+        assert self._process.stdout is not None  # noqa: S101  it was asked for
+        line = (await self._process.stdout.readline()).decode().strip()
+        self.address = line.removeprefix("listening on ")
+        print(f"{self.name} serves at {self.address}")
+
+    async def end(self, *, kill: bool = False) -> None:
+        """Stop it, or kill it."""
+        if self._process is None or self._process.returncode is not None:
+            return
+        if kill:
+            self._process.kill()
+        else:
+            self._process.terminate()
+        await self._process.wait()
+
+
+async def save(bridges: list[Bridge], number: int) -> None:
+    """Save a record at the first server that answers, by one request id."""
+    for bridge in [*bridges, *bridges]:
+        try:
+            async with loombridge.connect(bridge.address, agent_id="ann", wait=0) as ctx:
+                await ctx.memory_save(f"tide {number} of the moon", request_id=f"save-{number}")
+                return
+        except loombridge.LoomBridgeError:
+            continue
+    raise SystemExit(f"no server took save {number}")
+
+
+async def work(bridges: list[Bridge]) -> None:
+    """Show what an agent sees of two servers, then of one."""
+    first, second = bridges
+    async with (
+        loombridge.connect(first.address, agent_id="ann", session_id="s") as here,
+        loombridge.connect(second.address, agent_id="ann", session_id="s") as there,
+    ):
+        await here.memory_save("The cluster has two servers")
+        hits = await there.memory_query("How many servers has the cluster?")
+        print(f"saved at {first.name}, found at {second.name}: {hits[0].record.text}")
+        told = await here.emit("harbour.tide", {"height": 3})
+        async for event in there.events.subscribe({"harbour.tide": told.sequence - 1}):
+            print(f"emitted at {first.name}, heard at {second.name}: {event.payload}")
+            break
+    killed = 0.0
+    for number in range(SAVES):
+        if number == SAVES // 2:
+            print(f"kill -9 of {first.name}")
+            killed = time.monotonic()
+            await first.end(kill=True)
+        await save(bridges, number)
+        if number == SAVES // 2:
+            print(f"the next save was acknowledged after {time.monotonic() - killed:.2f} s")
+            bridges.reverse()
+    async with loombridge.connect(second.address, agent_id="ann") as ctx:
+        found = await ctx.memory_query("tide", limit=1)
+        total = found.receipt.records
+    if total != SAVES + 1:
+        raise SystemExit(f"{total} records, {SAVES + 1} were acknowledged")
+    print(f"{total} records acknowledged, {total} there: none lost, none twice")
+
+
+async def main(binary: str, store: str) -> None:
+    """Start the servers, and end them whatever happens."""
+    with tempfile.TemporaryDirectory() as folder:
+        bridges = [Bridge(binary, name, store, Path(folder)) for name in ("bridge-1", "bridge-2")]
+        try:
+            for bridge in bridges:
+                await bridge.start()
+            await work(list(bridges))
+        finally:
+            for bridge in bridges:
+                await bridge.end()
+
+
+asyncio.run(main(sys.argv[1], os.environ["LOOM_TEST_POSTGRES"]))
