@@ -30,9 +30,9 @@ func (l *Log) Sweep(ctx context.Context) (int, error) {
 	return deleted, nil
 }
 
-// Erase deletes the records of an agent, and returns how many those were. Their digests
-// stay, so that what is left can still be verified.
-func (l *Log) Erase(ctx context.Context, tenant, agent string) (int, error) {
+// Erase deletes the records of an agent, or of one of its sessions, and returns how many
+// those were. Their digests stay, so that what is left can still be verified.
+func (l *Log) Erase(ctx context.Context, tenant, agent, session string) (int, error) {
 	c, err := l.chain(ctx, tenant)
 	if err != nil {
 		return 0, err
@@ -40,7 +40,7 @@ func (l *Log) Erase(ctx context.Context, tenant, agent string) (int, error) {
 	if err := l.seal(ctx, c); err != nil {
 		return 0, err
 	}
-	return l.remove(ctx, tenant, ByErasure, func(r Record) (bool, bool) { return r.Agent == agent, true })
+	return l.remove(ctx, tenant, ByErasure, func(r Record) (bool, bool) { return r.Agent == agent && (session == "" || r.Session == session), true })
 }
 
 // remove deletes the sealed records that pick says, oldest first, until it says that there

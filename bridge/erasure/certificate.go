@@ -29,18 +29,34 @@ func Claimed() []string {
 	}
 }
 
-// NotClaimed says what an erasure leaves.
-func NotClaimed() []string {
-	return []string{
+// NotClaimed says what an erasure of a subject leaves.
+func NotClaimed(s Subject) []string {
+	var narrowed []string
+	switch {
+	case s.Session != "":
+		narrowed = []string{
+			"what the agent knows from the session outside of it: state that it stores itself, files, and records in a person's memory",
+			"what the agent stored for loom.v1, which has no sessions, and events whose session the emitter did not give",
+			"what children keep themselves; those that the session spawned are agents like others from then on",
+		}
+	case s.Filter != "":
+		narrowed = []string{
+			"texts of the records elsewhere: in results, messages and folds of sessions that quote them, and in events; erase those sessions",
+		}
+	}
+	if s.Narrowed() {
+		narrowed = append(narrowed, "ids of erased records in others that supersede them or derive from them, which stay as they are; answers of repeated requests, which are made again")
+	}
+	return append(narrowed, []string{
 		"backups made before: those that are known are listed as outstanding",
 		"what others stored: their records, steps and prompts, also where they quote the subject; records in a person's memory when an agent is erased; what an agent stored for a person when the person is",
-		"a child's goal, which its parent gave it, and digests and numbers of erased audit records",
+		"digests and numbers of erased audit records",
 		"files in workspaces and copies of protected ones, the server's own log, and what a model's provider, an embedder or a tool was sent",
-	}
+	}...)
 }
 
 // TimeTravel says what looking back would need of what was erased.
-const TimeTravel = "Earlier versions of the subject's records, and reads as of a moment before the erasure, are erased with them and can't be answered any more."
+const TimeTravel = "Earlier versions of the subject's records, and reads as of a moment before the erasure, are erased with them and can't be answered any more. Positions of watched memories that lost records are gone. Recorded prompts that could show what was erased are erased, and can't be made again or compared."
 
 // File is a file of a store.
 type File struct {
@@ -57,6 +73,11 @@ type Certificate struct {
 	Time    time.Time `json:"time"`
 	// Erased counts by keyspace what went and what stayed.
 	Erased map[string]Tally `json:"erased"`
+	// Records are the digests of the records that a session or a filter took out: the first
+	// 16 bytes, in hex, of the SHA-256 of tenant, 00, kind of owner (a, u, s), owner, 00 and id.
+	Records []string `json:"records,omitempty"`
+	// RecordsAnew is how many records were written anew without them.
+	RecordsAnew int64 `json:"records_anew,omitempty"`
 	// AuditRecords is how many records of calls went; their digests stay.
 	AuditRecords int `json:"audit_records"`
 	// Left is how many entries of the subject's a decoded scan of the new store found.

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
@@ -30,19 +34,47 @@ type Subject struct {
 	Kind   Kind   `json:"kind"`
 	// ID is the agent's or the person's; empty for a tenant.
 	ID string `json:"id,omitempty"`
+	// Session narrows an agent to what stands in one session.
+	Session string `json:"session,omitempty"`
+	// Filter narrows a subject to the records that it lets through.
+	Filter string `json:"filter,omitempty"`
 }
 
 func (s Subject) String() string {
-	if s.Kind == Tenant {
-		return "tenant " + s.Tenant
+	what := "tenant " + s.Tenant
+	if s.Kind != Tenant {
+		what = fmt.Sprintf("%s %s of tenant %s", s.Kind, s.ID, s.Tenant)
 	}
-	return fmt.Sprintf("%s %s of tenant %s", s.Kind, s.ID, s.Tenant)
+	switch {
+	case s.Session != "":
+		return fmt.Sprintf("session %s of %s", s.Session, what)
+	case s.Filter != "":
+		return fmt.Sprintf("records of %s with %s", what, s.Filter)
+	}
+	return what
 }
+
+// Narrowed tells whether only a part of the agent's, the person's or the tenant's goes.
+func (s Subject) Narrowed() bool { return s.Session != "" || s.Filter != "" }
 
 // Check tells whether there can be such a subject.
 func (s Subject) Check() error {
-	_, err := s.scope()
-	return err
+	if _, err := s.scope(); err != nil {
+		return err
+	}
+	switch {
+	case s.Session != "" && s.Filter != "":
+		return errors.New("erasure: give a session or a filter")
+	case s.Session != "" && s.Kind != Agent:
+		return errors.New("erasure: a session is an agent's")
+	case len(s.Session) > session.MaxSessionIDBytes || !utf8.ValidString(s.Session) || strings.IndexByte(s.Session, 0) >= 0:
+		return errors.New("erasure: there can be no such session")
+	case s.Filter != "":
+		if _, err := filter.Parse(s.Filter); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // scope is that of the subject; of a tenant, one to check its name with.
@@ -69,6 +101,9 @@ type Tally struct {
 	Bytes int64 `json:"bytes"`
 	// Kept entries are as they were.
 	Kept int64 `json:"kept"`
+	// Anew are those of memories that lost some of their records: what stays of them was
+	// written anew.
+	Anew int64 `json:"anew,omitempty"`
 }
 
 // Eraser says what becomes of each entry of a store, in the order of keyspaces and keys.
@@ -78,28 +113,54 @@ type Eraser struct {
 	events   store.Erasing
 	messages messages.Erasing
 	tallies  [6]Tally
+	part     *part           // nil where the whole subject goes
+	orphans  map[string]bool // children of what goes
+	done     map[string]bool // digests of records that must have gone; nil unless it looks for what is left
 }
 
-// New makes an eraser of what from holds.
-func New(subject Subject, from store.Scanner) (*Eraser, error) {
+// New makes an eraser of what from holds. Of a narrowed subject picked are the records that
+// go; of any other it is nil.
+func New(ctx context.Context, subject Subject, from store.Scanner, picked Picked) (*Eraser, error) {
 	scope, err := subject.scope()
 	if err != nil {
 		return nil, err
 	}
-	return &Eraser{
-		subject: subject, scope: scope,
-		events:   store.Erasing{From: from, Source: subject.ID},
-		messages: messages.Erasing{Source: subject.ID},
-	}, nil
+	e := &Eraser{
+		subject: subject, scope: scope, orphans: make(map[string]bool),
+		events:   store.Erasing{From: from, Source: subject.ID, Session: subject.Session},
+		messages: messages.Erasing{Source: subject.ID, Session: subject.Session},
+	}
+	if subject.Narrowed() {
+		e.part = newPart(subject, scope, picked)
+		err = e.part.learn(ctx, from, scope)
+	}
+	return e, err
+}
+
+// NewFinder makes an eraser that finds what from has of a subject that was erased, records
+// with those digests among it.
+func NewFinder(ctx context.Context, subject Subject, from store.Scanner, digests []string) (*Eraser, error) {
+	e, err := New(ctx, subject, from, nil)
+	if err == nil {
+		e.done = make(map[string]bool, len(digests))
+		for _, d := range digests {
+			e.done[d] = true
+		}
+	}
+	return e, err
 }
 
 // Change says which value an entry gets, and whether it stays.
 func (e *Eraser) Change(ctx context.Context, ks kv.Keyspace, p kv.Pair) (value []byte, keep bool, err error) {
 	value, keep, err = e.change(ctx, ks, p)
+	tally := &e.tallies[ks]
+	if errors.Is(err, errAnew) {
+		tally.Anew++
+		return nil, false, nil
+	}
 	if err != nil {
 		return nil, false, fmt.Errorf("erasure: %s: key %q: %w", ks, p.Key, err)
 	}
-	tally := &e.tallies[ks]
 	switch {
 	case !keep:
 		tally.Erased++
@@ -137,10 +198,12 @@ func (e *Eraser) change(ctx context.Context, ks kv.Keyspace, p kv.Pair) ([]byte,
 		return nil, false, err
 	case scope.Tenant != e.subject.Tenant:
 		return p.Value, true, nil
-	case e.subject.Kind == Tenant || scope == e.scope:
+	case e.part == nil && (e.subject.Kind == Tenant || scope == e.scope):
 		return nil, false, nil
 	case len(rest) == 0 || rest[0] == 0: // a sequence
 		return p.Value, true, nil
+	case e.part != nil:
+		return e.narrowed(ctx, ks, scope, rest, p)
 	case ks == kv.System && scope.Kind == kv.OwnerSystem:
 		gone, err := e.listed(scope.Owner, rest[0], rest[1:], p.Value)
 		return p.Value, !gone, err
@@ -149,10 +212,56 @@ func (e *Eraser) change(ctx context.Context, ks kv.Keyspace, p kv.Pair) ([]byte,
 	case ks == kv.Events && scope.Kind == kv.OwnerTopic:
 		return e.events.Change(ctx, scope, p)
 	case ks == kv.System && scope.Kind == kv.OwnerAgent:
+		if gone, err := e.child(scope, rest, p.Value); gone || err != nil {
+			return nil, false, err
+		}
 		if rest[0] == 'u' { // what this agent may read of the subject's blobs
 			whose, err := text(p.Value, 1)
 			return p.Value, !slices.Contains(whose, e.subject.ID), err
 		}
+		return e.messages.Change(scope, p)
+	}
+	return p.Value, true, nil
+}
+
+// child tells whether an entry says that the agent of a scope is a child of the subject's:
+// what its parent gave it goes, and it is an agent like others.
+func (e *Eraser) child(scope kv.Scope, rest, value []byte) (bool, error) {
+	switch {
+	case rest[0] == 'v' && len(rest) == 1: // behind the child's entry
+		return e.orphans[scope.Owner], nil
+	case rest[0] != childTag || len(rest) != 1:
+		return false, nil
+	}
+	parent, err := text(value, 1)
+	sessions, other := text(value, 6)
+	if err == nil {
+		err = other
+	}
+	ours := slices.Contains(parent, e.subject.ID) && (e.subject.Session == "" || slices.Contains(sessions, e.subject.Session))
+	if ours {
+		e.orphans[scope.Owner] = true
+	}
+	return ours, err
+}
+
+// errAnew says that an entry is left out and written anew.
+var errAnew = errors.New("erasure: written anew")
+
+// narrowed is change for a part of a subject.
+func (e *Eraser) narrowed(ctx context.Context, ks kv.Keyspace, scope kv.Scope, rest []byte, p kv.Pair) ([]byte, bool, error) {
+	if ks == kv.Events && scope.Kind == kv.OwnerTopic && e.part.session != "" {
+		return e.events.Change(ctx, scope, p)
+	}
+	what, err := e.partOf(ks, scope, rest, p.Value)
+	switch {
+	case err != nil || what == goes:
+		return nil, false, err
+	case what == empties:
+		return nil, true, nil
+	case what == anew:
+		return nil, false, errAnew
+	case ks == kv.System && scope.Kind == kv.OwnerAgent && e.part.session != "":
 		return e.messages.Change(scope, p)
 	}
 	return p.Value, true, nil
@@ -174,7 +283,7 @@ func (e *Eraser) listed(list string, tag byte, rest, value []byte) (bool, error)
 	case name == "embeddings" && tag == 'e':
 		return is(rest), nil
 	case name == "children" && tag == 'c':
-		return agent && string(rest) == e.subject.ID, nil
+		return agent && e.part == nil && string(rest) == e.subject.ID || e.orphans[string(rest)], nil
 	case name == "mentions" && tag == 'n':
 		return is(behindName(rest)), nil
 	case name == "gaps" && tag == 'g':

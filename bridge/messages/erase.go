@@ -15,6 +15,8 @@ const tagAnswer = 'q'
 type Erasing struct {
 	// Source is whose messages go. Required.
 	Source string
+	// Session narrows them to those of one session. Default: all go.
+	Session string
 
 	scope kv.Scope
 	tasks map[string]bool // of the messages that went
@@ -34,7 +36,7 @@ func (x *Erasing) Change(scope kv.Scope, p kv.Pair) (value []byte, keep bool, er
 	switch rest[0] {
 	case tagMessage:
 		m, err := decode(p.Value)
-		if err != nil || m.Source != x.Source {
+		if err != nil || m.Source != x.Source || x.Session != "" && m.SessionID != x.Session {
 			return p.Value, true, err
 		}
 		x.tasks[m.TaskID] = true
@@ -44,7 +46,9 @@ func (x *Erasing) Change(scope kv.Scope, p kv.Pair) (value []byte, keep bool, er
 		if _, sent := c[x.Source]; err != nil || !sent {
 			return p.Value, true, err
 		}
-		delete(c, x.Source)
+		if c[x.Source] -= len(x.tasks); x.Session == "" || c[x.Source] <= 0 {
+			delete(c, x.Source)
+		}
 		return c.encode(slices.Sorted(maps.Keys(c))), len(c) > 0, nil
 	case tagTask, tagAnswer:
 		return p.Value, !x.tasks[tail], nil

@@ -133,6 +133,9 @@ func (c *check) steps(ctx context.Context) error {
 		if last = binary.BigEndian.Uint64(rest); last != before+1 {
 			return fmt.Errorf("%w: step %d follows %d", ErrDamaged, last, before)
 		}
+		if len(value) == 0 { // it was erased
+			return nil
+		}
 		session, position, err := decodePlace(value)
 		if err != nil {
 			return err

@@ -191,7 +191,7 @@ func (l *Log) Step(ctx context.Context, scope kv.Scope, number uint64) (Entry, e
 	if err != nil {
 		return Entry{}, fmt.Errorf("session: read step %d: %w", number, err)
 	}
-	if place == nil {
+	if len(place) == 0 { // an empty one was erased
 		return Entry{}, fmt.Errorf("%w: %s", ErrStepNotFound, step.ID(number))
 	}
 	session, position, err := decodePlace(place)

@@ -17,6 +17,8 @@ type Erasing struct {
 	From Scanner
 	// Source is whose events go. Required.
 	Source string
+	// Session narrows them to those of one session. Default: all go.
+	Session string
 
 	scope    kv.Scope
 	freed    int64
@@ -70,7 +72,7 @@ func (x *Erasing) event(ctx context.Context, p kv.Pair) ([]byte, bool, error) {
 		}
 		e = whole.Event
 	}
-	if e.Source != x.Source {
+	if e.Source != x.Source || x.Session != "" && e.SessionID != x.Session {
 		return p.Value, true, nil
 	}
 	value := encodeEvent(Event{Time: stored.Time, Type: TypeErased, Payload: []byte("null")}, true)

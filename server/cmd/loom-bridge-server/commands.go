@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
@@ -252,8 +253,16 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 			return engine, nil
 		},
 		Backups: store.backups,
+		Memory: func() (memory.Options, error) {
+			config, err := store.load()
+			if err != nil {
+				return memory.Options{}, err
+			}
+			language, err := config.language()
+			return memory.Options{Language: language}, err
+		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir, keyBackupDir)
+	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir, keyBackupDir, keyMemoryLanguage)
 	return command
 }
 

@@ -51,15 +51,15 @@ func (c canaries) vector(space int) []float32 {
 	return v
 }
 
-// plant has an agent store canaries in every place that the API leads to, each kind about a
-// hundredth of them times its share.
-func plant(t *testing.T, p *process, agent, other string, hundredth int) canaries {
+// plant has an agent store canaries in a session, in every place that the API leads to, each
+// kind about a hundredth of them times its share.
+func plant(t *testing.T, p *process, agent, session, other string, hundredth int) canaries {
 	t.Helper()
 	c := make(canaries)
 	ctx := t.Context()
 	ids := make([]string, 0, 20*hundredth)
 	for i := range 20 * hundredth {
-		request := &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "The seal is " + c.text("texts"), SessionId: "s"}
+		request := &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "The seal is " + c.text("texts"), SessionId: session}
 		if i < 10*hundredth {
 			request.Embedding, request.EmbeddingSpace = c.vector(8), "mine"
 		}
@@ -91,7 +91,7 @@ func plant(t *testing.T, p *process, agent, other string, hundredth int) canarie
 				text = `{"of":"another"}`
 			}
 			_, err := p.bridge().Emit(ctx, &loombridgev1.EmitRequest{
-				AgentId: from, Topic: "seals", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: text},
+				AgentId: from, SessionId: session, Topic: "seals", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: text},
 			})
 			must(t, err)
 		}
@@ -104,27 +104,69 @@ func plant(t *testing.T, p *process, agent, other string, hundredth int) canarie
 		}
 		content, err := json.Marshal(strings.Join(lines, "\n"))
 		must(t, err)
-		s.record("s", "fs:read_file", `{"path":"big.txt"}`, fmt.Sprintf(`{"path":"big.txt","content":%s}`, content))
+		s.record(session, "fs:read_file", `{"path":"big.txt"}`, fmt.Sprintf(`{"path":"big.txt","content":%s}`, content))
 	}
 	for range hundredth {
 		var texts []string
 		for range 10 {
 			texts = append(texts, "They said "+c.text("sessions"))
 		}
-		s.say(texts...)
+		request := &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: session, RequestId: c.text("request ids")}
+		for _, text := range texts {
+			request.Messages = append(request.Messages, &loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, Content: text})
+		}
+		_, err := p.context().AppendMessages(ctx, request)
+		must(t, err)
 	}
 	for range 5 * hundredth {
-		_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: agent, TargetAgentId: other, Content: c.text("messages")})
+		_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: agent, SessionId: session, TargetAgentId: other, Content: c.text("messages")})
 		must(t, err)
 	}
 	_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: other, TargetAgentId: other, Content: "a note to myself"})
 	must(t, err)
 	_, err = p.bridge().Tool(ctx, &loombridgev1.ToolRequest{
-		AgentId: agent, Name: "fs:write_file",
+		AgentId: agent, SessionId: session, Name: "fs:write_file",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"path":"f.txt","content":%q}`, c.text("calls"))},
 	})
 	must(t, err)
+	plantPrompts(t, p, agent, session, c)
 	return c
+}
+
+// plantPrompts puts canaries into what prompts of a session are made of, and makes some.
+func plantPrompts(t *testing.T, p *process, agent, session string, c canaries) {
+	t.Helper()
+	ctx := t.Context()
+	_, err := p.context().ConfigureSession(ctx, &loombridgev1.ConfigureSessionRequest{
+		AgentId: agent, SessionId: session, Prompt: &loombridgev1.PromptSettings{System: "You guard " + c.text("settings")}, RequestId: "configure " + session,
+	})
+	must(t, err)
+	goal := "Keep " + c.text("working states")
+	_, err = p.context().UpdateWorking(ctx, &loombridgev1.UpdateWorkingRequest{AgentId: agent, SessionId: session, Goal: &goal, RequestId: "work " + session})
+	must(t, err)
+	important := 0.9
+	_, err = p.context().RecordStep(ctx, &loombridgev1.RecordStepRequest{
+		AgentId: agent, SessionId: session, ToolName: "own:tool", Success: true, Thought: c.text("thoughts"),
+		OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: fmt.Sprintf(`{"x":%q}`, c.text("results"))},
+		Task:       &loombridgev1.Task{Action: "guard", Result: c.text("tasks"), Importance: &important},
+	})
+	must(t, err)
+	_, err = p.context().CompressResult(ctx, &loombridgev1.CompressResultRequest{
+		AgentId: agent, SessionId: session, ToolName: "own:tool", Content: strings.Repeat("line after line\n", 500) + c.text("compressed results"),
+	})
+	must(t, err)
+	for range 3 {
+		_, err = p.context().Assemble(ctx, &loombridgev1.AssembleRequest{AgentId: agent, SessionId: session, Goal: c.text("prompts"), MaxTokens: 100_000})
+		must(t, err)
+	}
+	_, err = p.context().CompactHistory(ctx, &loombridgev1.CompactHistoryRequest{AgentId: agent, SessionId: session})
+	must(t, err)
+	_, err = p.context().Renew(ctx, &loombridgev1.RenewRequest{AgentId: agent, SessionId: session, Goal: c.text("renewals")})
+	must(t, err)
+	_, err = p.context().SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{
+		AgentId: agent, SessionId: session, ChildId: agent + session + "child", Goal: "watch the sea", ForkFrom: &loombridgev1.ForkPoint{},
+	})
+	must(t, err)
 }
 
 func (p *process) events() loombridgev1.EventServiceClient {
@@ -189,6 +231,24 @@ func decodeStore(t *testing.T, dir string, show func([]byte)) {
 	}))
 }
 
+// logical are those that the entries of a store have, and not only its files.
+func (c canaries) logical(t *testing.T, dir string) canaries {
+	t.Helper()
+	var entries []byte
+	decodeStore(t, dir, func(b []byte) {
+		if entries == nil {
+			entries = append(b, 0)
+		}
+	})
+	have := make(canaries)
+	for name, where := range c {
+		if bytes.Contains(entries, []byte(name)) {
+			have[name] = where
+		}
+	}
+	return have
+}
+
 // where counts the canaries by where they were put.
 func (c canaries) where() map[string]int {
 	counts := make(map[string]int)
@@ -210,7 +270,7 @@ func erasable(t *testing.T, hundredth int) (dir string, c canaries) {
 	t.Helper()
 	dir = t.TempDir()
 	p := MustRun(t, dir)
-	c = plant(t, p, "a", "b", hundredth)
+	c = plant(t, p, "a", "s", "b", hundredth)
 	for i := range 10 {
 		_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "b", Text: fmt.Sprintf("the %dth heron of b", i)})
 		must(t, err)
@@ -430,10 +490,15 @@ func TestEraseOthers(t *testing.T) {
 // Y23
 func TestEraseKilled(t *testing.T) {
 	dir, c := erasable(t, 2)
+	killErasures(t, filepath.Join(dir, "store"), c, nil, "--agent", "a")
+}
+
+// killErasures kills erasures of copies of a store at random.
+func killErasures(t *testing.T, full string, c, others canaries, subject ...string) {
+	t.Helper()
 	program, kept, gone := mustBuild(t), 0, 0
-	full := filepath.Join(dir, "store")
 	args := func(dir, store string) []string {
-		return []string{"erase", "--agent", "a", "--key", filepath.Join(dir, "k"), "--out", filepath.Join(dir, "a.json"), "--data-dir", store}
+		return append([]string{"erase", "--key", filepath.Join(dir, "k"), "--out", filepath.Join(dir, "a.json"), "--data-dir", store}, subject...)
 	}
 	// What RocksDB still had of overwritten values goes with the log at the next open.
 	_, err := loomCommand(t, "audit", "erase", "--agent", "nobody", "--data-dir", full)
@@ -483,12 +548,12 @@ func TestEraseKilled(t *testing.T) {
 		if said, err := loomCommand(t, "erase", "verify", out, "--data-dir", store); err != nil {
 			t.Fatalf("round %d: %v: %s", round, err, said)
 		}
-		if counts := c.found(t, store); sum(counts) != 0 {
-			t.Fatalf("round %d: found after: %v", round, counts)
+		if counts := c.found(t, store); sum(counts) != 0 || sum(others.found(t, store)) != len(others) {
+			t.Fatalf("round %d: found after: %v, of others %d of %d", round, counts, sum(others.found(t, store)), len(others))
 		}
 		var certificate erasure.Certificate
 		must(t, json.Unmarshal(mustRead(t, out), &certificate))
-		if certificate.Erased["records"].Erased == 0 || certificate.AuditRecords > 1 {
+		if certificate.Erased["records"].Erased+int64(len(certificate.Records)) == 0 || certificate.AuditRecords > 1 {
 			t.Errorf("round %d: the certificate says %+v", round, certificate.Erased)
 		}
 		if left, err := filepath.Glob(filepath.Dir(store) + "/*.loom-*"); err != nil || len(left) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
@@ -20,9 +21,12 @@ import (
 const help = `Erase all that a store holds of an agent, a person or a tenant, with proof.
 
   loom-bridge-server erase --agent a1 --key erase.pem --out a1.json
+  loom-bridge-server erase --agent a1 --session s1 --key erase.pem --out s1.json
+  loom-bridge-server erase --user ann --filter 'metadata.case = "47"' --key erase.pem --out 47.json
   loom-bridge-server erase verify a1.json
 
-Records, their index, vectors and versions, sessions, offloaded results, events, messages,
+With --session only what stands in one session of the agent goes, with --filter only the
+records that it lets through. Records, their index, vectors and versions, sessions, offloaded results, events, messages,
 audit records and everything else of the subject go. The store is written anew beside the
 old one without them, then the two change places in one step, and the old one is removed; so
 no server may be running on it, and there must be room for a second store. A command that
@@ -37,6 +41,8 @@ type Options struct {
 	Open func() (kv.Engine, error)
 	// Read opens the store in a directory for reading alone.
 	Read func(dir string) (*rockskv.DB, error)
+	// Memory is how memories work that are written anew.
+	Memory func() (memory.Options, error)
 	// Logger is for what happens on the way.
 	Logger func(io.Writer) (*slog.Logger, error)
 	// Backups are the names of those that are known.
@@ -52,6 +58,7 @@ func Command(o Options) *cobra.Command {
 	var e erasing
 	var agent, user string
 	var tenantWhole bool
+	s := &e.subject
 	command := &cobra.Command{Use: "erase", Short: "Erase an agent, a person or a tenant, with a signed certificate", Long: help, Args: cobra.NoArgs}
 	command.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		e.Options = o
@@ -65,8 +72,13 @@ func Command(o Options) *cobra.Command {
 		default:
 			return o.Refuse("agent", agent, "give one of --agent, --user and --whole-tenant: whose data goes")
 		}
-		if err := e.subject.Check(); err != nil {
-			return o.Refuse(string(e.subject.Kind), e.subject.ID, err.Error())
+		for _, given := range []struct{ flag, value string }{{"session", s.Session}, {"filter", s.Filter}} {
+			if given.value == "" && cmd.Flags().Changed(given.flag) {
+				return o.Refuse(given.flag, "", "is empty; leave it out for all")
+			}
+		}
+		if err := s.Check(); err != nil {
+			return o.Refuse(string(s.Kind), s.String(), err.Error())
 		}
 		if e.key == "" {
 			return o.Refuse("key", "", "is required: the file with the key that signs; it is made if it is not there")
@@ -83,7 +95,9 @@ func Command(o Options) *cobra.Command {
 	flags.StringVar(&agent, "agent", "", "`id` of the agent whose data goes")
 	flags.StringVar(&user, "user", "", "`id` of the person whose data goes")
 	flags.BoolVar(&tenantWhole, "whole-tenant", false, "everything of --tenant goes")
-	flags.StringVar(&e.subject.Tenant, "tenant", "default", "`name` of the tenant")
+	flags.StringVar(&s.Session, "session", "", "of the agent only the session with this `id`")
+	flags.StringVar(&s.Filter, "filter", "", "only the records that this `expression` lets through, such as 'metadata.case = \"47\"'")
+	flags.StringVar(&s.Tenant, "tenant", "default", "`name` of the tenant")
 	flags.StringVar(&e.key, "key", "", "PEM `file` with the ed25519 key that signs (required); made if it is not there")
 	flags.StringVar(&e.out, "out", "", "`file` for the certificate, which must not exist (required)")
 	command.AddCommand(o.verify())
@@ -120,7 +134,7 @@ func (o Options) verify() *cobra.Command {
 				return fmt.Errorf("%w; if a server has run since, --changed scans the entries alone", err)
 			}
 		}
-		left, err := o.scan(cmd.Context(), dir, c.Subject)
+		left, err := o.scan(cmd.Context(), dir, c)
 		if err != nil {
 			return err
 		}
@@ -142,13 +156,13 @@ func (o Options) verify() *cobra.Command {
 }
 
 // scan decodes every entry of a store, and returns how many are the subject's.
-func (o Options) scan(ctx context.Context, dir string, subject erasure.Subject) (left int64, err error) {
+func (o Options) scan(ctx context.Context, dir string, c *erasure.Certificate) (left int64, err error) {
 	engine, err := o.Read(dir)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	eraser, err := erasure.New(subject, engine)
+	eraser, err := erasure.NewFinder(ctx, c.Subject, engine, c.Records)
 	if err != nil {
 		return 0, err
 	}

@@ -9,12 +9,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
 // Suffixes of what a killed command leaves, which the next one removes or goes on from.
@@ -57,20 +60,24 @@ func (e *erasing) run(ctx context.Context) error {
 	if err := e.audit(ctx, c); err != nil {
 		return err
 	}
-	if err := e.rewrite(ctx, dir, c); err != nil {
+	picked, err := e.pick(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := e.rewrite(ctx, dir, c, picked); err != nil {
 		return err
 	}
 	if c.Files, err = erasure.Files(ctx, dir); err != nil {
 		return err
 	}
-	if c.Left, err = e.scan(ctx, dir, e.subject); err != nil {
+	if c.Left, err = e.scan(ctx, dir, c); err != nil {
 		return err
 	}
 	if c.Left > 0 {
 		return fmt.Errorf("%d entries of %s are left: this is a fault of the program; no certificate is written", c.Left, e.subject)
 	}
 	c.Format, c.Version, c.Time = 1, e.Version, time.Now().UTC().Truncate(time.Second)
-	c.Backups, c.Claimed, c.NotClaimed, c.TimeTravel = backups, erasure.Claimed(), erasure.NotClaimed(), erasure.TimeTravel
+	c.Backups, c.Claimed, c.NotClaimed, c.TimeTravel = backups, erasure.Claimed(), erasure.NotClaimed(e.subject), erasure.TimeTravel
 	if err := c.Sign(key); err != nil {
 		return err
 	}
@@ -87,6 +94,11 @@ func (e *erasing) report(c *erasure.Certificate) error {
 	var entries, size int64
 	for _, t := range c.Erased {
 		entries, size = entries+t.Erased+t.Changed, size+t.Bytes
+	}
+	if e.subject.Narrowed() {
+		if err := e.say("%d records were erased, %d were written anew without them\n", len(c.Records), c.RecordsAnew); err != nil {
+			return err
+		}
 	}
 	if err := e.say("erased %s: %d entries, %d bytes, %d audit records; the certificate is %s\n",
 		e.subject, entries, size, c.AuditRecords, e.out); err != nil {
@@ -114,7 +126,7 @@ func (e *erasing) earlier() (*erasure.Certificate, error) {
 
 // audit erases the records of calls, whose digests stay.
 func (e *erasing) audit(ctx context.Context, c *erasure.Certificate) (err error) {
-	if e.subject.Kind != erasure.Agent {
+	if e.subject.Kind != erasure.Agent || e.subject.Filter != "" {
 		return nil
 	}
 	engine, err := e.Open()
@@ -126,7 +138,7 @@ func (e *erasing) audit(ctx context.Context, c *erasure.Certificate) (err error)
 	defer func() { err = errors.Join(err, writer.Close()) }()
 	log := audit.New(engine, writer, &audit.Options{Retention: -1, Logger: e.logger})
 	defer func() { err = errors.Join(err, log.Close()) }()
-	n, err := log.Erase(ctx, e.subject.Tenant, e.subject.ID)
+	n, err := log.Erase(ctx, e.subject.Tenant, e.subject.ID, e.subject.Session)
 	c.AuditRecords = max(c.AuditRecords, n)
 	return err
 }
@@ -134,7 +146,7 @@ func (e *erasing) audit(ctx context.Context, c *erasure.Certificate) (err error)
 // rewrite puts a store without the subject into the place of the one in dir, and removes
 // that. What it counts is noted before the two change places: a run that is killed behind
 // that finds nothing any more.
-func (e *erasing) rewrite(ctx context.Context, dir string, c *erasure.Certificate) (err error) {
+func (e *erasing) rewrite(ctx context.Context, dir string, c *erasure.Certificate, picked erasure.Picked) (err error) {
 	beside := dir + besideSuffix
 	engine, err := e.Read(dir) // and nobody else may open it until it is closed
 	if err != nil {
@@ -144,12 +156,15 @@ func (e *erasing) rewrite(ctx context.Context, dir string, c *erasure.Certificat
 	if err := os.RemoveAll(beside); err != nil {
 		return err
 	}
-	eraser, err := erasure.New(e.subject, engine)
+	eraser, err := erasure.New(ctx, e.subject, engine, picked)
 	if err != nil {
 		return err
 	}
 	err = engine.Rewrite(ctx, beside, func(ks kv.Keyspace, p kv.Pair) ([]byte, bool, error) { return eraser.Change(ctx, ks, p) })
 	if err != nil {
+		return err
+	}
+	if err := e.refill(ctx, engine, beside, c, picked); err != nil {
 		return err
 	}
 	if err := errors.Join(carry(dir, beside), folder.Like(beside, dir)); err != nil {
@@ -163,6 +178,67 @@ func (e *erasing) rewrite(ctx context.Context, dir string, c *erasure.Certificat
 		return fmt.Errorf("put the new store in the place of %s: %w", dir, err)
 	}
 	return folder.Sync(filepath.Dir(dir))
+}
+
+// pick finds the records that a session or a filter takes out, which the certificate names.
+func (e *erasing) pick(ctx context.Context, c *erasure.Certificate) (picked erasure.Picked, err error) {
+	if !e.subject.Narrowed() {
+		return nil, nil
+	}
+	engine, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	store, closeStore, err := e.memoryOf(engine)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	if picked, err = erasure.Pick(ctx, engine, store, e.subject); err != nil {
+		return nil, err
+	}
+	c.Records = append(c.Records, picked.Digests()...) // to those that an earlier run has erased
+	slices.Sort(c.Records)
+	c.Records = slices.Compact(c.Records)
+	return picked, nil
+}
+
+// memoryOf is the memory of a store, with no work in the background but what it asks for.
+func (e *erasing) memoryOf(engine kv.Engine) (store *memory.Store, end func() error, err error) {
+	o, err := e.Memory()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.SweepEvery, o.Logger = -1, e.logger
+	writer := kv.NewWriter(engine, nil)
+	store = memory.New(engine, writer, &o)
+	return store, func() error { return errors.Join(store.Close(), writer.Close()) }, nil
+}
+
+// refill writes the memories that the new store was made without, as far as they stay.
+func (e *erasing) refill(ctx context.Context, from kv.Engine, beside string, c *erasure.Certificate, picked erasure.Picked) (err error) {
+	if len(picked) == 0 {
+		return nil
+	}
+	to, err := rockskv.Open(beside, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	old, closeOld, err := e.memoryOf(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeOld()) }()
+	anew, closeNew, err := e.memoryOf(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeNew()) }()
+	n, err := erasure.Refill(ctx, old, anew, e.subject, picked)
+	c.RecordsAnew = max(c.RecordsAnew, n)
+	return err
 }
 
 // carry copies what servers keep in folders inside of the store, such as the contents of
