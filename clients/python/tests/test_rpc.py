@@ -16,12 +16,21 @@ from loombridge.v1 import (
     context_pb2,
     events_pb2,
     memory_pb2,
+    sharing_pb2,
     tools_pb2,
 )
 
 
 def test_table_agrees_with_the_protos() -> None:
-    modules: list[Any] = [admin_pb2, bridge_pb2, context_pb2, events_pb2, memory_pb2, tools_pb2]
+    modules: list[Any] = [
+        admin_pb2,
+        bridge_pb2,
+        context_pb2,
+        events_pb2,
+        memory_pb2,
+        sharing_pb2,
+        tools_pb2,
+    ]
     declared = {
         f"/{service.full_name}/{rpc.name}": (
             rpc.input_type.full_name,

@@ -208,6 +208,7 @@ from loombridge._settings import (
     VariationSettings,
     WorkingPosition,
 )
+from loombridge._spaces import Access, AccessGrant, SpaceInfo, SpaceMemory, Spaces
 from loombridge._status import Bridge, Status
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tasks import FoundTask, Task, TaskFold
@@ -240,7 +241,9 @@ __version__ = _version("loombridge")
 """The version of this package."""
 
 __all__ = [
+    "Access",
     "AccessDeniedError",
+    "AccessGrant",
     "Agent",
     "AgentEndedError",
     "AgentExistsError",
@@ -441,6 +444,9 @@ __all__ = [
     "SnapshotSequence",
     "SourceSettings",
     "SpaceExistsError",
+    "SpaceInfo",
+    "SpaceMemory",
+    "Spaces",
     "Spawning",
     "Status",
     "Step",

@@ -19,6 +19,7 @@ from loombridge import (
     _query,
     _records,
     _rpc,
+    _spaces,
     _spelling,
     _status,
     _tools,
@@ -44,6 +45,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
 
     memory: _memory.Memory
     """The records of long-term memory."""
+    spaces: _spaces.Spaces
+    """Memories that agents share, and who has access to them."""
     backups: _backups.Backups
     """Copies of the whole store, for who runs the server."""
     context: _context.Context
@@ -66,6 +69,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         super().__init__(transport, agent_id, session_id, self.emit)
         self.session_id = session_id
         self.memory = _memory.Memory(transport, agent_id, session_id)
+        self.spaces = _spaces.Spaces(transport, agent_id, session_id)
         self.backups = _backups.Backups(transport)
         self.context = _context.Context(transport, agent_id, session_id)
         self.working = _dashboard.WorkingState(transport, agent_id, session_id)
@@ -99,6 +103,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         replace: bool = False,
         duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         id: str | None = None,  # noqa: A002  the record's own word
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -129,7 +134,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
                 counts a repeat of that one, which `id` of the answer names then; `keep`
                 saves it all the same. Default: what the server is set to, which is `keep`
                 unless it is told otherwise.
-            user_id: save to that person's memory, which all agents share.
+            user_id: save to that person's memory, which agents share.
+            space_id: save to the memory of that space; see `ctx.spaces`.
             id: names the record; default: made by the server.
             request_id: makes the call safe to repeat.
             timeout: seconds; default: the client's.
@@ -144,6 +150,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         request = memory_pb2.MemorySaveRequest(
             agent_id=self.agent_id,
             user_id=_values.optional_text("user_id", user_id),
+            space_id=_values.optional_text("space_id", space_id),
             request_id=_values.optional_text("request_id", request_id),
             replace=replace,
             duplicates=_records.duplicates(duplicates),
@@ -197,6 +204,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         include_embeddings: bool = False,
         peek: bool = False,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _query.Hits:
         """Find the records that fit best.
@@ -230,6 +238,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             include_embeddings: return the vectors too.
             peek: do not prolong the life of what is found that has a `sliding_ttl`.
             user_id: search that person's memory instead of the agent's.
+            space_id: search the memory of that space instead.
             timeout: seconds; default: the client's.
 
         Raises:
@@ -259,6 +268,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             "include_embeddings": include_embeddings or None,
             "peek": peek or None,
             "user_id": user_id,
+            "space_id": space_id,
         }
         message = _query.query_request(self.agent_id, request, given)
         answer = await self._transport.call(_rpc.MEMORY_QUERY, message, timeout=timeout)

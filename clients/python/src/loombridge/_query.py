@@ -187,6 +187,7 @@ def query_request(
         agent_id=agent_id,
         query=_values.optional_text("query", asked.get("query")),
         user_id=_values.optional_text("user_id", asked.get("user_id")),
+        space_id=_values.optional_text("space_id", asked.get("space_id")),
         filter=_values.optional_text("filter", asked.get("filter")),
         json_form=pb.JSON_FORM_TEXT,
         include_embeddings=bool(asked.get("include_embeddings")),

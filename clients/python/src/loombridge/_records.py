@@ -24,23 +24,23 @@ _OUTCOME_ENUM = pb.SaveOutcome.DESCRIPTOR
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose memory: an agent's, or a person's, which all agents share."""
+    """Whose memory: an agent's, or a person's or a space's, which agents share."""
 
-    kind: Literal["agent", "user"]
+    kind: Literal["agent", "user", "space"]
     """What the owner is."""
     id: str
-    """The agent's or the person's name."""
+    """The agent's, the person's or the space's name."""
 
     @classmethod
     def parse(cls, text: str) -> "Owner":
-        """Return the owner that `agent:<id>` or `user:<id>` names."""
+        """Return the owner that `agent:<id>`, `user:<id>` or `space:<id>` names."""
         kind, colon, name = _values.text("owner", text).partition(":")
-        if kind not in ("agent", "user") or not colon or not name:
-            raise ValueError(f"an owner is agent:<id> or user:<id>, not {text!r}")
+        if kind not in ("agent", "user", "space") or not colon or not name:
+            raise ValueError(f"an owner is agent:<id>, user:<id> or space:<id>, not {text!r}")
         return cls(kind, name)
 
     def __str__(self) -> str:
-        """Return it as `agent:<id>` or `user:<id>`."""
+        """Return it as `agent:<id>`, `user:<id>` or `space:<id>`."""
         return f"{self.kind}:{self.id}"
 
 
@@ -120,7 +120,7 @@ class Record(_brief.Brief):
     sliding_ttl: timedelta | None = None
     """How far ahead reading it moves `expire_time`; None: reading moves nothing."""
     agent_id: str = ""
-    """The agent that saved it, in a person's memory; empty in an agent's own."""
+    """The agent that saved it, in a memory that is shared; empty in an agent's own."""
     review: str = ""
     """`held`, `approved` or `rejected`; empty where nobody was asked."""
     archived: bool = False
@@ -255,11 +255,15 @@ def owner_to_wire(name: str, value: object) -> pb.MemoryOwner:
     owner = Owner.parse(value) if isinstance(value, str) else value
     if owner.kind == "user":
         return pb.MemoryOwner(user_id=_values.text(name, owner.id))
+    if owner.kind == "space":
+        return pb.MemoryOwner(space_id=_values.text(name, owner.id))
     return pb.MemoryOwner(agent_id=_values.text(name, owner.id))
 
 
 def owner(m: pb.MemoryOwner) -> Owner:
     """Return an owner as users see it."""
+    if m.HasField("space_id"):
+        return Owner("space", m.space_id)
     return Owner("user", m.user_id) if m.HasField("user_id") else Owner("agent", m.agent_id)
 
 

@@ -1,6 +1,7 @@
 """One connection and how calls go over it: deadlines, retries, errors."""
 
 import asyncio
+import copy
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from loombridge.v1 import (
     prompt_pb2,
     renewal_pb2,
     servers_pb2,
+    sharing_pb2,
     tools_pb2,
 )
 
@@ -60,7 +62,7 @@ class Method(Generic[Req, Resp]):
 
 _RPCS = {
     rpc.input_type.full_name: rpc
-    for file in (admin_pb2, bridge_pb2, context_pb2, events_pb2, memory_pb2, tools_pb2)
+    for file in (admin_pb2, bridge_pb2, context_pb2, events_pb2, memory_pb2, sharing_pb2, tools_pb2)
     for service in file.DESCRIPTOR.services_by_name.values()
     for rpc in service.methods
 }
@@ -91,6 +93,12 @@ WATCH_RECORDS = _method(memory_pb2.WatchRecordsRequest, memory_pb2.WatchRecordsR
 EXPORT_RECORDS = _method(memory_pb2.ExportRecordsRequest, memory_pb2.ExportRecordsResponse)
 IMPORT_RECORDS = _method(memory_pb2.ImportRecordsRequest, memory_pb2.ImportRecordsResponse)
 REEMBED = _method(memory_pb2.ReembedRequest, memory_pb2.ReembedResponse)
+CREATE_SPACE = _method(sharing_pb2.CreateSpaceRequest, sharing_pb2.CreateSpaceResponse)
+DELETE_SPACE = _method(sharing_pb2.DeleteSpaceRequest, sharing_pb2.DeleteSpaceResponse)
+LIST_SPACES = _method(sharing_pb2.ListSpacesRequest, sharing_pb2.ListSpacesResponse)
+GRANT_ACCESS = _method(sharing_pb2.GrantAccessRequest, sharing_pb2.GrantAccessResponse)
+REVOKE_ACCESS = _method(sharing_pb2.RevokeAccessRequest, sharing_pb2.RevokeAccessResponse)
+LIST_GRANTS = _method(sharing_pb2.ListGrantsRequest, sharing_pb2.ListGrantsResponse)
 GET_MEMORY_STATS = _method(memory_pb2.GetMemoryStatsRequest, memory_pb2.GetMemoryStatsResponse)
 APPEND_MESSAGES = _method(context_pb2.AppendMessagesRequest, context_pb2.AppendMessagesResponse)
 RECORD_STEP = _method(context_pb2.RecordStepRequest, context_pb2.RecordStepResponse)
@@ -162,6 +170,12 @@ def _jitter(pause: float) -> float:
     return pause * random.uniform(0.75, 1.25)  # noqa: S311
 
 
+class _Life:
+    """Whether a transport is closed, known to all that share its channel."""
+
+    over = False
+
+
 class Transport:
     """A channel with the credentials and the default timeout of its user."""
 
@@ -177,10 +191,23 @@ class Transport:
         self.timeout = timeout
         self._channel = channel
         self._metadata = metadata
-        self._closed = False
+        self._life = _Life()
+        self._space_id = ""
         # Many versions of grpcio leave streams open when their channel closes. A stream
         # that nobody holds ends by itself, so it is not held here either.
         self._streams: WeakSet[grpc.aio.Call] = WeakSet()
+
+    def within(self, space_id: str) -> "Transport":
+        """Return this transport for requests that are about the memory of a space."""
+        other = copy.copy(self)
+        other._space_id = space_id
+        return other
+
+    def _about(self, request: Req) -> Req:
+        """Say whose memory a request is about."""
+        if self._space_id:
+            setattr(request, "space_id", self._space_id)  # noqa: B010  not every message has it
+        return request
 
     async def call(
         self,
@@ -204,6 +231,7 @@ class Transport:
         async def attempt(seconds: float) -> Resp:
             return await rpc(request, timeout=seconds, metadata=self._metadata)
 
+        self._about(request)
         return await self._attempts(attempt, timeout, repeatable=method.reads or repeatable)
 
     async def upload(
@@ -230,7 +258,7 @@ class Transport:
             async def sent() -> AsyncIterator[Req]:
                 try:
                     async for message in messages():
-                        yield message
+                        yield self._about(message)
                 except Exception as err:
                     broken.append(err)
                     raise
@@ -280,7 +308,7 @@ class Transport:
             request_serializer=method.request.SerializeToString,
             response_deserializer=method.response.FromString,
         )
-        call = rpc(request, metadata=self._metadata)
+        call = rpc(self._about(request), metadata=self._metadata)
         self._streams.add(call)
         return call
 
@@ -346,18 +374,18 @@ class Transport:
 
     def check_open(self) -> None:
         """Raise ClientClosedError when the client is closed."""
-        if self._closed:
+        if self._life.over:
             raise _errors.ClientClosedError("the client is closed")
 
     def check_cancelled(self) -> None:
         """Tell a call that `close` ended from a task that was cancelled."""
         task = asyncio.current_task()
-        if self._closed and not (task and task.cancelling()):
+        if self._life.over and not (task and task.cancelling()):
             raise _errors.ClientClosedError("the client was closed during the call") from None
 
     async def close(self) -> None:
         """Cancel what is under way and close the channel; twice is fine."""
-        self._closed = True
+        self._life.over = True
         for call in list(self._streams):
             call.cancel()
         await self._channel.close()

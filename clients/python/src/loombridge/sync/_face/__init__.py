@@ -22,12 +22,14 @@ from loombridge.sync._face.held import (
     RecordListing,
     RecordWatch,
     Reembedding,
+    SpaceMemory,
     Spawning,
     Subscription,
 )
 from loombridge.sync._face.mcpservers import McpServers
 from loombridge.sync._face.memory import Memory
 from loombridge.sync._face.messages import Messages
+from loombridge.sync._face.spaces import Spaces
 from loombridge.sync._face.tools import Tools
 from loombridge.sync._face.workingstate import WorkingState
 from loombridge.sync._face.workspace import Workspace
@@ -53,6 +55,8 @@ __all__ = [
     "RecordListing",
     "RecordWatch",
     "Reembedding",
+    "SpaceMemory",
+    "Spaces",
     "Spawning",
     "Subscription",
     "Tools",

@@ -30,6 +30,7 @@ from loombridge.sync._face.events import Events
 from loombridge.sync._face.held import Child, Listener, Spawning
 from loombridge.sync._face.memory import Memory
 from loombridge.sync._face.messages import Messages
+from loombridge.sync._face.spaces import Spaces
 from loombridge.sync._face.tools import Tools
 from loombridge.sync._face.workingstate import WorkingState
 from loombridge.sync._face.workspace import Workspace
@@ -176,6 +177,11 @@ class Client(_twin.Root, _spelling.Helpful):
         return self._part("memory", Memory)
 
     @property
+    def spaces(self) -> Spaces:
+        """Memories that agents share, and who has access to them."""
+        return self._part("spaces", Spaces)
+
+    @property
     def backups(self) -> Backups:
         """Copies of the whole store, for who runs the server."""
         return self._part("backups", Backups)
@@ -238,6 +244,7 @@ class Client(_twin.Root, _spelling.Helpful):
         replace: bool = False,
         duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -265,6 +272,7 @@ class Client(_twin.Root, _spelling.Helpful):
             replace=replace,
             duplicates=duplicates,
             user_id=user_id,
+            space_id=space_id,
             id=id,
             request_id=request_id,
             timeout=timeout,
@@ -293,6 +301,7 @@ class Client(_twin.Root, _spelling.Helpful):
         include_embeddings: bool = False,
         peek: bool = False,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _query.Hits:
         """Find the records that fit best."""
@@ -318,6 +327,7 @@ class Client(_twin.Root, _spelling.Helpful):
             include_embeddings=include_embeddings,
             peek=peek,
             user_id=user_id,
+            space_id=space_id,
             timeout=timeout,
         )
 
