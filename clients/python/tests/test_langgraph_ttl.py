@@ -11,7 +11,7 @@ pytest.importorskip(
     "langgraph.store.base", reason="LangGraph is not part of the lowest environment"
 )
 
-from langgraph.store.base import IndexConfig, PutOp
+from langgraph.store.base import IndexConfig, InvalidNamespaceError, PutOp
 
 import loombridge
 from letters import DIMS, Letters, near
@@ -143,3 +143,50 @@ def test_not_every_reading_writes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert leases.renew(f"many {i}", 60)
     now += 60
     assert leases.renew("a", 60)
+
+
+# Y33
+def test_the_versions_of_an_item(srv: testing.Server, always: None) -> None:
+    with LoomBridgeStore(srv.address, index=letters("a", "b")) as store:
+        ns = ("t",)
+        assert store.history(ns, "item") == []
+        for number in range(3):
+            store.put(ns, "item", {"a": f"text {number}", "b": "x" * number * 40_000}, ttl=10)
+            # Reading prolongs it, which is no version.
+            store.get(ns, "item")
+        newest, *older = found = store.history(ns, "item")
+        assert [item.value["a"] for item in found] == ["text 2", "text 1", "text 0"]
+        assert [len(item.value["b"]) for item in found] == [80_000, 40_000, 0]
+        assert newest == store.get(ns, "item")
+        assert {item.created_at for item in found} == {newest.created_at}
+        puts = [item.updated_at for item in found]
+        assert puts == sorted(puts, reverse=True)
+        assert len(set(puts)) == 3
+        assert store.history(ns, "item", limit=2) == [newest, older[0]]
+        store.put(ns, "other", {"a": "alone"})
+        assert len(store.history(ns, "other")) == 1
+        store.delete(ns, "item")
+        assert store.history(ns, "item") == []
+        with pytest.raises(InvalidNamespaceError):
+            store.history(("a.b",), "item")
+
+
+# Y33
+async def test_looking_back_and_peeking_prolong_nothing(srv: testing.Server, always: None) -> None:
+    async with (
+        LoomBridgeStore(srv.address, agent_id="a1") as store,
+        loombridge.connect(srv.address, agent_id="a1") as live,
+    ):
+        await store.aput(("t",), "item", {"n": 1}, ttl=10)
+        await store.aput(("t",), "item", {"n": 2}, ttl=10)
+        before = await expiry(live, "item")
+        assert [item.value for item in await store.ahistory(("t",), "item")] == [
+            {"n": 2},
+            {"n": 1},
+        ]
+        assert await store.aget(("t",), "item", refresh_ttl=False)
+        assert await store.asearch(("t",), query="n", refresh_ttl=False)
+        assert await store.alist_namespaces() == [("t",)]
+        assert await expiry(live, "item") == before
+        assert await store.aget(("t",), "item")
+        assert await expiry(live, "item") > before

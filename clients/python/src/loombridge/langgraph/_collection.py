@@ -58,6 +58,15 @@ class Collection:
             await self.prolong([record])
         return _items.item_of(record)
 
+    async def versions(self, place: _items.Place) -> list[Item]:
+        """Return an item as it is and was, the newest first; none if it is not there."""
+        with suppress(loombridge.RecordNotFoundError):
+            records = await self._memory.versions(key=_items.name_of(place), user_id=self._user_id)
+            # To prolong an item changes its record, and is no writing of the item.
+            written = {_items.mark_of(record): record for record in records}
+            return [_items.item_of(record) for record in written.values()]
+        return []
+
     async def prolong(self, records: Iterable[_records.Record]) -> None:
         """Let items that have a time to live, and their vectors, stay as long from now."""
         ttls = ((record, _items.ttl_of(record)) for record in records)

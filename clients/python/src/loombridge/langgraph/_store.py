@@ -13,6 +13,7 @@ from langgraph.store.base import (
     Embeddings,
     GetOp,
     IndexConfig,
+    Item,
     ListNamespacesOp,
     Op,
     PutOp,
@@ -163,6 +164,43 @@ class LoomBridgeStore(BaseStore):
                 queries = await asyncio.gather(*map(self.embeddings.aembed_query, work.queries))
             return await self._loop.acall(self._carried_out(work, vectors, queries, turn))
 
+    def history(
+        self, namespace: tuple[str, ...], key: str, *, limit: int | None = None
+    ) -> list[Item]:
+        """Return an item as it is and as it was before each put, the newest first.
+
+        Looking prolongs no time to live. `updated_at` of each is when it was put. An item
+        that was deleted, or has expired, has none; the server keeps the last 1,000 changes.
+
+        Args:
+            namespace: where the item is.
+            key: its key.
+            limit: how many at most; default: all that are kept.
+        """
+        place = _place(namespace, key)
+        with self._turns.take([place], []) as turn:
+            return self._loop.call(self._looked_back(place, limit, turn))
+
+    async def ahistory(
+        self, namespace: tuple[str, ...], key: str, *, limit: int | None = None
+    ) -> list[Item]:
+        """Return an item as it is and as it was before each put; see `history`."""
+        place = _place(namespace, key)
+        with self._turns.take([place], []) as turn:
+            return await self._loop.acall(self._looked_back(place, limit, turn))
+
+    def _looked_back(
+        self, place: _items.Place, limit: int | None, turn: _turns.Turn
+    ) -> "_loops.Work[list[Item]]":
+        user_id, leases = self._user_id, self._leases
+
+        async def look_back(client: loombridge.Client) -> list[Item]:
+            await turn.come()
+            found = await _collection.Collection(client, user_id, leases).versions(place)
+            return found[:limit]
+
+        return look_back
+
     def _carried_out(
         self,
         work: "_Work",
@@ -283,6 +321,11 @@ class _Work:
 
     def deletes(self) -> list[_items.Place]:
         return [place for place, op in self._writes.items() if op.value is None]
+
+
+def _place(namespace: Iterable[str], key: str) -> _items.Place:
+    _items.check_labels(namespace)
+    return tuple(namespace), key
 
 
 def _check(op: Op) -> None:
