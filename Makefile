@@ -171,7 +171,7 @@ test-race: install-deps ## Run Go tests under the race detector; choose with RAC
 # Only what asks for one engine gets it: tests that make their own stay in memory.
 .PHONY: test-postgres
 test-postgres: install-deps ## Run the tests of memory and of the service on a PostgreSQL
-	$(GO) run ./memory/kv/pgkv/pgtest/with $(GO) test -count 1 -timeout $(TEST_TIMEOUT) ./memory ./server ./server/loomv1
+	$(GO) run ./memory/kv/pgkv/pgtest/with $(GO) test -count 1 -timeout 60m ./memory ./server ./server/loomv1
 
 .PHONY: test-norocksdb
 test-norocksdb: ## Build everything without cgo and RocksDB, and test the storage so

@@ -115,7 +115,7 @@ func TestOneDoors(t *testing.T) {
 		tests    bool // tests may, too
 	}{
 		{"github.com/linxGnu/grocksdb", []string{"memory/kv/rockskv"}, false},
-		{"github.com/jackc", []string{"memory/kv/pgkv"}, false},
+		{"github.com/jackc", []string{"memory/kv/pgkv", "server/cmd/loom-bridge-bench/postgres"}, true},
 		{"github.com/zeebo/xxh3", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
