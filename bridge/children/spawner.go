@@ -102,6 +102,9 @@ type Options struct {
 	MaxChildren, MaxTenant int
 	// Grace is how long a child may be away whose stream has ended. Default DefaultGrace.
 	Grace time.Duration
+	// Others tells whether other servers have the store now, where a child may be attached.
+	// Default: there are none.
+	Others func() bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of results that could not be recorded. Default silent.
@@ -165,6 +168,9 @@ func New(d Deps, opts *Options) *Spawner {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Others == nil {
+		o.Others = func() bool { return false }
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -173,7 +179,7 @@ func New(d Deps, opts *Options) *Spawner {
 
 // Start finds the children that live, tells what was not told before the server stopped,
 // and watches over them from then on. A child that was attached has the grace from now on
-// to come back. Children that can't be read because the store is damaged are logged.
+// to come back, unless it may be attached to another server. Children that can't be read because the store is damaged are logged.
 func (s *Spawner) Start(ctx context.Context) error {
 	switch err := s.find(ctx); {
 	case errors.Is(err, kv.ErrDamaged):
@@ -227,7 +233,7 @@ func (s *Spawner) resume(ctx context.Context, scope kv.Scope) {
 	}
 	if err == nil {
 		l := s.add(&c)
-		if attached[0] != nil {
+		if attached[0] != nil && !s.opts.Others() {
 			l.attached, l.noted, l.goneAt = true, true, s.opts.Now().Add(s.opts.Grace)
 		}
 		err = s.Teller.Spawned(ctx, &c)

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// A server that starts beside others does not take their agents' children for lost, which
+// are attached there.
+func TestBridgesLeaveChildren(t *testing.T) {
+	address := pgtest.Address(t)
+	store := postgresPlace(t, address)
+	a := MustBridge(t, store, "a")
+	spawn := func(p *process, child string, timeout time.Duration) {
+		t.Helper()
+		_, err := p.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", ChildId: child, Goal: "work", Limits: &loombridgev1.ChildLimits{Timeout: durationpb.New(timeout)}})
+		must(t, err)
+	}
+	spawn(a, "kept", 10*time.Minute)
+	stream, err := a.bridge().Attach(t.Context())
+	must(t, err)
+	must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{AgentId: "kept"}}}))
+	_, err = stream.Recv()
+	must(t, err)
+	place, err := url.Parse(store)
+	must(t, err)
+	admin, err := pgx.Connect(t.Context(), address)
+	must(t, err)
+	defer admin.Close(context.Background())
+	waitUntil(t, "it is noted that the child is attached", func() bool {
+		var noted int
+		must(t, admin.QueryRow(t.Context(), `SELECT count(*) FROM `+place.Query().Get("schema")+`.system WHERE position('kept\000v'::bytea IN key) > 0`).Scan(&noted))
+		return noted == 1
+	})
+	b := MustBridge(t, store, "b", "--child-grace", "1ms")
+	spawn(b, "late", time.Second) // by the end of it the other one would have been lost
+	ended, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{AgentId: "a", ChildIds: []string{"late"}, Timeout: durationpb.New(20 * time.Second)})
+	must(t, err)
+	all, err := a.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{AgentId: "a"})
+	must(t, err)
+	if !ended.GetComplete() || !slices.Equal(all.GetPending(), []string{"kept"}) {
+		t.Errorf("%v; pending: %v, want the child that is attached elsewhere", ended, all.GetPending())
+	}
+}
