@@ -101,9 +101,9 @@ def missing(server: str) -> list[str]:
 
 async def health_with_credentials(server: str, grpcurl: str, line: str, folder: Path) -> bool:
     """Ask a server with the settings and credentials of the pages for its health, without any."""
-    credentials, bindings = blocks("toml")
+    credentials, bindings, patterns = blocks("toml")
     settings = folder / "loom.toml"
-    settings.write_text(bindings, encoding="utf-8")
+    settings.write_text(patterns + bindings, encoding="utf-8")
     callers = folder / "callers.toml"
     callers.write_text(credentials, encoding="utf-8")
     callers.chmod(0o600)
