@@ -31,17 +31,17 @@ type Engine interface {
 	kv.Monitored
 }
 
-// Source is a store that is copied, and Target one that is made so.
-type (
-	Source interface {
-		Engine
-		migration.Source
-	}
-	Target interface {
-		Engine
-		migration.Target
-	}
-)
+// Source is a store that is copied.
+type Source interface {
+	Engine
+	migration.Source
+}
+
+// Target is a store that another one is copied into.
+type Target interface {
+	Engine
+	migration.Target
+}
 
 // far is an Engine in PostgreSQL. Where it is no kv.Notifier it is open for this process
 // alone, which holds it by a session that ends with the process.

@@ -38,7 +38,7 @@ func run(args []string) error {
 	defer server.Stop()
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.Env = append(os.Environ(), pgtest.AddressEnv+"="+server.Address)
+	command.Env = append(command.Environ(), pgtest.AddressEnv+"="+server.Address)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if err := command.Start(); err != nil {
