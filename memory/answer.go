@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/passage"
+	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -128,6 +129,12 @@ type Receipt struct {
 	// IndexSequence is the commit that the answer reflects, of the first
 	// scope.
 	IndexSequence uint64
+	// Moment is the one that was asked for.
+	Moment past.Moment
+	// Reread is how many records were read again because they have changed or were
+	// replaced since that moment, and Lost how many of them are missing because what they
+	// were then is kept no longer.
+	Reread, Lost int
 	// Degraded names what the search had to do without.
 	Degraded []string
 	// Empty is why there are no hits.
@@ -139,6 +146,17 @@ func (r *Receipt) count(f rank.Answer) {
 	r.LexicalCandidates, r.VectorCandidates = f.LexicalCandidates, f.VectorCandidates
 	r.Filtered, r.Expired, r.Superseded = f.Filtered, f.Expired, f.Superseded
 	r.UnderMinScore, r.OverLimit = f.UnderMinScore, f.OverLimit
+}
+
+// lookedBack says what a search of an earlier moment does without.
+func (r *Receipt) lookedBack(m past.Moment) {
+	if r.Moment = m; m.AsOf.IsZero() {
+		return
+	}
+	r.Degraded = append(slices.Clip(r.Degraded), degradedGone)
+	if r.VectorCandidates > 0 && r.Reread > 0 {
+		r.Degraded = append(r.Degraded, degradedThen)
+	}
 }
 
 // addSpaces adds the names of embedding spaces, each once.

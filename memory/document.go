@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -46,6 +47,9 @@ func (s *Store) describe(d *segment.Document, r record.Record, metadata []string
 	d.AddValue(segment.Origin, r.Origin.String())
 	if r.Review != 0 {
 		d.AddValue(segment.Review, r.Review.String())
+	}
+	if !r.ValidUntil.IsZero() {
+		d.AddValue(segment.ValidUntil, past.UntilValue(r.ValidUntil))
 	}
 	for _, value := range metadata {
 		d.AddValue(segment.Metadata, value)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 )
 
@@ -41,7 +40,8 @@ const (
 // rankExpanded ranks with the words that the first hits suggest, and returns those
 // words. What the query finds without them stays among the hits: a new word makes
 // other records more sure, and these less, in proportion.
-func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []rank.Part) (rank.Answer, []rank.QueryWord, error) {
+func (a *asking) rankExpanded(ctx context.Context, in *searched) (rank.Answer, []rank.QueryWord, error) {
+	parts := in.parts
 	plain := a.asked
 	plain.Limit, plain.MinScore = max(feedbackHits, plain.Limit), 0
 	first, err := rank.Rank(ctx, parts, plain)
@@ -53,7 +53,7 @@ func (a *asking) rankExpanded(ctx context.Context, view kv.Reader, parts []rank.
 		found, err := rank.Rank(ctx, parts, a.asked)
 		return found, nil, err
 	}
-	words, err := a.suggested(ctx, view, parts, first.Hits[:min(len(first.Hits), feedbackHits)], share)
+	words, err := a.suggested(ctx, in, first.Hits[:min(len(first.Hits), feedbackHits)], share)
 	if err != nil {
 		return rank.Answer{}, nil, err
 	}
@@ -113,17 +113,17 @@ func (a *asking) keepFirst(found *rank.Answer, plain []rank.Hit) {
 // suggested returns words that the first hits suggest, with weights of their own that sum
 // up to a share of what the query's count, the best first; none when the first hits are
 // weak.
-func (a *asking) suggested(ctx context.Context, view kv.Reader, parts []rank.Part, first []rank.Hit, share float64) ([]rank.QueryWord, error) {
+func (a *asking) suggested(ctx context.Context, in *searched, first []rank.Hit, share float64) ([]rank.QueryWord, error) {
 	if len(first) == 0 || first[0].Score < minFeedbackScore {
 		return nil, nil
 	}
-	hits, err := a.read(ctx, view, first)
+	hits, err := a.read(ctx, in, first)
 	if err != nil {
 		return nil, err
 	}
 	weights := a.feedback(hits)
 	words := slices.Sorted(maps.Keys(weights))
-	rarity, err := rank.Rarity(ctx, parts, words)
+	rarity, err := rank.Rarity(ctx, in.parts, words)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -12,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -46,6 +48,9 @@ type Listing struct {
 	WithVectors bool
 	// Peek leaves the life of records with a sliding span as it is, though they are read.
 	Peek bool
+	// Moment, unless it is now, asks for what counted then. A record that was replaced by
+	// then is listed, unless the moment has a ValidAt.
+	Moment past.Moment
 }
 
 // Page is a part of a listing.
@@ -71,7 +76,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 	if err != nil {
 		return Page{}, wrap("memory: list", err)
 	}
-	if !l.Peek {
+	if !l.Peek && l.Moment.IsNow() {
 		s.touched(scope, page.Records...)
 	}
 	return page, nil
@@ -146,13 +151,29 @@ func (s *Store) list(ctx context.Context, view kv.Reader, l listing) (Page, erro
 	if err != nil {
 		return Page{}, err
 	}
-	selection, err := selection.Select(ctx, reader, conditions, selection.Options{
-		Now: s.now().UnixMicro(), Tiers: l.tiers, Archived: true, Superseded: true, Quarantined: true,
-	})
+	options := selection.Options{Now: s.now().UnixMicro(), Tiers: l.tiers, Archived: true, Superseded: true, Quarantined: true}
+	var all []placed
+	if !l.Moment.IsNow() {
+		then, found, err := s.then(ctx, view, l.scope, reader, l.Moment, true)
+		if err != nil {
+			return Page{}, err
+		}
+		if then != nil {
+			defer then.Close()
+			if all, err = l.chooseThen(ctx, then, options); err != nil {
+				return Page{}, err
+			}
+		}
+		conditions = selection.And(conditions, l.Moment.Condition(), selection.Not(selection.Only(found.Except...)))
+	}
+	selection, err := selection.Select(ctx, reader, conditions, options)
 	if err != nil {
 		return Page{}, err
 	}
-	places, more := l.choose(reader, selection)
+	for ordinal := range selection.All() {
+		all = append(all, placed{place: reader.Place(ordinal), ordinal: ordinal})
+	}
+	places, more := l.choose(all)
 	page, read, err := s.readPage(ctx, view, l, reader, places)
 	if err != nil {
 		return Page{}, err
@@ -166,6 +187,28 @@ func (s *Store) list(ctx context.Context, view kv.Reader, l listing) (Page, erro
 	return page, err
 }
 
+// chooseThen returns what the filter lets through of earlier versions.
+func (l listing) chooseThen(ctx context.Context, then *past.Index, options selection.Options) ([]placed, error) {
+	reader, err := then.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conditions, err := l.filter.Bind(ctx, then.View(), l.scope)
+	if err != nil {
+		return nil, err
+	}
+	selected, err := selection.Select(ctx, reader, selection.And(conditions, l.Moment.Condition()), options)
+	if err != nil {
+		return nil, err
+	}
+	var all []placed
+	for ordinal := range selected.All() {
+		version := then.Version(ordinal)
+		all = append(all, placed{place: version.Place, version: &version.Record})
+	}
+	return all, nil
+}
+
 func pointers(records []record.Record) []*record.Record {
 	all := make([]*record.Record, len(records))
 	for i := range records {
@@ -174,17 +217,15 @@ func pointers(records []record.Record) []*record.Record {
 	return all
 }
 
-// placed is a document of a listing.
-type placed struct{ place, ordinal uint32 }
+// placed is a record of a listing: a document, or what it was.
+type placed struct {
+	place, ordinal uint32
+	version        *record.Record
+}
 
-// choose returns the documents of the page, in order, and whether others
-// follow.
-func (l listing) choose(reader *lexical.Reader, selection *selection.Selection) (page []placed, more bool) {
-	for ordinal := range selection.All() {
-		if p := (placed{reader.Place(ordinal), ordinal}); l.follows(p.place) {
-			page = append(page, p)
-		}
-	}
+// choose returns those of the page, in order, and whether others follow.
+func (l listing) choose(all []placed) (page []placed, more bool) {
+	page = slices.DeleteFunc(all, func(p placed) bool { return !l.follows(p.place) })
 	slices.SortFunc(page, func(a, b placed) int {
 		if l.NewestFirst {
 			a, b = b, a
@@ -218,6 +259,7 @@ func (s *Store) readPage(ctx context.Context, view kv.Reader, l listing, reader 
 			return Page{}, 0, err
 		}
 		for _, r := range records {
+			l.Moment.Show(&r)
 			if size += len(r.Text) + len(r.Metadata); size > maxPageBytes && read > 0 {
 				return page, read, nil
 			}
@@ -230,20 +272,25 @@ func (s *Store) readPage(ctx context.Context, view kv.Reader, l listing, reader 
 
 // readPlaced reads the records of documents.
 func readPlaced(ctx context.Context, view kv.Reader, scope kv.Scope, reader *lexical.Reader, chunk []placed) ([]record.Record, error) {
-	ordinals := make([]uint32, len(chunk))
+	records := make([]record.Record, len(chunk))
+	var ordinals []uint32
+	var to []*record.Record
 	for i, p := range chunk {
-		ordinals[i] = p.ordinal
+		if p.version != nil {
+			records[i] = *p.version
+			continue
+		}
+		ordinals, to = append(ordinals, p.ordinal), append(to, &records[i])
 	}
 	ids, err := reader.IDs(ctx, ordinals)
 	if err != nil {
 		return nil, err
 	}
-	records := make([]record.Record, len(ids))
 	err = record.Each(ctx, view, record.Keys(scope, ids), func(i int, r *record.Record, _ int) error {
 		if r == nil {
 			return record.Missing(ids[i])
 		}
-		records[i] = *r
+		*to[i] = *r
 		return nil
 	})
 	return records, err
@@ -297,7 +344,13 @@ func (l Listing) digest(scope kv.Scope) []byte {
 	if l.NewestFirst {
 		b = wire.AppendUint(b, 3, 1)
 	}
-	sum := sha256.Sum256(wire.AppendUint(b, 4, uint64(bits)))
+	b = wire.AppendUint(b, 4, uint64(bits))
+	for i, at := range []time.Time{l.Moment.AsOf, l.Moment.ValidAt} {
+		if !at.IsZero() {
+			b = wire.AppendInt(b, 5+i, at.UnixMicro())
+		}
+	}
+	sum := sha256.Sum256(b)
 	const enough = 12 // bytes: it guards against mistakes, not against malice
 	return sum[:enough]
 }

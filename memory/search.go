@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -20,6 +21,8 @@ const (
 	degradedNoEmbedder = "no embedder, words only"
 	degradedNoWords    = "no words to search for in the query"
 	degradedCut        = "only the first 256 words of the query were searched"
+	degradedGone       = "as of an earlier moment: what was deleted, was erased or has expired since can't be shown"
+	degradedThen       = "as of an earlier moment: what has changed since was searched by words, as earlier versions have no vectors"
 )
 
 // vectorCandidates is how many records of a scope the vectors propose: many
@@ -47,7 +50,7 @@ func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Q
 	if err != nil {
 		return Answer{}, wrap("memory: query", err)
 	}
-	if !q.Peek {
+	if !q.Peek && q.Moment.IsNow() {
 		for _, hit := range result.Hits {
 			s.touched(hit.Scope, hit.Record)
 		}
@@ -152,21 +155,23 @@ func (e *outdatedError) Error() string {
 // that sequence.
 func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (Answer, error) {
 	result := Answer{Receipt: Receipt{Degraded: a.degraded, IndexSequence: sequence}}
-	parts, err := a.open(ctx, view, &result.Receipt)
+	searched, err := a.open(ctx, view, &result.Receipt)
+	defer searched.close()
 	if err != nil {
 		return Answer{}, err
 	}
 	if a.vectors.given && result.Receipt.Records > 0 && len(result.Receipt.EmbeddingSpaces) == 0 {
 		result.Receipt.Degraded = append(slices.Clip(result.Receipt.Degraded), degradedNoVectors)
 	}
-	found, err := a.rank(ctx, view, parts, &result.Receipt)
+	found, err := a.rank(ctx, searched, &result.Receipt)
 	if err != nil {
 		return Answer{}, err
 	}
-	if result.Hits, err = a.readWithin(ctx, view, found.Hits); err != nil {
+	if result.Hits, err = a.readWithin(ctx, searched, found.Hits); err != nil {
 		return Answer{}, err
 	}
 	result.Receipt.count(found)
+	result.Receipt.lookedBack(a.query.Moment)
 	result.Receipt.OverMaxBytes = len(found.Hits) - len(result.Hits)
 	if err := a.fill(ctx, &result, found.Weights); err != nil {
 		return Answer{}, err
@@ -175,34 +180,102 @@ func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (A
 	return result, nil
 }
 
+// searched are the parts that one search ranks together.
+type searched struct {
+	parts []rank.Part
+	from  []source // of each part
+	then  []*past.Index
+}
+
+// source is where the records of a part are read.
+type source struct {
+	scope kv.Scope
+	view  kv.Getter
+}
+
+func (s *searched) close() {
+	for _, x := range s.then {
+		x.Close()
+	}
+}
+
+func (s *searched) add(part rank.Part, from source) {
+	s.parts, s.from = append(s.parts, part), append(s.from, from)
+}
+
 // open opens the index of every scope, with what may be a hit there and what
-// the vectors propose.
-func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) ([]rank.Part, error) {
-	parts := make([]rank.Part, len(a.scopes))
-	for i, scope := range a.scopes {
+// the vectors propose. Close what it returns, also with an error.
+func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*searched, error) {
+	all := &searched{}
+	for _, scope := range a.scopes {
 		reader, err := a.index.Open(ctx, view, scope)
 		if errors.Is(err, lexical.ErrOutdated) {
-			return nil, &outdatedError{scope}
+			return all, &outdatedError{scope}
 		}
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		a.packer.Read(scope, reader.Statistics())
 		receipt.Records += int64(reader.Statistics().Documents)
 		bound, err := a.filter.Bind(ctx, view, scope)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		selection, err := selection.Select(ctx, reader, bound, a.options)
+		options, bound, err := a.lookBack(ctx, view, scope, reader, bound, all, receipt)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		parts[i] = rank.Part{Reader: reader, Selection: selection}
-		if parts[i].Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
-			return nil, err
+		selection, err := selection.Select(ctx, reader, bound, options)
+		if err != nil {
+			return all, err
+		}
+		part := rank.Part{Reader: reader, Selection: selection}
+		if part.Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
+			return all, err
+		}
+		all.add(part, source{scope, view})
+	}
+	return all, nil
+}
+
+// lookBack narrows the search of a scope to what counted at the moment that is asked for,
+// and adds the versions that counted then as a part of their own.
+func (a *asking) lookBack(ctx context.Context, view kv.Reader, scope kv.Scope, reader *lexical.Reader, bound selection.Filter, all *searched, receipt *Receipt) (selection.Options, selection.Filter, error) {
+	m, options := a.query.Moment, a.options
+	if m.IsNow() {
+		return options, bound, nil
+	}
+	then, found, err := a.then(ctx, view, scope, reader, m, false)
+	if err != nil {
+		return options, bound, err
+	}
+	receipt.Reread += found.Reread
+	receipt.Lost += found.Lost
+	options.Superseded = true // which those are that were, the moment knows
+	if then != nil {
+		all.then = append(all.then, then)
+		if err := a.addThen(ctx, scope, then, options, all); err != nil {
+			return options, bound, err
 		}
 	}
-	return parts, nil
+	return options, selection.And(bound, m.Condition(), selection.Not(selection.Only(found.Except...))), nil
+}
+
+func (a *asking) addThen(ctx context.Context, scope kv.Scope, then *past.Index, options selection.Options, all *searched) error {
+	reader, err := then.Open(ctx)
+	if err != nil {
+		return err
+	}
+	bound, err := a.filter.Bind(ctx, then.View(), scope)
+	if err != nil {
+		return err
+	}
+	selection, err := selection.Select(ctx, reader, selection.And(bound, a.query.Moment.Condition()), options)
+	if err != nil {
+		return err
+	}
+	all.add(rank.Part{Reader: reader, Selection: selection}, source{scope, then.View()})
+	return nil
 }
 
 // findVectors returns what the vectors of a scope propose.
@@ -225,11 +298,11 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 }
 
 // rank ranks the records of all parts, twice where the query is to be expanded.
-func (a *asking) rank(ctx context.Context, view kv.Reader, parts []rank.Part, receipt *Receipt) (rank.Answer, error) {
+func (a *asking) rank(ctx context.Context, in *searched, receipt *Receipt) (rank.Answer, error) {
 	if !a.query.Expand {
-		return rank.Rank(ctx, parts, a.asked)
+		return rank.Rank(ctx, in.parts, a.asked)
 	}
-	found, words, err := a.rankExpanded(ctx, view, parts)
+	found, words, err := a.rankExpanded(ctx, in)
 	for _, word := range words {
 		receipt.ExpandedWords = append(receipt.ExpandedWords, word.Text)
 	}
@@ -241,14 +314,14 @@ func (a *asking) rank(ctx context.Context, view kv.Reader, parts []rank.Part, re
 const readAtOnce = 16
 
 // readWithin reads the records of hits as far as MaxBytes lets them.
-func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
+func (a *asking) readWithin(ctx context.Context, in *searched, found []rank.Hit) ([]Hit, error) {
 	if a.query.MaxBytes == 0 {
-		return a.read(ctx, view, found)
+		return a.read(ctx, in, found)
 	}
 	var hits []Hit
 	size := 0
 	for chunk := range slices.Chunk(found, readAtOnce) {
-		read, err := a.read(ctx, view, chunk)
+		read, err := a.read(ctx, in, chunk)
 		if err != nil {
 			return nil, err
 		}
@@ -264,29 +337,42 @@ func (a *asking) readWithin(ctx context.Context, view kv.Getter, found []rank.Hi
 }
 
 // read reads the records of hits.
-func (a *asking) read(ctx context.Context, view kv.Getter, found []rank.Hit) ([]Hit, error) {
-	keys := make([][]byte, len(found))
-	for i, hit := range found {
-		keys[i] = record.Key(a.scopes[hit.Part], hit.ID)
-	}
+func (a *asking) read(ctx context.Context, in *searched, found []rank.Hit) ([]Hit, error) {
 	hits := make([]Hit, len(found))
-	err := record.Each(ctx, view, keys, func(i int, r *record.Record, _ int) error {
+	for n, from := range in.from {
+		if slices.ContainsFunc(in.from[:n], func(other source) bool { return other.view == from.view }) {
+			continue // read already
+		}
+		if err := a.readFrom(ctx, in, from.view, found, hits); err != nil {
+			return nil, err
+		}
+	}
+	if a.query.WithVectors {
+		return hits, a.completeVectors(ctx, in.from[0].view, hits)
+	}
+	return hits, nil
+}
+
+// readFrom reads those of them that stand in one view.
+func (a *asking) readFrom(ctx context.Context, in *searched, view kv.Getter, found []rank.Hit, hits []Hit) error {
+	keys, places := make([][]byte, 0, len(found)), make([]int, 0, len(found))
+	for i, hit := range found {
+		if from := in.from[hit.Part]; from.view == view {
+			keys, places = append(keys, record.Key(from.scope, hit.ID)), append(places, i)
+		}
+	}
+	return record.Each(ctx, view, keys, func(n int, r *record.Record, _ int) error {
+		i := places[n]
 		if r == nil {
 			return record.Missing(found[i].ID)
 		}
-		hits[i] = Hit{Scope: a.scopes[found[i].Part], Record: *r, Score: found[i].Score, Older: found[i].Older}
+		a.query.Moment.Show(r)
+		hits[i] = Hit{Scope: in.from[found[i].Part].scope, Record: *r, Score: found[i].Score, Older: found[i].Older}
 		if a.query.Explain {
 			hits[i].Explanation = explanationOf(found[i])
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	if a.query.WithVectors {
-		return hits, a.completeVectors(ctx, view, hits)
-	}
-	return hits, nil
 }
 
 // completeVectors reads the vectors of hits, scope by scope.

@@ -51,8 +51,10 @@ const (
 	ArchivedField
 	// TierField is Tier; zero is LongTerm.
 	TierField
+	// ValidUntilField is ValidUntil.
+	ValidUntilField
 
-	allFields = TierField<<1 - 1
+	allFields = ValidUntilField<<1 - 1
 )
 
 // Update says what is to change of one record.
@@ -322,6 +324,7 @@ func (up *updating) apply(r *record.Record) error {
 		{PinnedField, func() { r.Pinned = from.Pinned }},
 		{ArchivedField, func() { up.archive(r, from.Archived) }},
 		{TierField, func() { r.Tier = from.Tier }},
+		{ValidUntilField, func() { r.ValidUntil = from.ValidUntil }},
 	} {
 		if fields&f.field != 0 {
 			f.set()

@@ -3,11 +3,12 @@ package memory
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -44,24 +45,60 @@ func (s *Store) Versions(ctx context.Context, scope kv.Scope, id string, before 
 func (s *Store) asOf(ctx context.Context, view kv.Reader, scope kv.Scope, now record.Record, at time.Time) (record.Record, error) {
 	then := now
 	if changed(now).After(at) {
-		versions, err := s.readVersions(ctx, view, scope, now, 0, 0)
-		if err != nil {
+		var kept bool
+		var err error
+		if then, _, kept, err = s.versionAt(ctx, view, scope, now, at); err != nil {
 			return then, err
 		}
-		i := slices.IndexFunc(versions, func(v record.Record) bool { return !changed(v).After(at) })
 		switch {
-		case i >= 0:
-			then = versions[i]
+		case kept:
 		case now.CreateTime.After(at):
 			return then, &NotFoundError{"id", now.ID}
 		default:
 			return then, &NotFoundError{"version", fmt.Sprintf("of %s as of %s, which is kept no longer", now.ID, at.UTC().Format(time.RFC3339Nano))}
 		}
 	}
-	if then.SupersededBy, then.SupersededTime = now.SupersededBy, now.SupersededTime; then.SupersededTime.After(at) {
-		then.SupersededBy, then.SupersededTime = "", time.Time{}
-	}
+	then.SupersededBy, then.SupersededTime = now.SupersededBy, now.SupersededTime
+	past.Moment{AsOf: at}.Show(&then)
 	return then, nil
+}
+
+// versionAt reads the earlier version that counted at a moment, and how many bytes it has
+// looked through for it.
+func (s *Store) versionAt(ctx context.Context, view kv.Reader, scope kv.Scope, now record.Record, at time.Time) (then record.Record, size int, kept bool, err error) {
+	for pair, err := range view.Scan(ctx, kv.Records, s.keptVersions(scope, now)) {
+		if err != nil {
+			return then, size, false, err
+		}
+		size += len(pair.Value)
+		if then, err = record.Decode(pair.Value); err != nil || !changed(then).After(at) {
+			then.Embedding, then.EmbeddingSpace = nil, ""
+			return then, size, err == nil, err
+		}
+	}
+	return then, size, false, nil
+}
+
+// then returns what counted at a moment in a scope, and an index of the versions that did;
+// nil where there are none. Close it.
+func (s *Store) then(ctx context.Context, view kv.Reader, scope kv.Scope, reader *lexical.Reader, m past.Moment, replaced bool) (*past.Index, past.Found, error) {
+	found, err := m.Find(ctx, past.Source{
+		View: view, Scope: scope, Reader: reader, Replaced: replaced,
+		Version: func(ctx context.Context, now record.Record, at time.Time) (record.Record, int, bool, error) {
+			return s.versionAt(ctx, view, scope, now, at)
+		},
+	})
+	if err != nil || len(found.Versions) == 0 {
+		return nil, found, err
+	}
+	then, err := past.NewIndex(ctx, scope, s.analyzer.Name(), found.Versions, func(r record.Record) ([]byte, error) {
+		terms, err := record.MetadataTerms(r.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		return s.encodeDocument(r, terms), nil
+	})
+	return then, found, err
 }
 
 // changed is when a version came to be.

@@ -170,7 +170,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 	}
 	listing := memory.Listing{
 		Filter: r.GetFilter(), PageSize: int(r.GetPageSize()), PageToken: r.GetPageToken(),
-		NewestFirst: r.GetNewestFirst(), Tiers: convert.Tiers(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(), Peek: r.GetPeek(),
+		NewestFirst: r.GetNewestFirst(), Tiers: convert.Tiers(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(), Peek: r.GetPeek(), Moment: convert.Moment(r),
 	}
 	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	for {

@@ -106,6 +106,10 @@ var fields = map[string]field{
 		kind: textField, of: func(r record.Record) string { return r.SupersededBy },
 		where: selection.Between(selection.IsSuperseded, 1, 1),
 	},
+	"valid_until": {
+		kind: timeField, where: selection.Matching(segment.ValidUntil, "", nil, nil),
+		stored: func(r record.Record) (int64, bool) { return r.ValidUntil.UnixMicro(), !r.ValidUntil.IsZero() },
+	},
 	"version": {kind: numberField, interval: integerInterval, stored: func(r record.Record) (int64, bool) { return r.Version, true }},
 	"update_time": {kind: timeField, stored: func(r record.Record) (int64, bool) {
 		return r.UpdateTime.UnixMicro(), !r.UpdateTime.IsZero()

@@ -25,7 +25,7 @@ const (
 	MaxDepth = 32
 )
 
-const served = "served are id, key, kind, session_id, author, origin, text, tags, importance, tier, pinned, version, event_time, create_time, update_time, expire_time, superseded_by and metadata"
+const served = "served are id, key, kind, session_id, author, origin, text, tags, importance, tier, pinned, version, event_time, create_time, update_time, expire_time, valid_until, superseded_by and metadata"
 
 // Expression is a filter that was read: a tree of conditions that are not tied to a
 // scope yet. The zero Expression lets everything through. It is never changed, so it
@@ -45,7 +45,7 @@ const served = "served are id, key, kind, session_id, author, origin, text, tags
 //     (key = "ci*"); "\\*" is an asterisk.
 //   - importance, tier and version are compared with numbers, pinned with true or
 //     false.
-//   - event_time, create_time, update_time and expire_time are compared with a
+//   - event_time, create_time, update_time, expire_time and valid_until are compared with a
 //     moment after RFC 3339 or with a day, month or year in UTC as a whole
 //     ("2026-03-01", "2026-03", "2026"): = means within it, > after its end.
 //   - metadata.a.b is compared with a text, a number without exponent, or true
@@ -57,8 +57,8 @@ const served = "served are id, key, kind, session_id, author, origin, text, tags
 //   - = and : take several values: kind = ("note" OR "plan").
 //
 // What is not set meets no condition, != included; NOT (x = 1) lets it through.
-// The != of metadata holds for values of other types. text, superseded_by, version
-// and update_time are not in the index: the records that the other conditions
+// The != of metadata holds for values of other types. text, superseded_by, version,
+// valid_until and update_time are not in the index: the records that the other conditions
 // leave are read for them, at most 64 MiB.
 type Expression struct {
 	join func(...selection.Filter) selection.Filter // of args; nil in a condition

@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
+	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -87,6 +88,8 @@ type Question struct {
 	Tiers []int
 	// Peek leaves the life of records with a sliding span as it is, though they are found.
 	Peek bool
+	// Moment, unless it is now, asks for what counted then.
+	Moment past.Moment
 }
 
 // limit is how many hits at most.

@@ -129,6 +129,9 @@ func checkTimes(r Record) error {
 	if err := checkYear("event_time", r.EventTime); err != nil {
 		return err
 	}
+	if err := checkYear("valid_until", r.ValidUntil); err != nil {
+		return err
+	}
 	return checkYear("expire_time", r.ExpireTime)
 }
 

@@ -45,6 +45,7 @@ const (
 	fieldRepeats        = 40
 	fieldLastRepeatTime = 41
 	fieldArchiveTime    = 42
+	fieldValidUntil     = 60
 	fieldReview         = 200
 )
 
@@ -107,6 +108,7 @@ func appendLife(b []byte, r Record) []byte {
 	b = wire.AppendUint(b, fieldRepeats, uint64(r.Repeats))
 	b = appendTime(b, fieldLastRepeatTime, r.LastRepeatTime)
 	b = appendTime(b, fieldArchiveTime, r.ArchiveTime)
+	b = appendTime(b, fieldValidUntil, r.ValidUntil)
 	return wire.AppendUint(b, fieldReview, uint64(r.Review))
 }
 
@@ -210,6 +212,8 @@ func (r *Record) setLife(f wire.Field) {
 		r.LastRepeatTime = decodeTime(f)
 	case fieldArchiveTime:
 		r.ArchiveTime = decodeTime(f)
+	case fieldValidUntil:
+		r.ValidUntil = decodeTime(f)
 	case fieldReview:
 		r.Review = Review(f.Value)
 	}

@@ -41,6 +41,7 @@ type line struct {
 	AgentID        string          `json:"agent_id,omitempty"`
 	Author         string          `json:"author,omitempty"`
 	EventTime      *time.Time      `json:"event_time,omitempty"`
+	ValidUntil     *time.Time      `json:"valid_until,omitempty"`
 	CreateTime     *time.Time      `json:"create_time,omitempty"`
 	UpdateTime     *time.Time      `json:"update_time,omitempty"`
 	ExpireTime     *time.Time      `json:"expire_time,omitempty"`
@@ -70,7 +71,7 @@ func (of Line) Encode() ([]byte, error) {
 	r := of.Record
 	l := line{
 		Earlier: of.Earlier, ID: r.ID, Version: r.Version, Text: r.Text, Key: r.Key, KeyGone: of.KeyGone, Kind: r.Kind, SessionID: r.SessionID,
-		AgentID: r.SavedBy, Author: r.Author, EventTime: written(r.EventTime), CreateTime: written(r.CreateTime), UpdateTime: written(r.UpdateTime),
+		AgentID: r.SavedBy, Author: r.Author, EventTime: written(r.EventTime), ValidUntil: written(r.ValidUntil), CreateTime: written(r.CreateTime), UpdateTime: written(r.UpdateTime),
 		ExpireTime: written(r.ExpireTime), Metadata: r.Metadata, Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes,
 		SupersededBy: r.SupersededBy, SupersededTime: written(r.SupersededTime), DerivedFrom: r.DerivedFrom, Origin: r.Origin.String(),
 		Review: r.Review.String(), Tier: r.Tier, Pinned: r.Pinned, Archived: r.Archived, EmbeddingSpace: r.EmbeddingSpace, Embedding: r.Embedding,
@@ -127,7 +128,7 @@ func ParseLine(text []byte) (Line, error) {
 func (l line) record() (Record, error) {
 	r := Record{
 		ID: l.ID, Version: l.Version, Text: l.Text, Key: l.Key, Kind: l.Kind, SessionID: l.SessionID, SavedBy: l.AgentID, Author: l.Author,
-		EventTime: read(l.EventTime), CreateTime: read(l.CreateTime), UpdateTime: read(l.UpdateTime), ExpireTime: read(l.ExpireTime),
+		EventTime: read(l.EventTime), ValidUntil: read(l.ValidUntil), CreateTime: read(l.CreateTime), UpdateTime: read(l.UpdateTime), ExpireTime: read(l.ExpireTime),
 		Metadata: l.Metadata, Tags: l.Tags, Importance: l.Importance, Supersedes: l.Supersedes, SupersededBy: l.SupersededBy,
 		SupersededTime: read(l.SupersededTime), DerivedFrom: l.DerivedFrom, Tier: l.Tier, Pinned: l.Pinned, Archived: l.Archived,
 		EmbeddingSpace: l.EmbeddingSpace, Embedding: l.Embedding, ArchiveTime: read(l.ArchiveTime), Repeats: l.Repeats, LastRepeatTime: read(l.LastRepeatTime),

@@ -108,6 +108,9 @@ type Record struct {
 	Author string
 	// EventTime is when what it tells happened. Its date is searched, too.
 	EventTime time.Time
+	// ValidUntil is when what it tells stops being true; zero means that nobody knows. It
+	// hides the record from those alone who ask for what was true at a moment.
+	ValidUntil time.Time
 	// CreateTime is when it was saved; set by the store.
 	CreateTime time.Time
 	// ExpireTime is when it stops being shown; zero means never. When saving
@@ -211,6 +214,7 @@ func (r *Record) KeptVersions() (first, end int64) {
 // not the caller's to say. The result shares no memory with r.
 func Normalize(r Record) Record {
 	r.EventTime, r.CreateTime, r.ExpireTime = StoredTime(r.EventTime), time.Time{}, StoredTime(r.ExpireTime)
+	r.ValidUntil = StoredTime(r.ValidUntil)
 	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
 	r.Document, r.Review, r.FirstVersion = Document{}, 0, 0
 	r.Repeats, r.LastRepeatTime, r.ArchiveTime = 0, time.Time{}, time.Time{}

@@ -5,10 +5,12 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/passage"
+	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -33,7 +35,7 @@ func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pi
 	}
 	return record.Record{
 		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(),
-		SessionID: r.GetSessionId(), Author: r.GetAuthor(), EventTime: timeOf(r.GetEventTime()),
+		SessionID: r.GetSessionId(), Author: r.GetAuthor(), EventTime: timeOf(r.GetEventTime()), ValidUntil: timeOf(r.GetValidUntil()),
 		ExpireTime: timeOf(r.GetExpireTime()), TTL: spanOf(r.GetTtl()), SlidingTTL: spanOf(r.GetSlidingTtl()),
 		Metadata: text, Tags: r.GetTags(), Importance: weight, Pinned: pinned,
 		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: record.Origin(r.GetOrigin()),
@@ -82,7 +84,7 @@ func Imported(i memory.Imported) *loombridgev1.ImportRecordsResponse {
 func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 	out := &loombridgev1.Record{
 		Id: r.ID, Text: r.Text, Key: r.Key, Kind: r.Kind, SessionId: r.SessionID, Author: r.Author,
-		EventTime: Timestamp(r.EventTime), CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
+		EventTime: Timestamp(r.EventTime), ValidUntil: Timestamp(r.ValidUntil), CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
 		Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes, SupersededBy: r.SupersededBy,
 		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: Int32(r.Tier),
 		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
@@ -111,6 +113,15 @@ func Reading(r *loombridgev1.GetRecordRequest) memory.Reading {
 	return memory.Reading{ID: r.GetId(), Key: r.GetKey(), AsOf: timeOf(r.GetAsOf()), Peek: r.GetPeek()}
 }
 
+// Moment is the moment that a query or a listing asks for.
+func Moment(r interface {
+	GetAsOf() *timestamppb.Timestamp
+	GetValidAt() *timestamppb.Timestamp
+},
+) past.Moment {
+	return past.Moment{AsOf: record.StoredTime(timeOf(r.GetAsOf())), ValidAt: record.StoredTime(timeOf(r.GetValidAt()))}
+}
+
 // Query is what memory is asked for.
 func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 	q := question.Question{
@@ -118,7 +129,7 @@ func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
-		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(),
+		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Moment: Moment(r),
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
@@ -197,6 +208,7 @@ func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 		Tokens: Int32(r.Tokens), VectorsScanned: Int32(r.VectorsScanned), VectorsRescored: Int32(r.VectorsRescored),
 		EmbeddingSpaces: r.EmbeddingSpaces, ExpandedWords: r.ExpandedWords,
 		Records: r.Records, IndexSequence: int64(r.IndexSequence), Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
+		AsOf: Timestamp(r.Moment.AsOf), ValidAt: Timestamp(r.Moment.ValidAt), Reread: Int32(r.Reread), Lost: Int32(r.Lost),
 	}
 }
 

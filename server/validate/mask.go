@@ -14,6 +14,7 @@ var updates = map[string]memory.Fields{
 	"text": memory.TextField, "kind": memory.KindField, "author": memory.AuthorField, "event_time": memory.EventTimeField,
 	"metadata": memory.MetadataField, "tags": memory.TagsField, "importance": memory.ImportanceField,
 	"expiry": memory.ExpiryField, "embedding": memory.EmbeddingField, "pinned": memory.PinnedField,
+	"valid_until": memory.ValidUntilField,
 }
 
 // FieldsOf are the fields that paths name; unknown paths name none.
@@ -50,7 +51,7 @@ func MaskOf(r *loombridgev1.UpdateRecordRequest) []string {
 	set := map[string]bool{
 		"text": d.GetText() != "", "kind": d.GetKind() != "", "author": d.GetAuthor() != "", "event_time": d.GetEventTime() != nil,
 		"metadata": d.GetMetadataForm() != nil, "tags": len(d.GetTags()) > 0, "importance": d != nil && d.Importance != nil,
-		"expiry": d.GetExpiry() != nil, "embedding": len(d.GetEmbedding()) > 0, "pinned": d.GetPinned(),
+		"expiry": d.GetExpiry() != nil, "embedding": len(d.GetEmbedding()) > 0, "pinned": d.GetPinned(), "valid_until": d.GetValidUntil() != nil,
 	}
 	maps.DeleteFunc(set, func(_ string, given bool) bool { return !given })
 	return slices.Sorted(maps.Keys(set))

@@ -39,6 +39,7 @@ type Draft interface {
 	GetSessionId() string
 	GetAuthor() string
 	GetEventTime() *timestamppb.Timestamp
+	GetValidUntil() *timestamppb.Timestamp
 	GetMetadataJson() string
 	GetTags() []string
 	GetImportance() float64
@@ -67,6 +68,7 @@ func (c *checker) draft(prefix string, r Draft) {
 	c.name(prefix+"session_id", r.GetSessionId(), record.MaxSessionBytes)
 	c.text(prefix+"author", r.GetAuthor(), record.MaxAuthorBytes)
 	c.time(prefix+"event_time", r.GetEventTime())
+	c.time(prefix+"valid_until", r.GetValidUntil())
 	c.text(prefix+"metadata_json", r.GetMetadataJson(), record.MaxMetadataBytes)
 	if c.count(prefix+"tags", len(r.GetTags()), record.MaxTags) {
 		c.requiredTexts(prefix+"tags", r.GetTags(), record.MaxTagBytes)
@@ -164,6 +166,8 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.span("recency_half_life", r.GetRecencyHalfLife(), 1, maxTTL)
 	c.share("importance_weight", r.GetImportanceWeight())
 	c.tiers(r.GetTiers())
+	c.time("as_of", r.GetAsOf())
+	c.time("valid_at", r.GetValidAt())
 	if c.count("owners", len(r.GetOwners()), maxOwners) {
 		for i, owner := range r.GetOwners() {
 			c.memoryOwner(Item("owners", i), owner)
@@ -338,6 +342,8 @@ func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
 	c.enum("json_form", r.GetJsonForm())
 	c.tiers(r.GetTiers())
+	c.time("as_of", r.GetAsOf())
+	c.time("valid_at", r.GetValidAt())
 	return c.err()
 }
 

@@ -293,3 +293,18 @@ async def test_a_long_record_comes_in_passages(live: loombridge.Client) -> None:
     for passage in hit.passages:
         assert whole.encode()[passage.start : passage.end].decode() == passage.text
     assert (await live.memory.get(id=hit.record.id)).text == whole
+
+
+# Y18, Y19
+async def test_earlier_moments(live: loombridge.Client) -> None:
+    old = await live.memory_save("She lives in Paris", event_time=datetime(2010, 1, 1, tzinfo=UTC))
+    then = datetime.now(UTC)
+    await live.memory_save(
+        "She lives in Oslo", supersedes=old.id, event_time=datetime(2020, 1, 1, tzinfo=UTC)
+    )
+    held = await live.memory_query("where does she live", as_of=then)
+    assert [hit.text for hit in held] == ["She lives in Paris"]
+    assert (held.receipt.as_of, held.receipt.reread) == (then, 1)
+    true = await live.memory_query("where does she live", valid_at=datetime(2015, 1, 1, tzinfo=UTC))
+    assert [hit.text for hit in true] == ["She lives in Paris"]
+    assert [record.text async for record in live.memory.list(as_of=then)] == ["She lives in Paris"]

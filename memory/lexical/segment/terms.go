@@ -33,6 +33,8 @@ const (
 	Metadata Field = 'm'
 	// Key terms are the caller's own names of records.
 	Key Field = 'n'
+	// ValidUntil terms are the moments until which records are valid.
+	ValidUntil Field = 'u'
 )
 
 const (

@@ -122,7 +122,7 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._extract import ChatModel, Extracted, ExtractedBatch, Extracting
-from loombridge._memory import Memory, RecordField
+from loombridge._memory import Memory
 from loombridge._messages import DirectMessage, Messages, SentMessage
 from loombridge._pressure import PressureSettings, ScoreRel
 from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
@@ -169,7 +169,7 @@ from loombridge._receipts import (
     Undone,
     UsageLearned,
 )
-from loombridge._records import Origin, Owner, Record, RecordDraft, Saved
+from loombridge._records import Origin, Owner, Record, RecordDraft, RecordField, Saved
 from loombridge._renewal import Handoff, Renewal, Snapshot
 from loombridge._results import (
     Audio,

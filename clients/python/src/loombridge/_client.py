@@ -93,6 +93,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         expire_time: datetime | None = None,
         sliding_ttl: _values.Seconds | None = None,
         event_time: datetime | None = None,
+        valid_until: datetime | None = None,
         author: str | None = None,
         embedding: Iterable[float] | None = None,
         embedding_space: str | None = None,
@@ -121,6 +122,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             expire_time: the moment it goes, instead of `ttl`; with a time zone.
             sliding_ttl: how long to keep it after it was last read or found, instead.
             event_time: when what it tells happened; with a time zone.
+            valid_until: when it stops being true, for queries with `valid_at`.
             author: who said it.
             embedding: a vector of the caller's, at most 4096 numbers.
             embedding_space: the model it came from; required with `embedding`.
@@ -162,6 +164,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             kind=kind,
             author=author,
             event_time=event_time,
+            valid_until=valid_until,
             metadata=metadata,
             tags=tags,
             importance=importance,
@@ -203,6 +206,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         without_signals: Iterable[_query.Signal] | None = None,
         include_embeddings: bool = False,
         peek: bool = False,
+        as_of: datetime | None = None,
+        valid_at: datetime | None = None,
         user_id: str | None = None,
         space_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -237,6 +242,10 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
                 worth, such as `["session", "newer"]`.
             include_embeddings: return the vectors too.
             peek: do not prolong the life of what is found that has a `sliding_ttl`.
+            as_of: search what the memory held at that moment, by the server's clock: records
+                as they were, and none that was saved later. What is gone since is not there.
+            valid_at: search what was true at that moment: from `event_time`, or without one
+                from when it was saved, until `valid_until` or until what replaced it.
             user_id: search that person's memory instead of the agent's.
             space_id: search the memory of that space instead.
             timeout: seconds; default: the client's.
@@ -267,6 +276,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             "without_signals": without_signals,
             "include_embeddings": include_embeddings or None,
             "peek": peek or None,
+            "as_of": as_of,
+            "valid_at": valid_at,
             "user_id": user_id,
             "space_id": space_id,
         }

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterable, Iterable, Mapping
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import TypeAlias, get_args
 
 from loombridge import (
     _bulk,
@@ -17,16 +17,7 @@ from loombridge import (
 )
 from loombridge.v1 import memory_pb2 as pb
 
-RecordField: TypeAlias = Literal[
-    "author", "event_time", "expiry", "metadata", "tags", "embedding", "importance", "kind"
-]
-"""What `update` can clear: it is then as in a record that was saved without it."""
-
-_CLEARABLE = frozenset(
-    ("author", "event_time", "expiry", "metadata", "tags", "embedding", "importance", "kind")
-)
-
-
+_CLEARABLE = frozenset(get_args(_records.RecordField))
 _VERSIONS = 100  # the server's largest page
 
 
@@ -95,6 +86,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
         kind: str | None = None,
         author: str | None = None,
         event_time: datetime | None = None,
+        valid_until: datetime | None = None,
         metadata: Mapping[str, _values.JsonValue] | None = None,
         tags: Iterable[str] | None = None,
         importance: float | None = None,
@@ -105,7 +97,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
         embedding_space: str | None = None,
         pinned: bool | None = None,
         merge: bool = False,
-        clear: Iterable[RecordField] = (),
+        clear: Iterable[_records.RecordField] = (),
         expected_version: int | None = None,
         user_id: str | None = None,
         request_id: str | None = None,
@@ -125,6 +117,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             kind: what it is.
             author: who said it.
             event_time: when what it tells happened; with a time zone.
+            valid_until: when it stops being true; with a time zone.
             metadata: a JSON object of at most 64 KiB.
             tags: at most 64 labels.
             importance: from 0 to 1.
@@ -156,6 +149,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             "kind": kind,
             "author": author,
             "event_time": event_time,
+            "valid_until": valid_until,
             "metadata": metadata,
             "tags": tags,
             "importance": importance,
@@ -183,6 +177,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             kind=kind,
             author=author,
             event_time=event_time,
+            valid_until=valid_until,
             metadata=metadata,
             tags=tags or (),
             importance=importance,
@@ -371,6 +366,8 @@ class Memory(_extract.Extractor, _spelling.Helpful):
         tiers: Iterable[int] | int | None = None,
         include_embeddings: bool = False,
         peek: bool = False,
+        as_of: datetime | None = None,
+        valid_at: datetime | None = None,
         page_size: int | None = None,
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -386,6 +383,8 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             tiers: the memory tiers, from 2 to 4; default: 4, the long-term one.
             include_embeddings: return the vectors too.
             peek: do not prolong the life of records with a `sliding_ttl`.
+            as_of: list what the memory held at that moment, as in `memory_query`.
+            valid_at: list what was true at that moment.
             page_size: how many to ask for at a time, for a loop that will end early;
                 default and at most: 500.
             user_id: list that person's memory instead of the agent's.
@@ -406,6 +405,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             json_form=pb.JSON_FORM_TEXT,
             page_size=_bulk.page_size(page_size),
         )
+        _query.fill_moment(request, as_of, valid_at)
         return _bulk.RecordListing(self._transport, request, timeout)
 
     def save_many(

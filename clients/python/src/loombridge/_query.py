@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast, overload
 
 from loombridge import _brief, _records, _spelling, _values
@@ -148,6 +149,14 @@ class QueryReceipt:
     """What `expand` searched for beside the query."""
     embedding_spaces: tuple[str, ...] = ()
     """The spaces whose vectors were searched."""
+    as_of: datetime | None = None
+    """The moment that was asked for."""
+    valid_at: datetime | None = None
+    """The moment that was asked for."""
+    reread: int = 0
+    """Records that were read again because they have changed or were replaced since."""
+    lost: int = 0
+    """Those of them that are missing because what they were then is kept no longer."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -201,6 +210,7 @@ def query_request(
         without_signals=_values.texts("without_signals", asked.get("without_signals") or ()),
     )
     _fill_numbers(result, asked)
+    fill_moment(result, asked.get("as_of"), asked.get("valid_at"))
     if (mode := asked.get("mode")) is not None:
         number = _values.enum_number("mode", MODE_ENUM, "QUERY_MODE_", mode)
         result.mode = cast("pb.QueryMode", number)
@@ -232,6 +242,16 @@ def _fill_numbers(result: pb.MemoryQueryRequest, asked: Mapping[str, Any]) -> No
         result.importance_weight = _values.number("importance_weight", weight)
     if (age := asked.get("recency_half_life")) is not None:
         result.recency_half_life.CopyFrom(_values.duration("recency_half_life", age))
+
+
+def fill_moment(
+    message: "pb.MemoryQueryRequest | pb.ListRecordsRequest", as_of: object, valid_at: object
+) -> None:
+    """Set the moment that is asked for."""
+    if as_of is not None:
+        message.as_of.CopyFrom(_values.timestamp("as_of", as_of))
+    if valid_at is not None:
+        message.valid_at.CopyFrom(_values.timestamp("valid_at", valid_at))
 
 
 def _owners(values: object) -> list[pb.MemoryOwner]:
@@ -299,4 +319,8 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
         empty_reason=cast("EmptyReason", reason),
         expanded_words=tuple(m.expanded_words),
         embedding_spaces=tuple(m.embedding_spaces),
+        as_of=_values.moment(m.as_of) if m.HasField("as_of") else None,
+        valid_at=_values.moment(m.valid_at) if m.HasField("valid_at") else None,
+        reread=m.reread,
+        lost=m.lost,
     )

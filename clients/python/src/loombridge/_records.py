@@ -131,6 +131,8 @@ class Record(_brief.Brief):
     """How many saves repeated it in place of adding another record."""
     last_repeat_time: datetime | None = None
     """When the last of them did; None where there was none."""
+    valid_until: datetime | None = None
+    """When what it tells stops being true; None when nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -179,7 +181,22 @@ class RecordDraft(_brief.Brief):
     """Where the text came from; default `agent`."""
     pinned: bool = False
     """What makes room or forgets passes over it."""
+    valid_until: datetime | None = None
+    """When what it tells stops being true; with a time zone."""
 
+
+RecordField: TypeAlias = Literal[
+    "author",
+    "event_time",
+    "expiry",
+    "metadata",
+    "tags",
+    "embedding",
+    "importance",
+    "kind",
+    "valid_until",
+]
+"""What `update` can clear: it is then as in a record that was saved without it."""
 
 _DRAFT_FIELDS = tuple(each.name for each in fields(RecordDraft))
 
@@ -220,6 +237,8 @@ def fill(message: "pb.MemorySaveRequest | pb.RecordDraft", d: RecordDraft, sessi
         message.importance = _values.number("importance", d.importance)
     if d.event_time is not None:
         message.event_time.CopyFrom(_values.timestamp("event_time", d.event_time))
+    if d.valid_until is not None:
+        message.valid_until.CopyFrom(_values.timestamp("valid_until", d.valid_until))
     if d.origin is not None:
         message.origin = _origin_number(d.origin)
     fill_expiry(message, d.ttl, d.expire_time, d.sliding_ttl)
@@ -301,6 +320,7 @@ def record(m: pb.Record) -> Record:
         last_repeat_time=_values.moment(m.last_repeat_time)
         if m.HasField("last_repeat_time")
         else None,
+        valid_until=_values.moment(m.valid_until) if m.HasField("valid_until") else None,
     )
 
 

@@ -517,7 +517,10 @@ type Record struct {
 	// last_repeat_time is when the last of them did; unset where there was none.
 	LastRepeatTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=last_repeat_time,json=lastRepeatTime,proto3" json:"last_repeat_time,omitempty"`
 	// review says whether it waits for review, and how that ended. See ReviewRecord.
-	Review        Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
+	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
+	// valid_until is when what it tells stops being true; unset when nobody knows. See
+	// valid_at of MemoryQueryRequest.
+	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -773,6 +776,13 @@ func (x *Record) GetReview() Review {
 	return Review_REVIEW_UNSPECIFIED
 }
 
+func (x *Record) GetValidUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidUntil
+	}
+	return nil
+}
+
 type isRecord_MetadataForm interface {
 	isRecord_MetadataForm()
 }
@@ -870,7 +880,10 @@ type MemorySaveRequest struct {
 	Replace bool `protobuf:"varint,24,opt,name=replace,proto3" json:"replace,omitempty"`
 	// duplicates says what becomes of it if it repeats a record that is there. Default:
 	// what the server is set to, which is to keep both unless it is told otherwise.
-	Duplicates    Duplicates `protobuf:"varint,30,opt,name=duplicates,proto3,enum=loombridge.v1.Duplicates" json:"duplicates,omitempty"`
+	Duplicates Duplicates `protobuf:"varint,30,opt,name=duplicates,proto3,enum=loombridge.v1.Duplicates" json:"duplicates,omitempty"`
+	// valid_until is when what it tells stops being true. Default: nobody knows. It hides the
+	// record from nothing but queries and listings with valid_at.
+	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1109,6 +1122,13 @@ func (x *MemorySaveRequest) GetDuplicates() Duplicates {
 		return x.Duplicates
 	}
 	return Duplicates_DUPLICATES_UNSPECIFIED
+}
+
+func (x *MemorySaveRequest) GetValidUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidUntil
+	}
+	return nil
 }
 
 type isMemorySaveRequest_MetadataForm interface {
@@ -1402,7 +1422,7 @@ type MemoryQueryRequest struct {
 	// filter narrows the search, after AIP-160: `AND` (or a blank), `OR`, `NOT`,
 	// parentheses, `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
 	// `session_id`, `author`, `origin`, `review` (held, approved, rejected), `text`, `importance`, `tier`, `pinned`,
-	// `version`, `event_time`, `create_time`, `update_time`, `expire_time`,
+	// `version`, `event_time`, `create_time`, `update_time`, `expire_time`, `valid_until`,
 	// `superseded_by`, `tags` (with `:`) and `metadata.` paths. With `=`, `!=` and
 	// `:` an asterisk in a text stands for any characters: `key = "ci*"`; `"\\*"`
 	// is an asterisk. `metadata.source:*` asks whether it is there. Example:
@@ -1410,7 +1430,7 @@ type MemoryQueryRequest struct {
 	// "2025-01-01T00:00:00Z")`. An unknown field is INVALID_FILTER; a record that
 	// lacks a metadata key meets no comparison with it. At most 4 KiB. It applies
 	// before anything is ranked, so a narrow filter finds all that it lets through.
-	// `text`, `superseded_by`, `version` and `update_time` are read from the records
+	// `text`, `superseded_by`, `version`, `valid_until` and `update_time` are read from the records
 	// that the other conditions leave; more than 64 MiB of them is INVALID_FILTER.
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// mode is which signals to use. Default hybrid.
@@ -1457,9 +1477,22 @@ type MemoryQueryRequest struct {
 	// worth: turn, window, session, author, date, answer, question, reply, brevity,
 	// repeated, newer, several or now; at most 13. Default: all count. Another name is INVALID_ARGUMENT.
 	WithoutSignals []string `protobuf:"bytes,20,rep,name=without_signals,json=withoutSignals,proto3" json:"without_signals,omitempty"`
-	// peek: being found does not prolong the life of records with a sliding_ttl. Default
-	// false.
-	Peek          bool `protobuf:"varint,60,opt,name=peek,proto3" json:"peek,omitempty"`
+	// peek: being found does not prolong the life of records with a sliding_ttl. With as_of or
+	// valid_at none does. Default false.
+	Peek bool `protobuf:"varint,60,opt,name=peek,proto3" json:"peek,omitempty"`
+	// as_of, when set, searches what the memory held at that moment by the server's clock:
+	// records saved later are not found, those changed since are matched and shown as they
+	// were, those replaced later count. What was deleted or has expired since is not there,
+	// and the receipt says so; what a version was that is kept no longer is not either. Words
+	// weigh as they do today, and earlier versions are found by words alone. It
+	// reads again what has changed or was replaced since: more than 20,000 records, or 64 MiB
+	// of them, is INVALID_ARGUMENT. What changes without a version, such as repeats and
+	// expire_time, and conditions on `superseded_by`, are of today. Default: now.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// valid_at, when set, searches what was true at that moment, as far as was known as_of: a
+	// record is from its event_time, or without one from its create_time, until its
+	// valid_until, or until what has replaced it is. The bounds are those of as_of.
+	ValidAt       *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1646,6 +1679,20 @@ func (x *MemoryQueryRequest) GetPeek() bool {
 		return x.Peek
 	}
 	return false
+}
+
+func (x *MemoryQueryRequest) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *MemoryQueryRequest) GetValidAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidAt
+	}
+	return nil
 }
 
 // MemoryQueryResponse holds the hits, best first, and how they were found.
@@ -2040,7 +2087,16 @@ type QueryReceipt struct {
 	// limit does not bring them; a narrower query does.
 	OverMaxBytes int32 `protobuf:"varint,18,opt,name=over_max_bytes,json=overMaxBytes,proto3" json:"over_max_bytes,omitempty"`
 	// in_part is how many hits have passages in place of their text.
-	InPart        int32 `protobuf:"varint,19,opt,name=in_part,json=inPart,proto3" json:"in_part,omitempty"`
+	InPart int32 `protobuf:"varint,19,opt,name=in_part,json=inPart,proto3" json:"in_part,omitempty"`
+	// as_of is the moment that was asked for.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// valid_at is the moment that was asked for.
+	ValidAt *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
+	// reread is how many records were read again, in the versions that counted then, because
+	// they have changed or were replaced since.
+	Reread int32 `protobuf:"varint,62,opt,name=reread,proto3" json:"reread,omitempty"`
+	// lost is how many of them are missing because what they were then is kept no longer.
+	Lost          int32 `protobuf:"varint,63,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2204,6 +2260,34 @@ func (x *QueryReceipt) GetOverMaxBytes() int32 {
 func (x *QueryReceipt) GetInPart() int32 {
 	if x != nil {
 		return x.InPart
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *QueryReceipt) GetValidAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidAt
+	}
+	return nil
+}
+
+func (x *QueryReceipt) GetReread() int32 {
+	if x != nil {
+		return x.Reread
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetLost() int32 {
+	if x != nil {
+		return x.Lost
 	}
 	return 0
 }
@@ -2808,7 +2892,9 @@ type RecordDraft struct {
 	// least trusted origin among `derived_from`: what derives from the web stays ORIGIN_WEB.
 	Origin Origin `protobuf:"varint,19,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it.
-	Pinned        bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	Pinned bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// valid_until is when what it tells stops being true.
+	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3007,6 +3093,13 @@ func (x *RecordDraft) GetPinned() bool {
 	return false
 }
 
+func (x *RecordDraft) GetValidUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidUntil
+	}
+	return nil
+}
+
 type isRecordDraft_MetadataForm interface {
 	isRecordDraft_MetadataForm()
 }
@@ -3071,7 +3164,7 @@ type UpdateRecordRequest struct {
 	Record *RecordDraft `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`
 	// update_mask names the fields to change: `text`, `kind`, `author`,
 	// `event_time`, `metadata`, `tags`, `importance`, `expiry`, `embedding`,
-	// `pinned`, or `metadata.status` for the member `status` of the metadata alone,
+	// `pinned`, `valid_until`, or `metadata.status` for the member `status` of the metadata alone,
 	// whatever its name, as long as that has no dot. What is named and record leaves
 	// empty is emptied. Default: the fields that record sets; one that can't be changed
 	// is refused then.
@@ -3665,9 +3758,15 @@ type ListRecordsRequest struct {
 	IncludeEmbeddings bool `protobuf:"varint,8,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// tiers are the memory tiers to list, from 2 to 4. Default 4 alone.
 	Tiers []int32 `protobuf:"varint,9,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
-	// peek: being listed does not prolong the life of records with a sliding_ttl. Default
-	// false.
-	Peek          bool `protobuf:"varint,60,opt,name=peek,proto3" json:"peek,omitempty"`
+	// peek: being listed does not prolong the life of records with a sliding_ttl. With as_of
+	// or valid_at none does. Default false.
+	Peek bool `protobuf:"varint,60,opt,name=peek,proto3" json:"peek,omitempty"`
+	// as_of, when set, lists what the memory held at that moment, as in MemoryQueryRequest:
+	// records are as they were, in the order in which they came, those replaced by then
+	// included. All pages have the same.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// valid_at, when set, lists what was true at that moment, as in MemoryQueryRequest.
+	ValidAt       *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3777,6 +3876,20 @@ func (x *ListRecordsRequest) GetPeek() bool {
 		return x.Peek
 	}
 	return false
+}
+
+func (x *ListRecordsRequest) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *ListRecordsRequest) GetValidAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ValidAt
+	}
+	return nil
 }
 
 // ListRecordsResponse is a page of records.
@@ -4831,7 +4944,7 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\t\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc1\t\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -4873,8 +4986,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\farchive_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\x12\x18\n" +
 	"\arepeats\x18  \x01(\x03R\arepeats\x12D\n" +
 	"\x10last_repeat_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\x0elastRepeatTime\x12.\n" +
-	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06reviewB\x0f\n" +
-	"\rmetadata_form\"\xd0\a\n" +
+	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12;\n" +
+	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"validUntilB\x0f\n" +
+	"\rmetadata_form\"\x8d\b\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -4913,7 +5028,9 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\areplace\x18\x18 \x01(\bR\areplace\x129\n" +
 	"\n" +
 	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
-	"duplicatesB\x0f\n" +
+	"duplicates\x12;\n" +
+	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"validUntilB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
 	"\v_importance\"\xe2\x03\n" +
@@ -4939,7 +5056,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userId\x12\x1b\n" +
 	"\bspace_id\x18( \x01(\tH\x00R\aspaceIdB\a\n" +
-	"\x05owner\"\x91\x06\n" +
+	"\x05owner\"\xf9\x06\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -4964,7 +5081,9 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x11importance_weight\x18\x12 \x01(\x01R\x10importanceWeight\x12\x14\n" +
 	"\x05tiers\x18\x13 \x03(\x05R\x05tiers\x12'\n" +
 	"\x0fwithout_signals\x18\x14 \x03(\tR\x0ewithoutSignals\x12\x12\n" +
-	"\x04peek\x18< \x01(\bR\x04peek\"z\n" +
+	"\x04peek\x18< \x01(\bR\x04peek\x12/\n" +
+	"\x05as_of\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
+	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
 	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xb5\x02\n" +
@@ -4987,7 +5106,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\xc8\x05\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xdc\x06\n" +
 	"\fQueryReceipt\x12-\n" +
 	"\x12lexical_candidates\x18\x01 \x01(\x05R\x11lexicalCandidates\x12\x1a\n" +
 	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
@@ -5011,7 +5130,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
 	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
 	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\x12\x17\n" +
-	"\ain_part\x18\x13 \x01(\x05R\x06inPart\"\xb9\x02\n" +
+	"\ain_part\x18\x13 \x01(\x05R\x06inPart\x12/\n" +
+	"\x05as_of\x18< \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
+	"\bvalid_at\x18= \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12\x16\n" +
+	"\x06reread\x18> \x01(\x05R\x06reread\x12\x12\n" +
+	"\x04lost\x18? \x01(\x05R\x04lost\"\xb9\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5047,7 +5170,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\x03R\adeleted\x12\x1b\n" +
 	"\tnot_owned\x18\x02 \x01(\x03R\bnotOwned\"B\n" +
 	"\x11GetRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\x87\x06\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xc4\x06\n" +
 	"\vRecordDraft\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -5077,7 +5200,9 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"supersedes\x12!\n" +
 	"\fderived_from\x18\x12 \x03(\tR\vderivedFrom\x12-\n" +
 	"\x06origin\x18\x13 \x01(\x0e2\x15.loombridge.v1.OriginR\x06origin\x12\x16\n" +
-	"\x06pinned\x18\x14 \x01(\bR\x06pinnedB\x0f\n" +
+	"\x06pinned\x18\x14 \x01(\bR\x06pinned\x12;\n" +
+	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"validUntilB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
 	"\v_importance\"\x9d\x03\n" +
@@ -5125,7 +5250,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"&\n" +
 	"\x14DeleteRecordResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xe9\x02\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\xd1\x03\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5138,7 +5263,9 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\tjson_form\x18\a \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
 	"\x12include_embeddings\x18\b \x01(\bR\x11includeEmbeddings\x12\x14\n" +
 	"\x05tiers\x18\t \x03(\x05R\x05tiers\x12\x12\n" +
-	"\x04peek\x18< \x01(\bR\x04peek\"n\n" +
+	"\x04peek\x18< \x01(\bR\x04peek\x12/\n" +
+	"\x05as_of\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
+	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\"n\n" +
 	"\x13ListRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\arecords\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf1\x01\n" +
@@ -5341,87 +5468,96 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	47, // 7: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
 	47, // 8: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
 	2,  // 9: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	47, // 10: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	48, // 11: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	49, // 12: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	47, // 13: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	49, // 14: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	3,  // 15: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	1,  // 16: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	47, // 17: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	47, // 18: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	4,  // 19: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	2,  // 20: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	46, // 21: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	5,  // 22: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	0,  // 23: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	10, // 24: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	49, // 25: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	13, // 26: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	17, // 27: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	7,  // 28: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	10, // 29: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	15, // 30: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	14, // 31: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	16, // 32: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	6,  // 33: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	0,  // 34: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	47, // 35: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	0,  // 36: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 37: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	7,  // 38: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	47, // 39: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	48, // 40: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	49, // 41: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	47, // 42: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	49, // 43: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	3,  // 44: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	24, // 45: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	50, // 46: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 47: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 48: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	2,  // 49: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	0,  // 50: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 51: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 52: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 53: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	24, // 54: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	1,  // 55: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	9,  // 56: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	39, // 57: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	0,  // 58: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 59: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	18, // 60: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	25, // 61: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	19, // 62: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	27, // 63: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	29, // 64: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	21, // 65: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	31, // 66: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	33, // 67: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	40, // 68: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	42, // 69: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	44, // 70: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	35, // 71: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	37, // 72: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	23, // 73: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	26, // 74: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	20, // 75: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	28, // 76: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	30, // 77: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	22, // 78: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	32, // 79: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	34, // 80: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	41, // 81: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	43, // 82: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	45, // 83: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	36, // 84: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	38, // 85: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	73, // [73:86] is the sub-list for method output_type
-	60, // [60:73] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	47, // 10: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	47, // 11: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	48, // 12: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	49, // 13: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	47, // 14: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	49, // 15: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	3,  // 16: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	1,  // 17: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	47, // 18: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	47, // 19: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	47, // 20: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	4,  // 21: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	2,  // 22: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	46, // 23: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	5,  // 24: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	0,  // 25: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	10, // 26: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	49, // 27: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	47, // 28: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	47, // 29: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	13, // 30: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	17, // 31: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	7,  // 32: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	10, // 33: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	15, // 34: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	14, // 35: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	16, // 36: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	6,  // 37: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	47, // 38: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	47, // 39: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	0,  // 40: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	47, // 41: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	0,  // 42: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 43: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	7,  // 44: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	47, // 45: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	48, // 46: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	49, // 47: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	47, // 48: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	49, // 49: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	3,  // 50: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	47, // 51: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	24, // 52: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	50, // 53: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 54: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 55: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	2,  // 56: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	0,  // 57: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 58: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 59: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	47, // 60: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	47, // 61: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	7,  // 62: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	24, // 63: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	1,  // 64: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	9,  // 65: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	39, // 66: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	0,  // 67: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 68: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	18, // 69: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	25, // 70: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	19, // 71: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	27, // 72: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	29, // 73: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	21, // 74: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	31, // 75: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	33, // 76: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	40, // 77: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	42, // 78: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	44, // 79: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	35, // 80: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	37, // 81: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	23, // 82: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	26, // 83: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	20, // 84: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	28, // 85: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	30, // 86: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	22, // 87: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	32, // 88: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	34, // 89: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	41, // 90: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	43, // 91: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	45, // 92: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	36, // 93: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	38, // 94: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	82, // [82:95] is the sub-list for method output_type
+	69, // [69:82] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }

@@ -91,7 +91,7 @@ EMPTY_REASON_ALL_EXCLUDED: EmptyReason
 EMPTY_REASON_ALL_OVER_MAX_TOKENS: EmptyReason
 
 class Record(_message.Message):
-    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review")
+    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "valid_until")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -122,6 +122,7 @@ class Record(_message.Message):
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     LAST_REPEAT_TIME_FIELD_NUMBER: _ClassVar[int]
     REVIEW_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     key: str
@@ -152,10 +153,11 @@ class Record(_message.Message):
     repeats: int
     last_repeat_time: _timestamp_pb2.Timestamp
     review: Review
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ...) -> None: ...
+    valid_until: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class MemorySaveRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace", "duplicates")
+    __slots__ = ("agent_id", "user_id", "space_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace", "duplicates", "valid_until")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -182,6 +184,7 @@ class MemorySaveRequest(_message.Message):
     PINNED_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
     DUPLICATES_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -208,7 +211,8 @@ class MemorySaveRequest(_message.Message):
     pinned: bool
     replace: bool
     duplicates: Duplicates
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
+    valid_until: _timestamp_pb2.Timestamp
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class MemorySaveResponse(_message.Message):
     __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "review", "redacted")
@@ -250,7 +254,7 @@ class MemoryOwner(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class MemoryQueryRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals", "peek")
+    __slots__ = ("agent_id", "user_id", "space_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals", "peek", "as_of", "valid_at")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -273,6 +277,8 @@ class MemoryQueryRequest(_message.Message):
     TIERS_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_SIGNALS_FIELD_NUMBER: _ClassVar[int]
     PEEK_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
+    VALID_AT_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -295,7 +301,9 @@ class MemoryQueryRequest(_message.Message):
     tiers: _containers.RepeatedScalarFieldContainer[int]
     without_signals: _containers.RepeatedScalarFieldContainer[str]
     peek: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    valid_at: _timestamp_pb2.Timestamp
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class MemoryQueryResponse(_message.Message):
     __slots__ = ("hits", "receipt")
@@ -352,7 +360,7 @@ class SignalScore(_message.Message):
     def __init__(self, name: _Optional[str] = ..., raw: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class QueryReceipt(_message.Message):
-    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces", "over_max_bytes", "in_part")
+    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces", "over_max_bytes", "in_part", "as_of", "valid_at", "reread", "lost")
     LEXICAL_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     FILTERED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
@@ -372,6 +380,10 @@ class QueryReceipt(_message.Message):
     EMBEDDING_SPACES_FIELD_NUMBER: _ClassVar[int]
     OVER_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     IN_PART_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
+    VALID_AT_FIELD_NUMBER: _ClassVar[int]
+    REREAD_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
     lexical_candidates: int
     filtered: int
     expired: int
@@ -391,7 +403,11 @@ class QueryReceipt(_message.Message):
     embedding_spaces: _containers.RepeatedScalarFieldContainer[str]
     over_max_bytes: int
     in_part: int
-    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    valid_at: _timestamp_pb2.Timestamp
+    reread: int
+    lost: int
+    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "json_form", "include_embeddings", "as_of", "peek")
@@ -474,7 +490,7 @@ class GetRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class RecordDraft(_message.Message):
-    __slots__ = ("text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "pinned")
+    __slots__ = ("text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "pinned", "valid_until")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -495,6 +511,7 @@ class RecordDraft(_message.Message):
     DERIVED_FROM_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
     text: str
     id: str
     key: str
@@ -515,7 +532,8 @@ class RecordDraft(_message.Message):
     derived_from: _containers.RepeatedScalarFieldContainer[str]
     origin: Origin
     pinned: bool
-    def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ...) -> None: ...
+    valid_until: _timestamp_pb2.Timestamp
+    def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class UpdateRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "json_form")
@@ -600,7 +618,7 @@ class DeleteRecordResponse(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class ListRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers", "peek")
+    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers", "peek", "as_of", "valid_at")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -612,6 +630,8 @@ class ListRecordsRequest(_message.Message):
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     TIERS_FIELD_NUMBER: _ClassVar[int]
     PEEK_FIELD_NUMBER: _ClassVar[int]
+    AS_OF_FIELD_NUMBER: _ClassVar[int]
+    VALID_AT_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -623,7 +643,9 @@ class ListRecordsRequest(_message.Message):
     include_embeddings: bool
     tiers: _containers.RepeatedScalarFieldContainer[int]
     peek: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ...) -> None: ...
+    as_of: _timestamp_pb2.Timestamp
+    valid_at: _timestamp_pb2.Timestamp
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListRecordsResponse(_message.Message):
     __slots__ = ("records", "next_page_token")
