@@ -17,7 +17,7 @@ import (
 const (
 	ofSession   = "esfhoaguvtmpxr" // log: a key begins with the session
 	ofPrompts   = "pxr"            // log: records of prompts and their texts
-	ofMemory    = "rkhtcdbevwq"    // records: what a memory is written anew from
+	ofPlans     = "jpxl"           // records: plans of loom.v1, which are no memory
 	blobEntry   = 'p'
 	manifestTag = 'm'
 	childTag    = 'c'
@@ -167,7 +167,7 @@ func (e *Eraser) partOf(ks kv.Keyspace, scope kv.Scope, rest, value []byte) (fat
 		if e.done != nil {
 			return e.leftOver(ks, scope, tag, tail, value)
 		}
-		if _, found := e.part.records[scope]; found && (ks == kv.Index || strings.IndexByte(ofMemory, tag) >= 0) {
+		if _, found := e.part.records[scope]; found && (ks == kv.Index || strings.IndexByte(ofPlans, tag) < 0) {
 			return anew, nil
 		}
 	case kv.Log:

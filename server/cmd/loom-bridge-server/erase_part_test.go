@@ -27,7 +27,7 @@ func plantRecords(t *testing.T, p *process, agent, user, of string, n int) canar
 	last := ""
 	for i := range n {
 		request := &loombridgev1.MemorySaveRequest{
-			AgentId: agent, UserId: user, Text: "The seal is " + c.text("texts"), Tags: []string{c.text("tags")}, Key: c.text("keys"),
+			AgentId: agent, UserId: user, Text: "The seal is " + c.text("texts"), Tags: []string{c.text("tags")}, Key: c.text("keys"), Id: c.text("ids"),
 			MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: fmt.Sprintf(`{"case":%q,"seal":%q}`, of, c.text("metadata"))},
 		}
 		if user == "" { // of a person's memory a hash is kept
