@@ -370,3 +370,27 @@ func TestRecordsWatch(t *testing.T) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
+
+// The records of a space are exported and imported by agents that have access to it.
+//
+// Y35
+func TestRecordsOfSpace(t *testing.T) {
+	s := MustRun(t, t.TempDir())
+	client := loombridgev1.NewSharingServiceClient(s.conn)
+	for _, space := range []string{"team", "copy"} {
+		_, err := client.CreateSpace(t.Context(), &loombridgev1.CreateSpaceRequest{AgentId: "a", SpaceId: space})
+		must(t, err)
+	}
+	_, err := loombridgev1.NewBridgeServiceClient(s.conn).MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", SpaceId: "team", Text: "shared"})
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "team.jsonl")
+	_, err = s.records(t, "export", "--agent", "a", "--space", "team", "--out", file)
+	must(t, err)
+	said, err := s.records(t, "import", file, "--agent", "a", "--space", "copy")
+	if must(t, err); !strings.HasPrefix(said, "imported 1 records") {
+		t.Errorf("import said %q", said)
+	}
+	if _, err := s.records(t, "export", "--agent", "stranger", "--space", "team"); err == nil || !strings.Contains(err.Error(), "no read access") {
+		t.Errorf("a stranger's export ended with %v", err)
+	}
+}

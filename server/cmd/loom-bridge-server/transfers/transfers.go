@@ -54,8 +54,8 @@ type Options struct {
 // desk is one run of a command.
 type desk struct {
 	Options
-	agent, user string
-	memory      loombridgev1.MemoryServiceClient
+	agent, user, space string
+	memory             loombridgev1.MemoryServiceClient
 }
 
 // Command is the command with its sub-commands.
@@ -65,6 +65,7 @@ func Command(o Options) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	command.PersistentFlags().StringVar(&d.agent, "agent", "", "the agent whose memory it is, or who works in a person's")
 	command.PersistentFlags().StringVar(&d.user, "user", "", "the person whose memory it is, in place of the agent's")
+	command.PersistentFlags().StringVar(&d.space, "space", "", "the space whose memory it is, in place of the agent's")
 	_ = command.MarkPersistentFlagRequired("agent") // the flag is there
 	var out string
 	export := d.sub("export", "Write a memory as lines of JSON", cobra.NoArgs, func(ctx context.Context, _ []string) error { return d.export(ctx, out) })
@@ -126,7 +127,7 @@ func (d *desk) export(ctx context.Context, path string) error {
 
 // write writes the lines and returns of how many records they are.
 func (d *desk) write(ctx context.Context, to io.Writer) (records int, err error) {
-	stream, err := d.memory.ExportRecords(ctx, &loombridgev1.ExportRecordsRequest{AgentId: d.agent, UserId: d.user})
+	stream, err := d.memory.ExportRecords(ctx, &loombridgev1.ExportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space})
 	if err != nil {
 		return 0, err
 	}
@@ -183,7 +184,7 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 func (d *desk) send(from io.Reader, skip bool, send func(*loombridgev1.ImportRecordsRequest) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, partBytes), maxLine)
-	part, size, sent := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SkipExisting: skip}, 0, 0
+	part, size, sent := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip}, 0, 0
 	for lines.Scan() {
 		line := lines.Text()
 		if size+len(line) > partBytes && size > 0 || len(part.GetLines()) == partLines {
@@ -191,7 +192,7 @@ func (d *desk) send(from io.Reader, skip bool, send func(*loombridgev1.ImportRec
 				return err
 			}
 			d.Progress(sent)
-			part, size = &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user}, 0
+			part, size = &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space}, 0
 		}
 		part.Lines = append(part.Lines, line)
 		size += len(line)
@@ -205,7 +206,7 @@ func (d *desk) send(from io.Reader, skip bool, send func(*loombridgev1.ImportRec
 
 // watch writes what changes.
 func (d *desk) watch(ctx context.Context, after string) error {
-	stream, err := d.memory.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: d.agent, UserId: d.user, After: after, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	stream, err := d.memory.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, After: after, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
 	if err != nil {
 		return err
 	}
