@@ -446,7 +446,7 @@ func TestAttachAuthenticates(t *testing.T) {
 func TestAttachDirectEvents(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{})
 	a := MustAttach(t, t.Context(), s.Bridge, helloOf("x"))
-	must(t, directory.Send(auth.DefaultTenant, "x", events.Event{ID: "e", Topic: "agent.x.replies", Payload: []byte("1")}))
+	must(t, directory.Send(t.Context(), auth.DefaultTenant, "x", events.Event{ID: "e", Topic: "agent.x.replies", Payload: []byte("1")}))
 	if e := a.event(); e.GetId() != "e" || e.GetPayloadJson() != "1" {
 		t.Errorf("event %v", e)
 	}

@@ -110,35 +110,39 @@ func (d *Directory) Call(ctx context.Context, tenant string, c ToolCall) (ToolRe
 	defer place.Leave()
 	defer share.Pause(ctx)()
 	for {
-		link, err := d.provider(tenant, c.Name)
-		if err != nil {
+		link, far, err := d.provider(tenant, c.Name)
+		switch {
+		case err != nil:
 			return ToolResult{}, err
+		case far != nil:
+			return d.opts.Elsewhere.Call(ctx, far.at, tenant, far.ID, c)
 		}
-		id, answer, err := link.push(c, deadline)
-		if errors.Is(err, errEnded) {
-			continue // it has left the directory: the next one is asked
+		if result, ended, err := link.run(ctx, c, deadline); !ended {
+			return result, err
 		}
-		if err != nil {
-			return ToolResult{}, err
-		}
-		return link.await(ctx, id, answer)
 	}
 }
 
+// run has the agent of a link run a call. ended says that the link has left the directory,
+// and the next one is to be asked.
+func (l *Link) run(ctx context.Context, c ToolCall, deadline time.Time) (result ToolResult, ended bool, err error) {
+	id, answer, err := l.push(c, deadline)
+	if err != nil {
+		return ToolResult{}, isEnded(err), err
+	}
+	result, err = l.await(ctx, id, answer)
+	return result, false, err
+}
+
+func isEnded(err error) bool { return errors.Is(err, errEnded) }
+
 // Send hands an event to the newest stream of an agent alone. A full queue is
 // ErrBusy, no stream a *NotConnectedError.
-func (d *Directory) Send(tenant, id string, e events.Event) error {
-	for {
-		link, err := d.newest(tenant, id)
-		if err != nil {
-			return err
-		}
-		err = link.direct.push(e)
-		if errors.Is(err, errEnded) {
-			continue
-		}
-		return busy(id, err)
+func (d *Directory) Send(ctx context.Context, tenant, id string, e events.Event) error {
+	if at, far := d.elsewhereFor(tenant, id); far {
+		return d.opts.Elsewhere.Send(ctx, at, tenant, id, e)
 	}
+	return d.SendHere(tenant, id, e)
 }
 
 // busy is an ErrBusy that names the agent whose queue is full.

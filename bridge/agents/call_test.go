@@ -253,7 +253,7 @@ func TestCallsKeepTheirOrder(t *testing.T) {
 
 func TestSend(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, d *agents.Directory) {
-		if err := d.Send(tenant, "one", newEvent("e")); !errors.Is(err, agents.ErrNotConnected) {
+		if err := d.Send(t.Context(), tenant, "one", newEvent("e")); !errors.Is(err, agents.ErrNotConnected) {
 			t.Errorf("unknown agent: %v", err)
 		}
 		older := MustOpen(t, d, "one")
@@ -261,7 +261,7 @@ func TestSend(t *testing.T) {
 		sent := 0
 		var err error
 		for ; err == nil; sent++ {
-			err = d.Send(tenant, "one", newEvent(fmt.Sprint(sent)))
+			err = d.Send(t.Context(), tenant, "one", newEvent(fmt.Sprint(sent)))
 			synctest.Wait()
 		}
 		if !errors.Is(err, agents.ErrBusy) || sent < 64 || sent > 80 {
@@ -273,7 +273,7 @@ func TestSend(t *testing.T) {
 			}
 		}
 		newer.Close()
-		if err := d.Send(tenant, "one", newEvent("last")); err != nil {
+		if err := d.Send(t.Context(), tenant, "one", newEvent("last")); err != nil {
 			t.Error(err)
 		}
 		if e := <-older.Direct(); e.ID != "last" {

@@ -39,6 +39,9 @@ type Change struct {
 	Parent   string
 	Depth    int
 	LastSeen time.Time
+	// Elsewhere: it is an agent of another bridge, which tells everybody itself, unless it
+	// is Lost: then that bridge is gone, and each of the others tells those it serves.
+	Elsewhere, Lost bool
 }
 
 // changes reports changes to Options.OnChange, in order.
@@ -70,13 +73,17 @@ func (d *Directory) report(e *directoryEntry) {
 	if e.hidden || e.told && e.status == status {
 		return
 	}
+	if len(e.links) == 0 && d.attachedElsewhere(e.tenant.tenant, e.id) {
+		return // it has moved there, and that bridge tells of it
+	}
 	e.status, e.told = status, true
 	d.changes.add(e)
+	d.touch(e)
 }
 
 // change returns the change that describes the entry as it is.
 func (e *directoryEntry) change() change {
-	return change{e.tenant.tenant, Change{
+	return change{tenant: e.tenant.tenant, Change: Change{
 		AgentID:      e.id,
 		Status:       e.status,
 		Capabilities: firstOf(e.registration.Capabilities),
@@ -110,10 +117,16 @@ func (c change) size() int {
 
 // add queues a change of an entry.
 func (c *changes) add(e *directoryEntry) {
+	if c.tell != nil {
+		c.push(e.change())
+	}
+}
+
+// push queues a change.
+func (c *changes) push(added change) {
 	if c.tell == nil {
 		return
 	}
-	added := e.change()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

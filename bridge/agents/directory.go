@@ -112,6 +112,9 @@ type Options struct {
 	// dropped. Closing the directory reports nothing, and waits for a running call.
 	// Default nil: no calls.
 	OnChange func(tenant string, c Change)
+	// Elsewhere reaches the agents of other bridges on the store. Default nil: there are
+	// none.
+	Elsewhere Elsewhere
 	// Logger receives errors that can't be returned to a caller. Default: silent.
 	Logger *slog.Logger
 }
@@ -179,6 +182,8 @@ type Directory struct {
 	tenants        map[string]*tenantAgents
 	lastGeneration uint64
 	lastOrder      uint64
+	version        uint64 // of the last announced change
+	others         others
 	planned        time.Time // of the next sweep; zero for none
 }
 
@@ -270,19 +275,39 @@ func (d *Directory) Register(tenant, id string, r Registration) (Agent, error) {
 		return Agent{}, err
 	}
 	d.known.provides(tenant, id, r.Tools)
-	d.lastOrder++
+	d.lastOrder = d.after(d.lastOrder)
 	e.register(r, size, d.lastOrder, d.now(), d.opts.Catalogue.Called)
 	d.report(e)
+	d.touch(e)
 	if len(e.links) == 0 {
 		d.plan(e.idleSince.Add(d.opts.IdleRegistration))
 	}
 	return e.agent(), nil
 }
 
+// after is the number that follows another one. Where there are other bridges, numbers are
+// times or later, so that they rise from bridge to bridge.
+func (d *Directory) after(last uint64) uint64 {
+	if d.opts.Elsewhere == nil {
+		return last + 1
+	}
+	return max(last+1, uint64(max(0, d.now().UnixMicro()))) //nolint:gosec // not negative
+}
+
 // Delete takes an agent out of the directory and deletes what is stored for it:
 // its state and its gap. Its streams stay open, but get no more calls. False
-// means that there was neither an entry nor a state.
+// means that there was neither an entry nor a state, at no bridge.
 func (d *Directory) Delete(ctx context.Context, tenant, id string) (bool, error) {
+	far, err := d.deleteElsewhere(ctx, tenant, id)
+	if err != nil {
+		return false, err
+	}
+	near, err := d.DeleteHere(ctx, tenant, id)
+	return near || far, err
+}
+
+// DeleteHere is Delete for an agent of this bridge.
+func (d *Directory) DeleteHere(ctx context.Context, tenant, id string) (bool, error) {
 	stored, err := d.deleteStored(ctx, tenant, id)
 	if err != nil {
 		return false, err
@@ -302,11 +327,11 @@ func (d *Directory) Delete(ctx context.Context, tenant, id string) (bool, error)
 func (d *Directory) Get(tenant, id string) (Agent, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e := d.entry(tenant, id)
-	if e == nil || e.hidden {
-		return Agent{}, false
+	var far []*other
+	if o := d.others.tenants[tenant]; o != nil {
+		far = o.agents[id]
 	}
-	return e.agent(), true
+	return merged(d.entry(tenant, id), far)
 }
 
 // List returns the agents that match, by id.
@@ -322,13 +347,26 @@ func (d *Directory) List(tenant string, f Filter) []Agent {
 func (d *Directory) agents(tenant string) (found []Agent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := d.tenants[tenant]
-	if h == nil {
-		return nil
+	h, o := d.tenants[tenant], d.others.tenants[tenant]
+	if h != nil {
+		for id, e := range h.agents {
+			var far []*other
+			if o != nil {
+				far = o.agents[id]
+			}
+			if a, ok := merged(e, far); ok {
+				found = append(found, a)
+			}
+		}
 	}
-	for _, e := range h.agents {
-		if !e.hidden {
-			found = append(found, e.agent())
+	if o != nil {
+		for id, far := range o.agents {
+			if h != nil && h.agents[id] != nil {
+				continue
+			}
+			if a, ok := merged(nil, far); ok {
+				found = append(found, a)
+			}
 		}
 	}
 	return found
@@ -346,14 +384,24 @@ func (d *Directory) Tools(tenant string) []AgentTool {
 func (d *Directory) tools(tenant string) []AgentTool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := d.tenants[tenant]
-	if h == nil {
-		return nil
+	h, o := d.tenants[tenant], d.others.tenants[tenant]
+	var found []AgentTool
+	if h != nil {
+		found = make([]AgentTool, 0, len(h.providers))
+		for name := range h.providers {
+			if t, ok := d.target(tenant, name); ok && t.tool.Connected {
+				found = append(found, t.tool)
+			}
+		}
 	}
-	found := make([]AgentTool, 0, len(h.providers))
-	for name := range h.providers {
-		if p := h.provider(name); len(p.entry.links) > 0 {
-			found = append(found, p.tool())
+	if o != nil {
+		for name := range o.tools {
+			if h != nil && len(h.providers[name]) > 0 {
+				continue
+			}
+			if t, ok := d.target(tenant, name); ok && t.tool.Connected {
+				found = append(found, t.tool)
+			}
 		}
 	}
 	return found
@@ -368,13 +416,18 @@ func (d *Directory) Awaits(tenant, topic string) bool {
 	if d.now().Sub(d.started) < comeback {
 		return true
 	}
-	h := d.tenants[tenant]
-	if h == nil {
-		return false
+	if h := d.tenants[tenant]; h != nil {
+		for _, e := range h.agents {
+			if e.order > 0 && len(e.links) == 0 && !e.parted && e.registration.listens(topic) {
+				return true
+			}
+		}
 	}
-	for _, e := range h.agents {
-		if e.order > 0 && len(e.links) == 0 && !e.parted && e.registration.listens(topic) {
-			return true
+	if o := d.others.tenants[tenant]; o != nil {
+		for _, far := range o.agents {
+			if a := bestOf(far); a != nil && a.Order > 0 && a.Streams == 0 && !a.Parted && a.listens(topic) {
+				return true
+			}
 		}
 	}
 	return false
@@ -386,12 +439,11 @@ func (d *Directory) Awaits(tenant, topic string) bool {
 // it.
 func (d *Directory) Lookup(tenant, name string) (AgentTool, bool) {
 	d.mu.Lock()
-	h := d.tenants[tenant]
-	if h != nil && len(h.providers[name]) > 0 {
-		defer d.mu.Unlock()
-		return h.provider(name).tool(), true
-	}
+	t, ok := d.target(tenant, name)
 	d.mu.Unlock()
+	if ok {
+		return t.tool, true
+	}
 	if id, ok := d.awayProvider(tenant, name); ok {
 		return AgentTool{ProvidedTool: ProvidedTool{Name: name}, AgentID: id}, true
 	}

@@ -188,7 +188,7 @@ func TestTenantsAreApart(t *testing.T) {
 	if _, err := d.Call(t.Context(), other, agents.ToolCall{Name: "echo"}); !errors.Is(err, agents.ErrNotFound) {
 		t.Errorf("call: %v", err)
 	}
-	if err := d.Send(other, "one", newEvent("e")); !errors.Is(err, agents.ErrNotConnected) {
+	if err := d.Send(t.Context(), other, "one", newEvent("e")); !errors.Is(err, agents.ErrNotConnected) {
 		t.Errorf("send: %v", err)
 	}
 	if _, err := d.LoadState(t.Context(), other, "one"); !errors.Is(err, agents.ErrNotFound) {
@@ -265,7 +265,7 @@ func TestClosed(t *testing.T) {
 	_, calling := d.Call(t.Context(), tenant, agents.ToolCall{Name: "echo"})
 	_, _, taking := d.TakeGap(t.Context(), tenant, "one")
 	for what, err := range map[string]error{
-		"register": registering, "open": opening, "call": calling, "take": taking, "send": d.Send(tenant, "one", newEvent("e")),
+		"register": registering, "open": opening, "call": calling, "take": taking, "send": d.Send(t.Context(), tenant, "one", newEvent("e")),
 	} {
 		if !errors.Is(err, agents.ErrClosed) {
 			t.Errorf("%s: %v", what, err)

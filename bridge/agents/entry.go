@@ -43,6 +43,7 @@ type directoryEntry struct {
 	hidden       bool   // deleted, but with streams still open
 	told         bool   // its status was reported
 	status       Status // as last reported
+	version      uint64 // of its last announced change
 }
 
 func (d *Directory) entry(tenant, id string) *directoryEntry {
@@ -135,11 +136,12 @@ func (d *Directory) remove(e *directoryEntry) {
 // leave takes an agent out of the directory, and reports it. While streams are open, the
 // entry stays, but is hidden.
 func (d *Directory) leave(e *directoryEntry) {
-	if e.status != Disconnected {
+	if e.status != Disconnected && !d.attachedElsewhere(e.tenant.tenant, e.id) {
 		e.status = Disconnected
 		d.changes.add(e)
 	}
 	e.told = false
+	d.touch(e)
 	if len(e.links) == 0 {
 		d.remove(e)
 		return

@@ -63,7 +63,18 @@ func (d *Directory) TakeGap(ctx context.Context, tenant, id string) (Gap, bool, 
 	if id == "" {
 		return Gap{}, false, nil // it names nobody
 	}
+	if g, found := d.takeElsewhere(ctx, tenant, id); found && d.now().Sub(g.Ended) <= d.opts.KeepGaps {
+		return g, true, nil
+	}
+	return d.TakeGapHere(ctx, tenant, id)
+}
+
+// TakeGapHere is TakeGap without asking other bridges.
+func (d *Directory) TakeGapHere(ctx context.Context, tenant, id string) (Gap, bool, error) {
 	g, found, err := d.gaps.take(ctx, newGapKey(tenant, id))
+	if !found && err == nil && d.opts.Elsewhere != nil { // a bridge that is gone may have left one
+		g, found, err = d.gaps.takeStored(ctx, newGapKey(tenant, id))
+	}
 	if err != nil {
 		err = fmt.Errorf("agents: take gap: %w", err)
 	}

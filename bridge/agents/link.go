@@ -61,7 +61,7 @@ func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.lastGeneration++
+	d.lastGeneration = d.after(d.lastGeneration)
 	link := &Link{
 		directory:    d,
 		tenant:       tenant,
@@ -82,6 +82,7 @@ func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 	e.tenant.streams++
 	e.hidden, e.left, e.lastSeen = false, false, link.lastBeat
 	d.report(e)
+	d.touch(e)
 	d.plan(link.overdueAt(d.opts.MissedHeartbeats))
 	return link, nil
 }
@@ -94,7 +95,8 @@ func (l *Link) overdueAt(missed int) time.Time {
 	return l.lastBeat.Add(time.Duration(missed) * l.heartbeat)
 }
 
-// Generation is the number of the link in this directory; later links have higher ones.
+// Generation is the number of the link in this directory; later links have higher ones, and
+// so have those that other bridges on the store open later, as far as they hear of each other.
 func (l *Link) Generation() uint64 { return l.generation }
 
 // Registration returns the agent's registration as it was when the link was
@@ -115,6 +117,7 @@ func (l *Link) SetTopics(topics []string) {
 	defer d.mu.Unlock()
 	if e := d.entryOf(l); e != nil && e.links[len(e.links)-1] == l {
 		e.registration.Topics = unique(topics)
+		d.touch(e)
 	}
 }
 
@@ -200,6 +203,7 @@ func (d *Directory) detach(l *Link) bool {
 	at := slices.Index(e.links, l)
 	e.links = slices.Delete(e.links, at, at+1)
 	e.tenant.streams--
+	d.touch(e)
 	if len(e.links) > 0 {
 		d.report(e)
 		return true

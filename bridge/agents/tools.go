@@ -31,6 +31,13 @@ func (d *Directory) taken(tenant, id string, tools []ProvidedTool) error {
 		if !d.opts.Catalogue.Takes(t.Name) {
 			return &TakenError{Tool: t.Name}
 		}
+		if o := d.others.tenants[tenant]; o != nil {
+			for _, far := range o.names[name] {
+				if far.ID != id && !far.Gone && far.holds() {
+					return &TakenError{Tool: t.Name, By: d.calledAlike(far, name), Agent: far.ID}
+				}
+			}
+		}
 		if h == nil {
 			continue
 		}
@@ -41,6 +48,16 @@ func (d *Directory) taken(tenant, id string, tools []ProvidedTool) error {
 		}
 	}
 	return nil
+}
+
+// calledAlike is the tool of another bridge's agent that models call by a name.
+func (d *Directory) calledAlike(far *other, called string) string {
+	for i := range far.Tools {
+		if d.opts.Catalogue.Called(far.Tools[i].Name) == called {
+			return far.Tools[i].Name
+		}
+	}
+	return called
 }
 
 // holds tells whether the agent keeps the names of its tools: it is attached, or may
@@ -144,30 +161,35 @@ func (h *tenantAgents) provider(name string) provider {
 	return all[len(all)-1]
 }
 
-// provider returns the link for calls of a tool.
-func (d *Directory) provider(tenant, name string) (*Link, error) {
-	link, found, err := d.attachedProvider(tenant, name)
+// provider returns the link for calls of a tool, or the agent of another bridge.
+func (d *Directory) provider(tenant, name string) (*Link, *other, error) {
+	link, far, found, err := d.attachedProvider(tenant, name)
 	if found || err != nil {
-		return link, err
+		return link, far, err
 	}
 	if id, ok := d.awayProvider(tenant, name); ok {
-		return nil, &NotConnectedError{Agent: id}
+		return nil, nil, &NotConnectedError{Agent: id}
 	}
-	return nil, fmt.Errorf("%w: tool %s", ErrNotFound, name)
+	return nil, nil, fmt.Errorf("%w: tool %s", ErrNotFound, name)
 }
 
-func (d *Directory) attachedProvider(tenant, name string) (link *Link, found bool, err error) {
+func (d *Directory) attachedProvider(tenant, name string) (link *Link, far *other, found bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
-		return nil, false, ErrClosed
+		return nil, nil, false, ErrClosed
 	}
-	h := d.tenants[tenant]
-	if h == nil || len(h.providers[name]) == 0 {
-		return nil, false, nil
+	t, found := d.target(tenant, name)
+	switch {
+	case !found:
+		return nil, nil, false, nil
+	case t.other == nil:
+		link, err = t.entry.newest()
+		return link, nil, true, err
+	case t.other.Streams == 0:
+		return nil, nil, true, &NotConnectedError{Agent: t.other.ID}
 	}
-	link, err = h.provider(name).entry.newest()
-	return link, true, err
+	return nil, t.other, true, nil
 }
 
 // awayProvider returns the agent that provided a tool lately, unless it has

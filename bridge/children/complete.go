@@ -106,7 +106,7 @@ func (s *Spawner) settle(ctx context.Context, scope kv.Scope, r Result) (Child, 
 	case err != nil:
 		return Child{}, fmt.Errorf("children: result of %q: %w", scope.Owner, err)
 	}
-	s.leave(scope, c.Result.outcome())
+	s.leave(scope, c.parentScope(), c.Result.outcome())
 	return c, nil
 }
 

@@ -105,6 +105,9 @@ type Options struct {
 	// Others tells whether other servers have the store now, where a child may be attached.
 	// Default: there are none.
 	Others func() bool
+	// OnResult is called when a child has its result, for Spawner.Returned of other bridges
+	// on the store. It must not block. Default: nobody is told.
+	OnResult func(child, parent kv.Scope)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of results that could not be recorded. Default silent.
@@ -299,19 +302,28 @@ func (s *Spawner) add(c *Child) *life {
 }
 
 // leave counts a child out that has its result.
-func (s *Spawner) leave(scope kv.Scope, outcome string) {
+func (s *Spawner) leave(scope, parent kv.Scope, outcome string) {
+	s.mu.Lock()
+	s.ended[outcome]++
+	s.mu.Unlock()
+	s.Returned(scope, parent)
+	if s.opts.OnResult != nil {
+		s.opts.OnResult(scope, parent)
+	}
+}
+
+// Returned says that a child has its result, which this or another bridge has stored, and
+// wakes those who wait for children of its parent.
+func (s *Spawner) Returned(scope, parent kv.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended[outcome]++
-	l, ok := s.live[scope]
-	if !ok {
-		return
+	if l, ok := s.live[scope]; ok {
+		delete(s.live, scope)
+		s.uncount(l.parent)
 	}
-	delete(s.live, scope)
-	s.uncount(l.parent)
-	if changed, ok := s.changed[l.parent]; ok {
+	if changed, ok := s.changed[parent]; ok {
 		close(changed)
-		delete(s.changed, l.parent)
+		delete(s.changed, parent)
 	}
 }
 

@@ -16,6 +16,10 @@ import (
 // MaxWaited bounds the children that one Wait names.
 const MaxWaited = 1024
 
+// lookEvery is how often a wait reads the store by itself: what another bridge says of a
+// result may be lost.
+const lookEvery = 5 * time.Second
+
 // Outcome is what came of several children.
 type Outcome struct {
 	// Children are those waited for, in the order in which they were spawned. Those
@@ -32,6 +36,8 @@ func (s *Spawner) Wait(ctx context.Context, parent kv.Scope, sessionID string, i
 	if len(ids) > MaxWaited {
 		return Outcome{}, refuse("child_ids", fmt.Sprintf("are %d, more than %d", len(ids), MaxWaited))
 	}
+	again := time.NewTicker(lookEvery)
+	defer again.Stop()
 	over := time.NewTimer(timeout)
 	defer over.Stop()
 	if timeout <= 0 {
@@ -49,6 +55,7 @@ func (s *Spawner) Wait(ctx context.Context, parent kv.Scope, sessionID string, i
 		}
 		select {
 		case <-changed:
+		case <-again.C:
 		case <-over.C:
 			return s.Outcome(ctx, parent, sessionID, ids)
 		case <-ctx.Done():

@@ -52,6 +52,9 @@ type Options struct {
 	// Quota knows which tenants store too much; their durable events are refused.
 	// Default nil: none.
 	Quota *share.Quota
+	// Elsewhere takes what other bridges on the store should hear. Default nil: there are
+	// none.
+	Elsewhere Elsewhere
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger takes what goes wrong in the background. Default: silence.
@@ -78,6 +81,7 @@ type Bus struct {
 	rate             *share.Rate
 	quota            *share.Quota
 	queued           *share.Pool // bytes of volatile events that wait
+	elsewhere        Elsewhere
 	now              func() time.Time
 	logger           *slog.Logger
 
@@ -120,6 +124,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 			Name: "bytes of events that wait for readers", Setting: "--max-queued-event-bytes",
 			Total: positive(opts.MaxQueuedBytes, DefaultMaxQueuedBytes), OneTenant: opts.OneTenant,
 		}),
+		elsewhere:     opts.Elsewhere,
 		now:           opts.Now,
 		logger:        opts.Logger,
 		ended:         make(chan struct{}),

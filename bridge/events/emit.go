@@ -48,6 +48,9 @@ type EmitOptions struct {
 	Emitter string
 	// Owns tells whether the emitter may act for an agent. Nil: for all.
 	Owns func(agent string) bool
+	// Here keeps a volatile event from the other bridges on the store: each emits it
+	// itself.
+	Here bool
 	// Own says that the bridge itself emits the event: Options.Admit is not asked,
 	// and it does not count against Options.Rate.
 	Own bool

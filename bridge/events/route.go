@@ -58,17 +58,28 @@ func (b *Bus) handOut(tenant string, t *topic, m *emission) {
 	if m.Fresh {
 		b.counts.of(tenant, m.Event.Topic).emitted(m.Event.Time)
 		b.arrive(t, &m.Event)
+		if b.elsewhere != nil {
+			b.elsewhere.Stored(tenant, m.Event.Topic)
+		}
 	}
 }
 
-// handOutVolatile queues a volatile event for everybody who listens.
+// handOutVolatile queues a volatile event for everybody who listens, here and elsewhere.
 func (b *Bus) handOutVolatile(tenant string, m *emission, f *fan) {
+	c := b.counts.of(tenant, m.Event.Topic)
+	c.emitted(m.Event.Time)
+	b.queueVolatile(tenant, m, c, f)
+	if b.elsewhere != nil && !m.opts.Here {
+		b.elsewhere.Volatile(tenant, &m.Event, m.opts.Legacy)
+	}
+}
+
+// queueVolatile queues a volatile event for everybody who listens here.
+func (b *Bus) queueVolatile(tenant string, m *emission, c *count, f *fan) {
 	e := &m.Event
 	if !m.opts.Legacy {
 		f = nil // it does not wait
 	}
-	c := b.counts.of(tenant, e.Topic)
-	c.emitted(e.Time)
 	x := b.indexOf(tenant)
 	if x == nil {
 		return

@@ -35,8 +35,8 @@ const (
 	// DefaultBeat is how often a bridge says that it is there.
 	DefaultBeat = time.Second
 	// DefaultSilence is how long nothing is heard of a peer that counts as gone. It is
-	// less than a lease, and more than a busy machine stands still.
-	DefaultSilence = 10 * time.Second
+	// less than the lease of a bridge, and more than a busy machine stands still.
+	DefaultSilence = 8 * time.Second
 	// takenWithin is how long a peer may take to say that it has got a request, beside
 	// the time that a slow network takes for its bytes.
 	takenWithin   = 5 * time.Second
@@ -153,6 +153,8 @@ func fill[T ~int | ~int64](field *T, byDefault T) {
 type Stats struct {
 	// Peers are those that are there.
 	Peers int
+	// Serving are the requests of peers that run.
+	Serving int
 	// Sent and Received are messages, requests and answers; beats are not counted.
 	Sent, Received uint64
 	// Dropped are messages for which there was no room here, or nobody to handle them.
@@ -336,7 +338,7 @@ func (m *Mesh) Stats() Stats {
 		return Stats{}
 	}
 	return Stats{
-		Peers: len(m.Peers()), Sent: m.counts.sent.Load(), Received: m.counts.received.Load(),
+		Peers: len(m.Peers()), Serving: m.serving.count(), Sent: m.counts.sent.Load(), Received: m.counts.received.Load(),
 		Dropped: m.counts.dropped.Load(), Unsent: m.counts.unsent.Load(), Refused: m.counts.refused.Load(),
 	}
 }

@@ -182,6 +182,12 @@ func (s *serving) end(match func(servedKey) bool) {
 	}
 }
 
+func (s *serving) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running)
+}
+
 func (s *serving) wait() {
 	s.mu.Lock()
 	s.closed = true

@@ -26,7 +26,7 @@ type Notices struct{ Bus *events.Bus }
 func (n Notices) Status(tenant string, c agents.Change) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxStatusWait)
 	defer cancel()
-	n.emit(ctx, tenant, events.Event{Topic: Status, Source: c.AgentID}, true, map[string]any{
+	n.emit(ctx, tenant, events.Event{Topic: Status, Source: c.AgentID}, events.EmitOptions{Legacy: true, Here: c.Lost}, map[string]any{
 		"agent_id":     c.AgentID,
 		"status":       c.Status.String(),
 		"capabilities": c.Capabilities,
@@ -38,7 +38,7 @@ func (n Notices) Status(tenant string, c agents.Change) {
 
 // Folded tells of a batch of folds, as assemble.Options.OnBatch.
 func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
-	n.emit(ctx, scope.Tenant, events.Event{Topic: Folded, Source: scope.Owner, SessionID: sessionID}, false, map[string]any{
+	n.emit(ctx, scope.Tenant, events.Event{Topic: Folded, Source: scope.Owner, SessionID: sessionID}, events.EmitOptions{}, map[string]any{
 		"session_id":    sessionID,
 		"batch":         b.Number,
 		"reason":        b.Reason.String(),
@@ -50,7 +50,7 @@ func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b
 
 // Progress tells how far a call has come, as hand.Options.OnProgress.
 func (n Notices) Progress(ctx context.Context, r hand.Request, tool string, p tools.Progress) {
-	n.emit(ctx, r.Scope.Tenant, events.Event{Topic: Progress, Source: r.Scope.Owner, SessionID: r.SessionID}, false, map[string]any{
+	n.emit(ctx, r.Scope.Tenant, events.Event{Topic: Progress, Source: r.Scope.Owner, SessionID: r.SessionID}, events.EmitOptions{}, map[string]any{
 		"session_id": r.SessionID,
 		"call_id":    r.CallID,
 		"turn_id":    r.TurnID,
@@ -63,8 +63,9 @@ func (n Notices) Progress(ctx context.Context, r hand.Request, tool string, p to
 
 // emit emits a volatile event of the bridge. Only legacy events wait for subscriptions
 // that are full.
-func (n Notices) emit(ctx context.Context, tenant string, e events.Event, legacy bool, payload map[string]any) {
+func (n Notices) emit(ctx context.Context, tenant string, e events.Event, opts events.EmitOptions, payload map[string]any) {
 	e.Type = e.Topic
 	e.Payload, _ = json.Marshal(payload) // text, numbers and times are JSON
-	_, _ = n.Bus.Emit(ctx, tenant, e, events.EmitOptions{Volatile: true, Own: true, Legacy: legacy})
+	opts.Volatile, opts.Own = true, true
+	_, _ = n.Bus.Emit(ctx, tenant, e, opts)
 }

@@ -12,6 +12,9 @@ import (
 // openChildren opens what makes children. It is behind the hand, which records the steps of
 // parents.
 func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
+	if d.peers != nil {
+		o.OnResult = d.peers.Result
+	}
 	d.Children = children.New(children.Deps{
 		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Folders: d.folders, Forks: d.Assembler,
 		Teller: topics.Teller{Bus: d.Events},
@@ -49,7 +52,9 @@ func (s spawner) Acts(ctx context.Context, scope kv.Scope) error { return s.d.Fa
 
 // changed hears of the statuses of agents.
 func (d *Domain) changed(tenant string, c agents.Change) {
-	topics.Notices{Bus: d.Events}.Status(tenant, c)
+	if !c.Elsewhere || c.Lost {
+		topics.Notices{Bus: d.Events}.Status(tenant, c)
+	}
 	if d.Children != nil {
 		d.Children.Attached(tenant, c.AgentID, c.Status == agents.Active || c.Status == agents.Inactive)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/peers"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/protect"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
@@ -74,7 +75,8 @@ type Domain struct {
 
 	folders *children.Workspaces
 	places  hand.Workspaces
-	past    *past.Store // what prompts were made of
+	peers   *peers.Peers // the other bridges on the store; nil where there are none
+	past    *past.Store  // what prompts were made of
 	now     func() time.Time
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
@@ -150,7 +152,19 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	if err := d.Grants.Start(context.Background()); err != nil {
 		return err
 	}
-	return d.Children.Start(context.Background())
+	if err := d.Children.Start(context.Background()); err != nil {
+		return err
+	}
+	return d.join()
+}
+
+// join joins what is open with the other bridges.
+func (d *Domain) join() error {
+	if d.peers == nil {
+		return nil
+	}
+	d.onClose(d.peers.Close)
+	return d.peers.Open(peers.Parts{Events: d.Events, Agents: d.Agents, Returned: d.Children.Returned})
 }
 
 // openJobs opens the jobs in the background, where programs run. No program changes what is
@@ -325,6 +339,11 @@ func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) 
 
 // openAgents opens the bus and the directory of agents.
 func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
+	if o.Mesh != nil {
+		d.peers = peers.New(o.Mesh, &peers.Options{Logger: o.Logger})
+		d.onClose(d.peers.Close) // when what follows fails, it was not opened
+		o.Events.Elsewhere, o.Agents.Elsewhere = d.peers, d.peers
+	}
 	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages, spawner{d}).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)

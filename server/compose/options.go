@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
+	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
@@ -111,6 +112,9 @@ type Options struct {
 	OneTenant bool
 	// Shares are those of the server. Default: tenants share nothing by them.
 	Shares *server.Shares
+	// Mesh reaches the other bridges on the store; it is not open, and the domain opens and
+	// closes it. Default: there are none.
+	Mesh *mesh.Mesh
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of faults. Default silent.

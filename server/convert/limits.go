@@ -53,7 +53,7 @@ func Bridges(r *bridges.Registry) []*loombridgev1.BridgeStatus {
 	out := make([]*loombridgev1.BridgeStatus, len(all))
 	for i, b := range all {
 		out[i] = &loombridgev1.BridgeStatus{
-			Name: b.Name, Epoch: b.Epoch, Address: b.Address, SinceTime: timestamppb.New(b.Since), Answering: b == r.Self(),
+			Name: b.Name, Epoch: b.Epoch, Address: b.Address, SinceTime: timestamppb.New(b.Since), Answering: b.String() == r.Holder(),
 		}
 	}
 	return out

@@ -120,18 +120,18 @@ func (s *agentRuntimeService) SendEvent(ctx context.Context, req *loomv1pb.SendE
 	if err != nil {
 		return nil, err
 	}
-	if err := s.send(tenant, req.GetAgentId(), req.GetEvent()); err != nil {
+	if err := s.send(ctx, tenant, req.GetAgentId(), req.GetEvent()); err != nil {
 		return nil, err
 	}
 	return response, nil
 }
 
-func (s *agentRuntimeService) send(tenant, id string, message *loomv1pb.Event) error {
+func (s *agentRuntimeService) send(ctx context.Context, tenant, id string, message *loomv1pb.Event) error {
 	event, refused := s.prepared(topics.Mailbox(id), message)
 	if refused != nil {
 		return status.Error(codes.ResourceExhausted, refused.message)
 	}
-	err := s.Agents.Send(tenant, id, event)
+	err := s.Agents.Send(ctx, tenant, id, event)
 	switch {
 	case err == nil:
 		return nil

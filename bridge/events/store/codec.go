@@ -41,6 +41,7 @@ const (
 	fieldConfident = 14
 	fieldSent      = 15
 	fieldRequest   = 16
+	fieldTopic     = 17 // of events on their way; stored ones have it in their key
 )
 
 // The fields of a header.
@@ -127,6 +128,27 @@ func stageParts(tx *kv.Tx, scope kv.Scope, e Event, whole []byte) []byte {
 // goes when the event does.
 func appendRequest(b []byte, requestID string) []byte {
 	return wire.AppendText(b, fieldRequest, requestID)
+}
+
+// Encode writes all of an event that is not stored, for another process.
+func Encode(e Event) []byte { return wire.AppendText(encodeEvent(e, true), fieldTopic, e.Topic) }
+
+// Decode reads what Encode wrote. What it is, it does not check.
+func Decode(b []byte) (Event, error) {
+	var e Event
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return Event{}, damaged(err)
+		}
+		if f.Number == fieldTopic {
+			e.Topic = string(f.Bytes)
+			continue
+		}
+		if err := e.decodeField(f); err != nil {
+			return Event{}, err
+		}
+	}
+	return e, nil
 }
 
 // encodeEvent writes what the key does not say: all but topic and sequence.

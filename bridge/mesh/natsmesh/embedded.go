@@ -68,6 +68,14 @@ func Embed(listen string, routes []string, o Options) (*Embedded, error) {
 		return nil, err
 	}
 	e.routes = routes
+	// The server would say so in its log alone.
+	free, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("natsmesh: %w", err)
+	}
+	if err := free.Close(); err != nil {
+		return nil, fmt.Errorf("natsmesh: %w", err)
+	}
 	base := e.base
 	if e.server, err = server.NewServer(&base); err != nil {
 		return nil, fmt.Errorf("natsmesh: %w", err)
@@ -120,6 +128,9 @@ func (e *Embedded) urls(routes []string) ([]*url.URL, error) {
 func (e *Embedded) SetRoutes(routes []string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.server.Running() {
+		return nil
+	}
 	routes = slices.Compact(slices.Sorted(slices.Values(clean(routes))))
 	if slices.Equal(routes, e.routes) {
 		return nil

@@ -88,6 +88,8 @@ func (p *proxy) Cut(cut bool) {
 func (p *proxy) Addr() string { return p.listener.Addr().String() }
 
 // Servers in the bridges, of which each reaches the first one by a way that can be cut.
+//
+// Z13
 func TestEmbedded(t *testing.T) {
 	meshtest.Run(t, func(testing.TB) meshtest.Network {
 		var mu sync.Mutex

@@ -39,6 +39,8 @@ type Bridge struct {
 	Name string
 	// Address is where other bridges reach it, host:port; empty where they don't.
 	Address string
+	// Mesh is where its mesh is reached, host:port; empty where it listens for nobody.
+	Mesh string
 	// Since is when this registration was made, by the store's clock.
 	Since time.Time
 }

@@ -162,6 +162,7 @@ func (r *Registry) remove(ctx context.Context, b entry, watched ...kv.Watch) err
 		}
 		c.Batch.Delete(kv.System, bridgeKey(b.ID))
 		c.Batch.Delete(kv.System, leaseKey(b.ID))
+		c.Batch.Delete(kv.System, meshKey(b.ID))
 		err = r.engine.Commit(ctx, c)
 		if conflict, ok := errors.AsType[*kv.ConflictError](err); !ok || conflict.Key != "" {
 			return err

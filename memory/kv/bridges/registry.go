@@ -55,6 +55,7 @@ type Registry struct {
 	done   sync.WaitGroup
 
 	mu      sync.Mutex
+	mesh    string        // guarded by mu; see SetMesh
 	self    Bridge        // guarded by mu; zero while this process is not registered
 	all     []Bridge      // guarded by mu; never changed, only replaced
 	changed chan struct{} // guarded by mu; closed when self or all change
@@ -258,6 +259,12 @@ func (r *Registry) tryRegister(ctx context.Context, now time.Time) (Bridge, erro
 	c.Batch.Put(kv.System, scope.Key(tagEpoch), encodeLease(self.Epoch, time.Time{}))
 	c.Batch.Put(kv.System, bridgeKey(self.ID), self.encode())
 	c.Batch.Put(kv.System, leaseKey(self.ID), encodeLease(self.Epoch, now.Add(r.opts.Term)))
+	r.mu.Lock()
+	self.Mesh = r.mesh
+	r.mu.Unlock()
+	if self.Mesh != "" {
+		c.Batch.Put(kv.System, meshKey(self.ID), []byte(self.Mesh))
+	}
 	return self, r.engine.Commit(ctx, c)
 }
 
@@ -266,6 +273,7 @@ type entries struct {
 	epoch   uint64
 	bridges map[string]entry
 	leases  map[string][]byte
+	meshes  map[string]string
 }
 
 // entry is a registration, and as the store has it.
@@ -275,7 +283,7 @@ type entry struct {
 }
 
 func (r *Registry) entries(ctx context.Context) (entries, error) {
-	e := entries{bridges: make(map[string]entry), leases: make(map[string][]byte)}
+	e := entries{bridges: make(map[string]entry), leases: make(map[string][]byte), meshes: make(map[string]string)}
 	for pair, err := range r.engine.Scan(ctx, kv.System, kv.Prefix(scope.AppendPrefix(nil))) {
 		if err != nil {
 			return e, err
@@ -291,6 +299,8 @@ func (r *Registry) entries(ctx context.Context) (entries, error) {
 			e.bridges[id] = entry{decodeBridge(id, pair.Value), pair.Value}
 		case tagLease:
 			e.leases[id] = pair.Value
+		case tagMesh:
+			e.meshes[id] = string(pair.Value)
 		}
 	}
 	return e, nil
@@ -309,6 +319,7 @@ func (r *Registry) read(ctx context.Context) ([]Bridge, error) {
 func (r *Registry) take(e entries) []Bridge {
 	all := make([]Bridge, 0, len(e.bridges))
 	for _, b := range e.bridges {
+		b.Mesh = e.meshes[b.ID]
 		all = append(all, b.Bridge)
 	}
 	slices.SortFunc(all, func(a, b Bridge) int { return cmp.Compare(a.Epoch, b.Epoch) })

@@ -27,6 +27,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/meshes"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 	// BridgeName and BridgeAddr are what this server is called, and where it is reached,
 	// among those that have one store.
 	BridgeName, BridgeAddr string
+	// Mesh says how this server reaches the others.
+	Mesh meshes.Settings
 	// StoreWait is how long another process may still have the store open: of servers
 	// that take turns. No setting; 0 for a server of its own.
 	StoreWait time.Duration

@@ -122,6 +122,12 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return config.nameHolder(err)
 	}
 	opened.add(engine.Close)
+	others, stopJoining, err := config.Mesh.Open(ctx, bridges.Of(engine), logger)
+	if err != nil {
+		return &ConfigError{keyMesh, config.Mesh.Mesh, err.Error()}
+	}
+	opened.add(stopJoining)
+	opened.add(others.Close) // the domain has closed it, unless it was not opened
 	places, err := hand.OpenFolders(config.Workspace, &hand.FolderOptions{PerTenant: credentials != nil, Store: config.DataDir})
 	if err != nil {
 		return &ConfigError{"workspace", config.Workspace, err.Error() + "; give a directory that exists and that the server may use"}
@@ -165,7 +171,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	hosted, hostedFor := config.mcpServers(credentials, logger)
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
+		StoreDir: config.DataDir, Mesh: others, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,

@@ -31,6 +31,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/meshes"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -73,6 +74,7 @@ const (
 	keyDataDir    = "data-dir"
 	keyStore      = "store"
 	keyBridgeName = "bridge-name"
+	keyMesh       = "mesh"
 	// keyBackupDir is that of the commands about backups, too.
 	keyBackupDir = "backup-dir"
 	keyLogLevel  = "log-level"
@@ -121,6 +123,9 @@ func (c *Config) servingSettings() []setting {
 		{keyStore, c.storePlace(), nil, "postgres://user@host:5432/database or rocksdb:DIR, where the store is; none: --data-dir"},
 		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "what this server is called among those on one postgres store; none: machine-process"},
 		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
+		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", meshes.Check).as("off|embedded|URL"), meshes.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},
+		{"mesh-listen", checked(&c.Mesh.Listen, "host:port", checkTCPAddr), "127.0.0.1:0", "where an embedded mesh listens for the others; port 0: a free one"},
+		{"mesh-routes", list(&c.Mesh.Routes, "host:port,..."), nil, "where others listen, beside what they say in the store"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
 		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},

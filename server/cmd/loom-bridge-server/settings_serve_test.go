@@ -29,6 +29,21 @@ func servingEffects() []effect {
 			see:  func(s *stand) func() string { return once(fmt.Sprint(s.bridges(s.tb)[0].GetName() == "first")) },
 			with: "true", without: "false",
 		},
+		{ // it has the store to itself
+			setting: "mesh", args: []string{"--mesh", "embedded"},
+			see:  func(s *stand) func() string { return once(s.status()) },
+			with: notStarted, without: "OK",
+		},
+		{ // that is another machine's
+			setting: "mesh-listen", args: []string{"--mesh-listen", "192.0.2.1:0"}, both: []string{"--store", "$PG", "--mesh", "embedded"},
+			see:  func(s *stand) func() string { return once(s.status()) },
+			with: notStarted, without: "OK",
+		},
+		{
+			setting: "mesh-routes", args: []string{"--mesh-routes", "a.example"}, both: []string{"--store", "$PG", "--mesh", "embedded"},
+			see:  func(s *stand) func() string { return once(s.status()) },
+			with: notStarted, without: "OK",
+		},
 		{
 			setting: "bridge-addr", args: []string{"--bridge-addr", "a.example:7"}, both: []string{"--store", "$PG"},
 			see:  func(s *stand) func() string { return once(fmt.Sprint(s.bridges(s.tb)[0].GetAddress() == s.Address)) },

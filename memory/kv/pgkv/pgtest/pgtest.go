@@ -136,7 +136,7 @@ func Role(tb testing.TB, address, name, password string) string {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, address)
 	if err == nil {
-		_, err = conn.Exec(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'; GRANT CREATE ON DATABASE "+conn.Config().Database+" TO "+name)
+		_, err = conn.Exec(ctx, "SELECT pg_advisory_lock(1); CREATE ROLE "+name+" LOGIN PASSWORD '"+password+"'; GRANT CREATE ON DATABASE "+conn.Config().Database+" TO "+name)
 		err = errors.Join(err, conn.Close(ctx))
 	}
 	place, failed := url.Parse(address)

@@ -1,0 +1,260 @@
+package peers
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// The topics of the mesh.
+const (
+	topicEvents  = "events"  // published: a volatile event
+	topicStored  = "stored"  // published: topics with new durable events
+	topicResults = "results" // published: a child has its result
+	topicAgents  = "agents"  // published: agents that have changed
+	topicAll     = "all"     // asked: all agents, page by page
+	topicCall    = "call"    // asked: a tool call
+	topicDirect  = "direct"  // asked: an event for an agent's newest stream
+	topicGap     = "gap"     // asked: what an agent was sent
+	topicDelete  = "delete"  // asked: to delete an agent
+)
+
+const (
+	// repeatEvery is how often the number of the last announcement is said again, so that
+	// a peer that has lost it asks.
+	repeatEvery = 2 * time.Second
+	// batchBytes is about how much goes into one message, and one page.
+	batchBytes = 256 << 10
+	// maxWoken bounds the topics that wait to be told of; what comes then is found when
+	// the store tells of it.
+	maxWoken = 65_536
+	// answerTime bounds the questions that are not tool calls.
+	answerTime = 5 * time.Second
+	// syncPause is the pause before a peer is asked again that did not answer.
+	syncPause = time.Second
+)
+
+// Options adjusts Peers. Nil and zero fields mean the defaults.
+type Options struct {
+	// Logger hears of what could not be told. Default silent.
+	Logger *slog.Logger
+}
+
+// Parts are the bridge's own parts that hear of the others.
+type Parts struct {
+	Events *events.Bus
+	Agents *agents.Directory
+	// Returned is told of children that have their results. Default: nobody is.
+	Returned func(child, parent kv.Scope)
+}
+
+// Peers are the other bridges. All methods are safe for concurrent use.
+type Peers struct {
+	mesh   *mesh.Mesh
+	parts  Parts
+	logger *slog.Logger
+	wake   chan struct{} // holds a token when something is to be told
+
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu    sync.Mutex // guards the fields below
+	woken map[place]struct{}
+	dirty map[place]struct{}
+
+	hearing sync.Mutex // held while agents of others are learnt or forgotten; guards copies
+	copies  map[mesh.Peer]*replica
+
+	numbering sync.Mutex // guards number
+	number    uint64     // of the last announcement
+}
+
+// place is a topic or an agent of a tenant.
+type place struct{ tenant, name string }
+
+var (
+	_ events.Elsewhere = (*Peers)(nil)
+	_ agents.Elsewhere = (*Peers)(nil)
+)
+
+// New returns the peers on a mesh, which is not open yet. Nothing is told before Open.
+func New(m *mesh.Mesh, opts *Options) *Peers {
+	p := &Peers{
+		mesh: m, logger: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1),
+		woken: make(map[place]struct{}), dirty: make(map[place]struct{}), copies: make(map[mesh.Peer]*replica),
+	}
+	if opts != nil && opts.Logger != nil {
+		p.logger = opts.Logger
+	}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	return p
+}
+
+// Open joins the parts with the others.
+func (p *Peers) Open(parts Parts) error {
+	p.parts = parts
+	p.mesh.Handle(topicEvents, p.hearEvent)
+	p.mesh.Handle(topicStored, p.hearStored)
+	p.mesh.Handle(topicResults, p.hearResult)
+	p.mesh.Handle(topicAgents, p.hearAgents)
+	p.mesh.Serve(topicAll, p.serveAll)
+	p.mesh.Serve(topicCall, p.serveCall)
+	p.mesh.Serve(topicDirect, p.serveDirect)
+	p.mesh.Serve(topicGap, p.serveGap)
+	p.mesh.Serve(topicDelete, p.serveDelete)
+	p.mesh.OnPeer(p.onPeer)
+	p.running.Go(p.tell)
+	return p.mesh.Open()
+}
+
+// Close leaves the mesh.
+func (p *Peers) Close() error {
+	p.stop()
+	err := p.mesh.Close()
+	p.running.Wait()
+	return err
+}
+
+// Volatile is events.Elsewhere's.
+func (p *Peers) Volatile(tenant string, e *events.Event, legacy bool) {
+	if p.mesh.Alone() {
+		return
+	}
+	p.publish(topicEvents, encodeEvent(tenant, "", e, legacy))
+}
+
+func (p *Peers) publish(topic string, payload []byte) {
+	if err := p.mesh.Publish(topic, payload); err != nil && p.ctx.Err() == nil {
+		p.logger.Warn("other bridges were not told", "of", topic, "error", err)
+	}
+}
+
+func (p *Peers) hearEvent(_ mesh.Peer, payload []byte) {
+	tenant, _, e, legacy, err := decodeEvent(payload)
+	if err == nil {
+		err = p.parts.Events.Hear(tenant, e, legacy)
+	}
+	if err != nil && p.ctx.Err() == nil {
+		p.logger.Warn("an event of another bridge is refused", "topic", e.Topic, "error", err)
+	}
+}
+
+// Stored is events.Elsewhere's.
+func (p *Peers) Stored(tenant, topic string) {
+	if p.mesh.Alone() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.woken) < maxWoken {
+		p.woken[place{tenant, topic}] = struct{}{}
+		p.nudge()
+	}
+}
+
+// Changed is agents.Elsewhere's.
+func (p *Peers) Changed(tenant, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dirty[place{tenant, id}] = struct{}{}
+	p.nudge()
+}
+
+func (p *Peers) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Result tells the others that a child has its result.
+func (p *Peers) Result(child, parent kv.Scope) {
+	if !p.mesh.Alone() {
+		b := wire.AppendText(nil, fieldTenant, child.Tenant)
+		b = wire.AppendText(b, fieldName, child.Owner)
+		p.publish(topicResults, wire.AppendText(b, fieldParent, parent.Owner))
+	}
+}
+
+func (p *Peers) hearResult(_ mesh.Peer, payload []byte) {
+	var tenant, child, parent string
+	for f, err := range wire.Fields(payload) {
+		if err != nil {
+			return
+		}
+		switch f.Number {
+		case fieldTenant:
+			tenant = string(f.Bytes)
+		case fieldName:
+			child = string(f.Bytes)
+		case fieldParent:
+			parent = string(f.Bytes)
+		}
+	}
+	if p.parts.Returned != nil {
+		p.parts.Returned(kv.AgentScope(tenant, child), kv.AgentScope(tenant, parent))
+	}
+}
+
+// tell tells the others what is to be told, until Close.
+func (p *Peers) tell() {
+	repeat := time.NewTicker(repeatEvery)
+	defer repeat.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-repeat.C:
+			if !p.mesh.Alone() {
+				p.announce(nil)
+			}
+			continue
+		case <-p.wake:
+		}
+		woken, dirty := p.take()
+		p.tellStored(woken)
+		p.tellChanged(dirty)
+	}
+}
+
+func (p *Peers) take() (woken, dirty map[place]struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	woken, dirty = p.woken, p.dirty
+	p.woken, p.dirty = make(map[place]struct{}), make(map[place]struct{})
+	return woken, dirty
+}
+
+func (p *Peers) tellStored(woken map[place]struct{}) {
+	var b []byte
+	for at := range woken {
+		b = wire.AppendItem(b, fieldItem, wire.AppendText(wire.AppendText(nil, fieldTenant, at.tenant), fieldName, at.name))
+		if len(b) >= batchBytes {
+			p.publish(topicStored, b)
+			b = nil
+		}
+	}
+	if len(b) > 0 {
+		p.publish(topicStored, b)
+	}
+}
+
+func (p *Peers) hearStored(_ mesh.Peer, payload []byte) {
+	for f, err := range wire.Fields(payload) {
+		if err != nil {
+			return
+		}
+		if f.Number == fieldItem {
+			at := decodePlace(f.Bytes)
+			p.parts.Events.Wake(p.ctx, at.tenant, at.name)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// Package meshes opens the mesh that the settings ask for: a server of NATS inside of this
+// one, joined to those of the other servers on the store, or one that runs elsewhere.
+//
+// The mesh's secret is kept in the store, so that only servers on it are believed. There,
+// too, embedded servers find each other's addresses.
+package meshes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+)
+
+// The meshes that are no address.
+const (
+	Off      = "off"
+	Embedded = "embedded"
+)
+
+// ErrAlone: the store is this server's alone, so there is nobody to reach.
+var ErrAlone = errors.New("nobody else has this store; a mesh joins servers on one --store postgres://")
+
+// Settings are what an operator says.
+type Settings struct {
+	// Mesh is Off, Embedded, or the URL of a server of NATS.
+	Mesh string
+	// Listen is where an embedded server listens for those of other servers.
+	Listen string
+	// Routes are addresses of others beside those that the store names.
+	Routes []string
+}
+
+// Check refuses what is no mesh.
+func Check(text string) error {
+	if text == Off || text == Embedded {
+		return nil
+	}
+	if _, err := natsmesh.Host(text); err != nil {
+		return fmt.Errorf("is not %s or %s, and %w", Off, Embedded, err)
+	}
+	return nil
+}
+
+// Open returns the mesh of a server that is registered, not open yet, and what ends the
+// search for others; nil where it is off.
+func (s Settings) Open(ctx context.Context, registry *bridges.Registry, logger *slog.Logger) (_ *mesh.Mesh, stop func() error, _ error) {
+	none := func() error { return nil }
+	if s.Mesh == Off {
+		return nil, none, nil
+	}
+	if registry == nil {
+		return nil, nil, ErrAlone
+	}
+	secret, err := registry.Secret(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	self, o := registry.Self(), natsmesh.Options{Secret: secret, Logger: logger}
+	if s.Mesh != Embedded {
+		transport, err := natsmesh.Connect(s.Mesh, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := newMesh(self, transport, secret, logger)
+		return m, none, err
+	}
+	server, err := natsmesh.Embed(s.Listen, s.routes(registry), o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := registry.SetMesh(ctx, reached(server.Addr())); err != nil {
+		return nil, nil, errors.Join(err, server.Close())
+	}
+	m, err := newMesh(self, server, secret, logger)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, s.follow(registry, server, logger), nil
+}
+
+func newMesh(self bridges.Bridge, transport mesh.Transport, secret []byte, logger *slog.Logger) (*mesh.Mesh, error) {
+	m, err := mesh.New(mesh.Peer{ID: self.ID, Epoch: self.Epoch}, transport, &mesh.Options{Secret: secret, Logger: logger})
+	if err != nil {
+		return nil, errors.Join(err, transport.Close())
+	}
+	return m, nil
+}
+
+// routes are where others are looked for.
+func (s Settings) routes(registry *bridges.Registry) []string {
+	routes := append([]string(nil), s.Routes...)
+	all, _ := registry.All()
+	self := registry.Self()
+	for _, b := range all {
+		if b.ID != self.ID && b.Mesh != "" {
+			routes = append(routes, b.Mesh)
+		}
+	}
+	return routes
+}
+
+// follow joins the servers that come to the store, until it is stopped.
+func (s Settings) follow(registry *bridges.Registry, server *natsmesh.Embedded, logger *slog.Logger) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() {
+		for {
+			_, changed := registry.All()
+			if err := server.SetRoutes(s.routes(registry)); err != nil {
+				logger.Warn("other servers on the store are not looked for", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+		}
+	})
+	return func() error {
+		cancel()
+		following.Wait()
+		return nil
+	}
+}
+
+// reached is where others reach what listens: on all addresses of this machine, by its name.
+func reached(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return address
+	}
+	if name, err := os.Hostname(); err == nil {
+		return net.JoinHostPort(name, port)
+	}
+	return address
+}
