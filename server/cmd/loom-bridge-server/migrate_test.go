@@ -179,7 +179,7 @@ func TestMigrateKilled(t *testing.T) {
 			select {
 			case <-gate.shut():
 				must(t, migrate.Process.Kill())
-				<-ended
+				_ = <-ended // the kill
 			case err := <-ended:
 				t.Fatalf("it ended before it was killed: %v: %s", err, said)
 			}

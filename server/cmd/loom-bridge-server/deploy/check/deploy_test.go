@@ -6,12 +6,11 @@ import (
 	"os"
 	"testing"
 
+	"github.com/compose-spec/compose-go/v2/cli"
 	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-
-	"github.com/compose-spec/compose-go/v2/cli"
 	"google.golang.org/protobuf/encoding/protojson"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
