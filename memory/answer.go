@@ -103,6 +103,8 @@ type Receipt struct {
 	Expired int
 	// Superseded is how many candidates had been replaced.
 	Superseded int
+	// Archived is how many candidates lie in the archive.
+	Archived int
 	// UnderMinScore is how many candidates scored below MinScore.
 	UnderMinScore int
 	// OverLimit is how many candidates fell to Limit.
@@ -144,7 +146,7 @@ type Receipt struct {
 // count takes over what the ranking counted.
 func (r *Receipt) count(f rank.Answer) {
 	r.LexicalCandidates, r.VectorCandidates = f.LexicalCandidates, f.VectorCandidates
-	r.Filtered, r.Expired, r.Superseded = f.Filtered, f.Expired, f.Superseded
+	r.Filtered, r.Expired, r.Superseded, r.Archived = f.Filtered, f.Expired, f.Superseded, f.Archived
 	r.UnderMinScore, r.OverLimit = f.UnderMinScore, f.OverLimit
 }
 
@@ -170,7 +172,7 @@ func (r *Receipt) addSpaces(spaces []string) {
 
 // explainEmpty says why there are no hits.
 func (r *Receipt) explainEmpty(hits int, irrelevant bool) {
-	excluded := r.Filtered + r.Expired + r.Superseded
+	excluded := r.Filtered + r.Expired + r.Superseded + r.Archived
 	switch {
 	case hits > 0:
 	case r.Records == 0:

@@ -41,9 +41,9 @@ func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Recor
 	if err != nil {
 		return nil, err
 	}
-	records := make([]record.Record, len(saved))
-	for i := range saved {
-		records[i] = saved[i].Record
+	records := make([]record.Record, len(saved.Saved))
+	for i := range saved.Saved {
+		records[i] = saved.Saved[i].Record
 	}
 	return records, nil
 }

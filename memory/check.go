@@ -199,17 +199,21 @@ type lives struct {
 	scope    kv.Scope
 	versions map[string]int64  // how many earlier versions the record has
 	expiring map[string][]byte // the key that says when it expires
+	archived int64             // how many lie in the archive
 }
 
 // checkLife compares earlier versions and moments of expiry with the records.
 func checkLife(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexical.Differences) error {
-	l := lives{scope, make(map[string]int64), make(map[string][]byte)}
+	l := lives{scope: scope, versions: make(map[string]int64), expiring: make(map[string][]byte)}
 	for r, err := range record.All(ctx, view, scope) {
 		if err != nil {
 			return err
 		}
 		if first, end := r.KeptVersions(); end > first {
 			l.versions[r.ID] = end - first
+		}
+		if r.Archived {
+			l.archived++
 		}
 		if !r.ExpireTime.IsZero() {
 			l.expiring[r.ID] = expiryKey(scope, r.ExpireTime, r.ID)
@@ -275,9 +279,12 @@ func (l lives) checkVersions(ctx context.Context, view kv.Reader, found *lexical
 	for id, n := range kept {
 		found.Add("%d earlier versions are kept of record %q, which has none", n, id)
 	}
-	counted, err := readVersionCount(ctx, view, l.scope)
-	if err == nil && counted != total {
-		found.Add("%d earlier versions are counted, %d are kept", counted, total)
+	counted, err := readCounts(ctx, view, l.scope)
+	if err == nil && counted.versions != total {
+		found.Add("%d earlier versions are counted, %d are kept", counted.versions, total)
+	}
+	if err == nil && counted.archived != l.archived {
+		found.Add("%d archived records are counted, %d are there", counted.archived, l.archived)
 	}
 	return err
 }

@@ -57,6 +57,9 @@ type Saving struct {
 	// RequestID makes the call safe to repeat, see Store.Save.
 	RequestID  string
 	Duplicates Duplicates
+	// Replace has a record take the place of the one that has its key, see
+	// Store.SaveOrReplace.
+	Replace bool
 }
 
 // Saved is what became of a record that was to be saved.
@@ -67,10 +70,26 @@ type Saved struct {
 	// from 0 to 1.
 	Repeated   bool
 	Similarity float64
+	// Archived are the ids of records that went into the archive for it.
+	Archived []string
+}
+
+// Batch is what became of records that were to be saved together.
+type Batch struct {
+	Saved []Saved
+	// Archived are the ids of records that went into the archive for them.
+	Archived []string
 }
 
 // SaveAs is Save with a choice of what becomes of duplicates.
 func (s *Store) SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how Saving) (Saved, error) {
+	if how.Replace {
+		replaced, err := s.SaveOrReplace(ctx, scope, r, how.RequestID)
+		if err != nil {
+			return Saved{}, err
+		}
+		return Saved{Record: replaced, Archived: s.makeRoom(ctx, scope, []string{replaced.ID})}, nil
+	}
 	save, err := s.newSaving(scope, r, how.RequestID)
 	if err != nil {
 		return Saved{}, err
@@ -80,35 +99,36 @@ func (s *Store) SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how
 	if err != nil {
 		return Saved{}, err
 	}
-	return all[0], nil
+	all.Saved[0].Archived = all.Archived
+	return all.Saved[0], nil
 }
 
 // SaveBatchAs is SaveBatch with a choice of what becomes of duplicates, those within the
 // batch included.
-func (s *Store) SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how Saving) ([]Saved, error) {
+func (s *Store) SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how Saving) (Batch, error) {
 	save, err := s.newBatch(scope, rs, how.RequestID)
 	if err != nil {
-		return nil, err
+		return Batch{}, err
 	}
 	save.reinforce = how.Duplicates == ReinforceDuplicates
 	return s.commitSaving(ctx, save, "memory: save batch")
 }
 
-func (s *Store) commitSaving(ctx context.Context, save *saving, operation string) ([]Saved, error) {
+func (s *Store) commitSaving(ctx context.Context, save *saving, operation string) (Batch, error) {
 	staging, err := s.stageSaving(save)
 	if err != nil {
-		return nil, err
+		return Batch{}, err
 	}
 	staging.actor = actorOf(ctx)
 	if err := staging.commit(ctx, operation); err != nil {
-		return nil, err
+		return Batch{}, err
 	}
-	all := make([]Saved, len(staging.records))
+	all, ids := make([]Saved, len(staging.records)), make([]string, len(staging.records))
 	for i, r := range staging.records {
 		similarity, repeated := save.repeated[i]
-		all[i] = Saved{Record: r, Repeated: repeated, Similarity: similarity}
+		all[i], ids[i] = Saved{Record: r, Repeated: repeated, Similarity: similarity}, r.ID
 	}
-	return all, nil
+	return Batch{Saved: all, Archived: s.makeRoom(ctx, save.scope, ids)}, nil
 }
 
 // sameKey stands for a record that others may repeat; nil: none may. Records of equal form
@@ -290,7 +310,7 @@ func (s *saving) repeats(r record.Record, old *record.Record, echo bool) bool {
 	switch {
 	case old.ExpiredAt(s.now), old.SupersededBy != "", old.Review.Hides(), old.Tier != r.Tier, old.Kind != r.Kind, old.SavedBy != r.SavedBy,
 		r.Pinned && !old.Pinned, r.EmbeddingSpace != "" && r.EmbeddingSpace != old.EmbeddingSpace,
-		r.SlidingTTL != old.SlidingTTL, r.ExpireTime.IsZero() != old.ExpireTime.IsZero():
+		!r.ValidUntil.Equal(old.ValidUntil), r.SlidingTTL != old.SlidingTTL, r.ExpireTime.IsZero() != old.ExpireTime.IsZero():
 		return false
 	}
 	for _, id := range r.DerivedFrom {

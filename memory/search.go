@@ -110,7 +110,7 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	a.degraded = a.vectors.degraded
 	now := s.now()
 	tiers, _ := tierBits(q.Tiers) // checked before
-	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tiers}
+	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tiers, Archived: q.Archived}
 	var whole bool
 	a.asked, whole = q.Read(s.analyzer, now)
 	a.asked.Near = s.vectorWeight

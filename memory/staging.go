@@ -123,6 +123,7 @@ type edit struct {
 	change     lexical.Change
 	writes     []write
 	versions   int64    // how many more earlier versions there are
+	archived   int64    // how many more records lie in the archive
 	removed    int      // about how many bytes removing records has written
 	gone       []string // ids of removed records that the feed is not told of yet
 	statistics segment.Statistics
@@ -176,6 +177,12 @@ func (e *edit) add(w write, encoded []byte, supersedes uint32) {
 	}
 	e.moveExpiry(w)
 	e.moveSame(w)
+	if w.record.Archived {
+		e.archived++
+	}
+	if w.before != nil && w.before.Archived {
+		e.archived--
+	}
 }
 
 // flush makes the collected changes of the index and writes their records.
@@ -202,7 +209,7 @@ func (e *edit) flush(ctx context.Context) error {
 	if err := e.noteGone(ctx); err != nil {
 		return err
 	}
-	return e.countVersions(ctx)
+	return e.count(ctx)
 }
 
 func (e *edit) write(ctx context.Context, w write) error {
@@ -251,6 +258,9 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	}
 	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
 	e.gone = append(e.gone, r.ID)
+	if r.Archived {
+		e.archived--
+	}
 	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
 	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
 	if key := sameKey(e.scope, *r); key != nil {

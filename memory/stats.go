@@ -30,6 +30,10 @@ type Stats struct {
 	EmbedderSpace string
 	// Pending is how many records wait for a vector of the embedder.
 	Pending int64
+	// Archived is how many records lie in the archive.
+	Archived int64
+	// MaxRecords and MaxArchived are those of Options.
+	MaxRecords, MaxArchived int
 	// IndexSequence is the commit that the counts reflect.
 	IndexSequence uint64
 }
@@ -58,7 +62,7 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 	if err != nil {
 		return Stats{}, err
 	}
-	versions, err := readVersionCount(ctx, view, scope)
+	kept, err := readCounts(ctx, view, scope)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -70,7 +74,10 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 		Records:       int64(counts.Documents),
 		Words:         int64(counts.BodyWords + counts.HeaderWords),
 		Sessions:      int64(counts.Sessions),
-		Versions:      versions,
+		Versions:      kept.versions,
+		Archived:      kept.archived,
+		MaxRecords:    s.limits.records,
+		MaxArchived:   s.limits.archived,
 		Tail:          counts.Tail(),
 		Segments:      segments,
 		Spaces:        spaces,

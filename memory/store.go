@@ -77,6 +77,10 @@ type Options struct {
 	// the caller of Save does not: KeepDuplicates, which is the default, or
 	// ReinforceDuplicates.
 	Duplicates Duplicates
+	// MaxRecords is how many records outside the archive a memory may have before those
+	// worth least go there, and MaxArchived how many there before the oldest of them are
+	// deleted. Zero: no limit.
+	MaxRecords, MaxArchived int
 	// Idle is called when a query begins to wait for the embedder, and what it returns
 	// when it goes on: whoever bounds the queries that run need not count it
 	// meanwhile. Default nil: nothing is called.
@@ -141,6 +145,7 @@ type Store struct {
 	redact      *redact.Redactor
 	reinforce   bool // Options.Duplicates says so
 	maxVersions int  // that are kept of a record
+	limits      memoryLimits
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
 	closed       atomic.Bool
@@ -178,6 +183,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		redact:       o.Redact,
 		reinforce:    o.Duplicates == ReinforceDuplicates,
 		maxVersions:  max(0, o.MaxVersions),
+		limits:       memoryLimits{records: o.MaxRecords, archived: o.MaxArchived},
 		vectorWeight: o.VectorWeight,
 	}
 	s.start(o.SweepEvery)

@@ -180,43 +180,52 @@ func (e *edit) dropVersions(r *record.Record) {
 	}
 }
 
-// countsVersions is the field of a scope's counts that says how many earlier
-// versions its records have.
-const countsVersions = 1
+// The fields of a scope's counts: how many earlier versions its records have, and how
+// many of them lie in the archive.
+const (
+	countsVersions = 1
+	countsArchived = 2
+)
+
+// counts are what is counted of a scope's records.
+type counts struct{ versions, archived int64 }
 
 // tagCounts begins the key of a scope's counts.
 const tagCounts = 'c'
 
 func countsKey(scope kv.Scope) []byte { return scope.Key(tagCounts) }
 
-// countVersions brings the scope's counts up to date.
-func (e *edit) countVersions(ctx context.Context) error {
-	if e.versions == 0 {
+// count brings the scope's counts up to date.
+func (e *edit) count(ctx context.Context) error {
+	if e.versions == 0 && e.archived == 0 {
 		return nil
 	}
-	more := e.versions
-	e.versions = 0
-	n, err := readVersionCount(ctx, e.tx, e.scope)
+	n, err := readCounts(ctx, e.tx, e.scope)
 	if err != nil {
 		return err
 	}
-	e.tx.Put(kv.Records, countsKey(e.scope), wire.AppendUint(nil, countsVersions, uint64(n+more)))
+	b := wire.AppendUint(nil, countsVersions, uint64(n.versions+e.versions))
+	e.tx.Put(kv.Records, countsKey(e.scope), wire.AppendUint(b, countsArchived, uint64(max(0, n.archived+e.archived))))
+	e.versions, e.archived = 0, 0
 	return nil
 }
 
-// readVersionCount returns how many earlier versions a scope's records have.
-func readVersionCount(ctx context.Context, from kv.Getter, scope kv.Scope) (int64, error) {
+// readCounts returns what is counted of a scope's records.
+func readCounts(ctx context.Context, from kv.Getter, scope kv.Scope) (n counts, err error) {
 	values, err := from.Get(ctx, kv.Records, countsKey(scope))
 	if err != nil {
-		return 0, err
+		return n, err
 	}
 	for f, err := range wire.Fields(values[0]) {
 		if err != nil {
-			return 0, fmt.Errorf("%w: counts: %w", ErrDamaged, err)
+			return n, fmt.Errorf("%w: counts: %w", ErrDamaged, err)
 		}
-		if f.Number == countsVersions {
-			return int64(f.Value), nil
+		switch f.Number {
+		case countsVersions:
+			n.versions = int64(f.Value)
+		case countsArchived:
+			n.archived = int64(f.Value)
 		}
 	}
-	return 0, nil
+	return n, nil
 }

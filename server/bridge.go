@@ -69,12 +69,9 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	var saved memory.Saved
-	if r.GetReplace() {
-		saved.Record, err = s.memory.SaveOrReplace(ctx, scope, record, r.GetRequestId())
-	} else {
-		saved, err = s.memory.SaveAs(ctx, scope, record, memory.Saving{RequestID: r.GetRequestId(), Duplicates: memory.Duplicates(r.GetDuplicates())})
-	}
+	saved, err := s.memory.SaveAs(ctx, scope, record, memory.Saving{
+		RequestID: r.GetRequestId(), Duplicates: memory.Duplicates(r.GetDuplicates()), Replace: r.GetReplace(),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -270,5 +271,171 @@ func TestRepeatsAtOnce(t *testing.T) {
 	running.Wait()
 	if all := listed(t, s); len(all) != 1 || all[0].GetRepeats() != callers-1 {
 		t.Errorf("records are %v", all)
+	}
+}
+
+// A record in the archive is read and listed, and found only where the archive is asked for;
+// out of it, it is found again. The receipt says what lies there.
+//
+// Y10
+func TestArchive(t *testing.T) {
+	s := servertest.Start(t, nil)
+	id := remember(t, s, &loombridgev1.MemorySaveRequest{Text: "The pump is in the cellar", Key: "pump"}).GetId()
+	find := func(archive bool) (int, *loombridgev1.QueryReceipt) {
+		got, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "pump", IncludeArchived: archive})
+		must(t, err)
+		return len(got.GetHits()), got.GetReceipt()
+	}
+	archive := func(restore bool) *loombridgev1.Record {
+		got, err := s.Memory.ArchiveRecord(t.Context(), &loombridgev1.ArchiveRecordRequest{
+			AgentId: agent, Name: &loombridgev1.ArchiveRecordRequest_Key{Key: "pump"}, Restore: restore, ExpectedVersion: proto.Int64(map[bool]int64{false: 1, true: 2}[restore]),
+		})
+		must(t, err)
+		return got.GetRecord()
+	}
+	if r := archive(false); r.GetId() != id || !r.GetArchived() || !r.GetArchiveTime().AsTime().Equal(s.Clock.Now()) || r.GetVersion() != 2 {
+		t.Errorf("archived %v", r)
+	}
+	if n, receipt := find(false); n != 0 || receipt.GetArchived() != 1 || receipt.GetEmptyReason() != loombridgev1.EmptyReason_EMPTY_REASON_ALL_EXCLUDED {
+		t.Errorf("found %d, %v", n, receipt)
+	}
+	if n, _ := find(true); n != 1 {
+		t.Errorf("found %d in the archive", n)
+	}
+	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
+	must(t, err)
+	if !got.GetRecord().GetArchived() {
+		t.Errorf("read %v", got)
+	}
+	remember(t, s, &loombridgev1.MemorySaveRequest{Text: "The hose is in the attic"})
+	for filter, want := range map[string]int{"": 2, "archived = true": 1, "archived = false": 1} {
+		got, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, Filter: filter})
+		must(t, err)
+		if len(got.GetRecords()) != want {
+			t.Errorf("%q lists %d records, want %d", filter, len(got.GetRecords()), want)
+		}
+	}
+	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	must(t, err)
+	if stats.GetArchived() != 1 || stats.GetRecords() != 2 {
+		t.Errorf("counted %v", stats)
+	}
+	if r := archive(true); r.GetArchived() || r.GetArchiveTime() != nil {
+		t.Errorf("restored %v", r)
+	}
+	if n, _ := find(false); n != 1 {
+		t.Errorf("found %d out of the archive", n)
+	}
+	_, err = s.Memory.ArchiveRecord(t.Context(), &loombridgev1.ArchiveRecordRequest{AgentId: agent, Name: &loombridgev1.ArchiveRecordRequest_Id{Id: "none"}})
+	MustFail(t, err, codes.NotFound, "RECORD_NOT_FOUND")
+}
+
+// limited starts a server whose memories have limits.
+func limited(t *testing.T, records, archived int) *servertest.Server {
+	return servertest.Start(t, &servertest.Options{Domain: compose.Options{Memory: memory.Options{MaxRecords: records, MaxArchived: archived}}})
+}
+
+// A memory that is full archives what is worth least and says so: what was replaced, then
+// what is old, of little weight and never repeated. What is pinned or was just saved stays,
+// and what left is read, listed and found in the archive.
+//
+// Y11
+func TestMemoryLimit(t *testing.T) {
+	s := limited(t, 10, 0)
+	save := func(r *loombridgev1.MemorySaveRequest) *loombridgev1.MemorySaveResponse {
+		s.Clock.Advance(time.Hour)
+		return remember(t, s, r)
+	}
+	weight := func(x float64) *float64 { return &x }
+	pinned := save(&loombridgev1.MemorySaveRequest{Text: "pinned thing number 1", Importance: weight(0), Pinned: true}).GetId()
+	weighty := save(&loombridgev1.MemorySaveRequest{Text: "weighty thing number 2", Importance: weight(1)}).GetId()
+	old := save(&loombridgev1.MemorySaveRequest{Text: "old thing number 3"}).GetId()
+	repeated := save(&loombridgev1.MemorySaveRequest{Text: "repeated thing number 4"}).GetId()
+	for range 8 {
+		save(&loombridgev1.MemorySaveRequest{Text: "repeated thing number 4", Duplicates: reinforce})
+	}
+	light := save(&loombridgev1.MemorySaveRequest{Text: "light thing number 5", Importance: weight(0)}).GetId()
+	replaced := save(&loombridgev1.MemorySaveRequest{Text: "replaced thing number 6", Importance: weight(1)}).GetId()
+	save(&loombridgev1.MemorySaveRequest{Text: "thing number 7", Supersedes: replaced})
+	for i := range 3 {
+		if got := save(&loombridgev1.MemorySaveRequest{Text: fmt.Sprint("plain thing number ", 8+i)}); got.GetArchivedCount() != 0 {
+			t.Fatalf("%v went before the memory was full", got.GetArchivedIds())
+		}
+	}
+	var left []string
+	for i := range 3 {
+		got := save(&loombridgev1.MemorySaveRequest{Text: fmt.Sprint("late thing number ", 11+i), Importance: weight(0), RequestId: fmt.Sprint(i)})
+		if got.GetArchivedCount() != int64(len(got.GetArchivedIds())) {
+			t.Errorf("%d are told, %v named", got.GetArchivedCount(), got.GetArchivedIds())
+		}
+		left = append(left, got.GetArchivedIds()...)
+		if again := remember(t, s, &loombridgev1.MemorySaveRequest{Text: fmt.Sprint("late thing number ", 11+i), Importance: weight(0), RequestId: fmt.Sprint(i)}); again.GetId() != got.GetId() {
+			t.Errorf("the same request saved %v", again)
+		}
+	}
+	if len(left) != 3 || left[0] != replaced || left[1] != light {
+		t.Errorf("%v left; the replaced one is %s, the light one %s", left, replaced, light)
+	}
+	for _, id := range []string{pinned, weighty, repeated} {
+		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
+		must(t, err)
+		if got.GetRecord().GetArchived() {
+			t.Errorf("%q left; old is %s", got.GetRecord().GetText(), old)
+		}
+	}
+	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	must(t, err)
+	if stats.GetRecords() != 13 || stats.GetArchived() != 3 || stats.GetRecordLimit() != 10 {
+		t.Errorf("counted %v", stats)
+	}
+	for _, id := range left {
+		got, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "thing", Limit: 100, IncludeArchived: true, Filter: fmt.Sprintf("id = %q AND archived = true", id)})
+		must(t, err)
+		if want := map[bool]int{true: 0, false: 1}[id == replaced]; len(got.GetHits()) != want {
+			t.Errorf("%s is found %d times in the archive, want %d", id, len(got.GetHits()), want)
+		}
+	}
+	// One that comes again comes back.
+	again := save(&loombridgev1.MemorySaveRequest{Text: "light thing number 5", Importance: weight(0.9), Duplicates: reinforce})
+	if again.GetId() != light || again.GetOutcome() != reinforced {
+		t.Errorf("it came back as %v", again)
+	}
+	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: light}})
+	must(t, err)
+	if got.GetRecord().GetArchived() || got.GetRecord().GetImportance() < 0.9 {
+		t.Errorf("it is %v", got)
+	}
+}
+
+// The limit holds also for batches and for many that save at once, and the archive has a
+// limit of its own, the only thing that deletes.
+//
+// Y11
+func TestMemoryLimitHolds(t *testing.T) {
+	s := limited(t, 100, 50)
+	batch := &loombridgev1.BatchSaveRequest{AgentId: agent}
+	for i := range 130 {
+		batch.Records = append(batch.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("thing number ", i)})
+	}
+	got, err := s.Memory.BatchSave(t.Context(), batch)
+	must(t, err)
+	if n := got.GetArchivedCount(); n < 30 || n > 32 {
+		t.Errorf("%d of a batch left at once", n)
+	}
+	var running sync.WaitGroup
+	for worker := range 8 {
+		running.Go(func() {
+			for i := range 20 {
+				if _, err := s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: agent, Text: fmt.Sprintf("matter %d of %d", i, worker)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	must(t, err)
+	if live := stats.GetRecords() - stats.GetArchived(); live > 100 || live < 90 || stats.GetArchived() > 50 || stats.GetArchived() < 30 || stats.GetArchiveLimit() != 50 {
+		t.Errorf("counted %v", stats)
 	}
 }

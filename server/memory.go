@@ -22,11 +22,10 @@ import (
 // Memory is what the handlers need of long-term memory.
 type Memory interface {
 	SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how memory.Saving) (memory.Saved, error)
-	SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how memory.Saving) ([]memory.Saved, error)
+	SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how memory.Saving) (memory.Batch, error)
 	Update(ctx context.Context, scope kv.Scope, u memory.Update, requestID string) (record.Record, error)
 	Delete(ctx context.Context, scope kv.Scope, d memory.Deletion, requestID string) (memory.Deleted, error)
 	QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Question) (memory.Answer, error)
-	SaveOrReplace(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error)
 	DeleteMatching(ctx context.Context, scope kv.Scope, m memory.Matching) (memory.Cleared, error)
 	Versions(ctx context.Context, scope kv.Scope, id string, before int64, limit int) ([]record.Record, error)
 	Read(ctx context.Context, scope kv.Scope, ask memory.Reading) (record.Record, error)
@@ -147,6 +146,22 @@ func (s *memoryService) ReviewRecord(ctx context.Context, r *loombridgev1.Review
 	return &loombridgev1.ReviewRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(reviewed)}, nil
 }
 
+// ArchiveRecord puts a record into the archive, or takes it out.
+func (s *memoryService) ArchiveRecord(ctx context.Context, r *loombridgev1.ArchiveRecordRequest) (*loombridgev1.ArchiveRecordResponse, error) {
+	ctx, scope, err := sharedMemory(ctx, r, validate.ArchiveRecordRequest)
+	if err != nil {
+		return nil, err
+	}
+	archived, err := s.memory.Update(ctx, scope, memory.Update{
+		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(),
+		Fields: memory.ArchivedField, Values: record.Record{Archived: !r.GetRestore()},
+	}, r.GetRequestId())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ArchiveRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(archived)}, nil
+}
+
 // DeleteRecord takes a record out of memory.
 func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
 	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.DeleteRecordRequest)
@@ -207,11 +222,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	if err != nil {
 		return nil, err
 	}
-	out := &loombridgev1.BatchSaveResponse{Saved: make([]*loombridgev1.MemorySaveResponse, len(saved))}
-	for i, record := range saved {
-		out.Saved[i] = convert.Saved(record)
-	}
-	return out, nil
+	return convert.Batch(saved), nil
 }
 
 // Reembed makes vectors in the embedder's space and reports how far it is.

@@ -104,6 +104,7 @@ var stores = map[string]bool{
 	loombridgev1.MemoryService_BatchSave_FullMethodName:       true,
 	loombridgev1.MemoryService_UpdateRecord_FullMethodName:    true,
 	loombridgev1.MemoryService_ReviewRecord_FullMethodName:    true,
+	loombridgev1.MemoryService_ArchiveRecord_FullMethodName:   true,
 	loombridgev1.MemoryService_ImportRecords_FullMethodName:   true,
 	loombridgev1.ContextService_RecordStep_FullMethodName:     true,
 	loombridgev1.ContextService_UploadStep_FullMethodName:     true,

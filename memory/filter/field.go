@@ -98,6 +98,7 @@ var fields = map[string]field{
 	"importance":  {kind: numberField, column: selection.Importance, interval: importanceInterval},
 	"tier":        {kind: numberField, column: selection.Tier, interval: integerInterval},
 	"pinned":      {kind: boolField, column: selection.Pinned},
+	"archived":    {kind: boolField, column: selection.IsArchived},
 	"event_time":  {kind: timeField, column: selection.EventTime},
 	"create_time": {kind: timeField, column: selection.CreateTime},
 	"expire_time": {kind: timeField, column: selection.ExpireTime},

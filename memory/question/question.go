@@ -84,6 +84,8 @@ type Question struct {
 	ImportanceWeight float64
 	// Without names signals that records are not ranked by: any of rank.Signals.
 	Without []string
+	// Archived finds what lies in the archive, too.
+	Archived bool
 	// Tiers are the memory tiers to search, 1 to 4. Default record.LongTerm alone.
 	Tiers []int
 	// Peek leaves the life of records with a sliding span as it is, though they are found.

@@ -54,8 +54,20 @@ func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
 		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review), Redacted: r.Redacted, Outcome: loombridgev1.SaveOutcome_SAVE_OUTCOME_SAVED,
 	}
+	out.ArchivedIds, out.ArchivedCount = r.Archived, int64(len(r.Archived))
 	if r.Repeated {
 		out.Outcome, out.Similarity, out.Repeats = loombridgev1.SaveOutcome_SAVE_OUTCOME_REINFORCED, r.Similarity, r.Repeats
+	}
+	return out
+}
+
+// Batch tells of records that were saved.
+func Batch(b memory.Batch) *loombridgev1.BatchSaveResponse {
+	out := &loombridgev1.BatchSaveResponse{
+		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Saved)), ArchivedIds: b.Archived, ArchivedCount: int64(len(b.Archived)),
+	}
+	for i, r := range b.Saved {
+		out.Saved[i] = Saved(r)
 	}
 	return out
 }
@@ -129,7 +141,7 @@ func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
-		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Moment: Moment(r),
+		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Archived: r.GetIncludeArchived(), Moment: Moment(r),
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
@@ -202,7 +214,7 @@ func explanationOf(e *memory.Explanation) *loombridgev1.HitExplanation {
 func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 	return &loombridgev1.QueryReceipt{
 		LexicalCandidates: Int32(r.LexicalCandidates), VectorCandidates: Int32(r.VectorCandidates),
-		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded),
+		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded), Archived: Int32(r.Archived),
 		UnderMinScore: Int32(r.UnderMinScore), OverLimit: Int32(r.OverLimit), OverMaxTokens: Int32(r.OverMaxTokens),
 		OverMaxBytes: Int32(r.OverMaxBytes), InPart: Int32(r.InPart),
 		Tokens: Int32(r.Tokens), VectorsScanned: Int32(r.VectorsScanned), VectorsRescored: Int32(r.VectorsRescored),
@@ -217,6 +229,7 @@ func Stats(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
 	out := &loombridgev1.GetMemoryStatsResponse{
 		Records: s.Records, Words: s.Words, Sessions: s.Sessions, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),
 		IndexSequence: int64(s.IndexSequence), EmbedderSpace: s.EmbedderSpace, Pending: s.Pending,
+		Archived: s.Archived, RecordLimit: int64(s.MaxRecords), ArchiveLimit: int64(s.MaxArchived),
 	}
 	for _, space := range s.Spaces {
 		out.Spaces = append(out.Spaces, &loombridgev1.EmbeddingSpaceStats{

@@ -201,9 +201,9 @@ type named interface {
 func (c *checker) record(r named, name any) {
 	c.owner(r)
 	switch name.(type) {
-	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ReviewRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id:
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ReviewRecordRequest_Id, *loombridgev1.ArchiveRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id:
 		c.requiredName("id", r.GetId(), record.MaxIDBytes)
-	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ReviewRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key:
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ReviewRecordRequest_Key, *loombridgev1.ArchiveRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key:
 		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
 	default:
 		c.add("name", "is required: give id or key")
@@ -262,6 +262,16 @@ func ReviewRecordRequest(r *loombridgev1.ReviewRecordRequest) error {
 	default:
 		c.add("decision", "is neither REVIEW_APPROVED nor REVIEW_REJECTED")
 	}
+	c.version(r.ExpectedVersion)
+	c.request(r.GetRequestId())
+	c.enum("json_form", r.GetJsonForm())
+	return c.err()
+}
+
+// ArchiveRecordRequest checks what MemoryService.ArchiveRecord is asked.
+func ArchiveRecordRequest(r *loombridgev1.ArchiveRecordRequest) error {
+	var c checker
+	c.record(r, r.GetName())
 	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
 	c.enum("json_form", r.GetJsonForm())

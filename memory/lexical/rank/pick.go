@@ -179,6 +179,8 @@ func (a *Answer) exclude(why selection.Reason) {
 		a.Expired++
 	case selection.Superseded:
 		a.Superseded++
+	case selection.Archived:
+		a.Archived++
 	default:
 		a.Filtered++
 	}

@@ -173,5 +173,5 @@ type Answer struct {
 	Weights []float64
 	// The candidates that the selection keeps out, that scored too low, and
 	// that fell to the limit.
-	Filtered, Expired, Superseded, UnderMinScore, OverLimit int
+	Filtered, Expired, Superseded, Archived, UnderMinScore, OverLimit int
 }

@@ -238,6 +238,8 @@ func number(f *frame.Frame, c Column) func(slot uint32) int64 {
 		return func(o uint32) int64 { return ImportanceRank(float64(f.Importance[o])) }
 	case Tier:
 		return func(o uint32) int64 { return int64(f.TierOf(o)) }
+	case IsArchived:
+		return func(o uint32) int64 { return int64(f.Flags[o] & segment.FlagArchived / segment.FlagArchived) }
 	case IsSuperseded:
 		return func(o uint32) int64 {
 			if f.IsSuperseded(o) {

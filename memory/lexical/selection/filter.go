@@ -67,6 +67,8 @@ const (
 	Tier
 	// Pinned is 1 for a pinned document, else 0.
 	Pinned
+	// IsArchived is 1 for a document in the archive, else 0.
+	IsArchived
 	// IsSuperseded is 1 for a document that another one has replaced, else 0.
 	IsSuperseded
 )

@@ -63,6 +63,8 @@ type Config struct {
 	MemoryLanguage string
 	VectorWeight   float64
 	Duplicates     string
+	MemoryLimit    int
+	ArchiveLimit   int
 	HoldOrigins    []record.Origin
 	MaxVersions    int
 	// RedactNames are those of patterns and groups; Redact is made of them and of the own

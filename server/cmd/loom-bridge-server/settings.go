@@ -67,6 +67,8 @@ const (
 	// maxTierTasks bounds the capacity of a tier: more than that, and a move up
 	// reads and writes for too long.
 	maxTierTasks = 1000
+	// maxMemoryLimit bounds the limits of a memory: ordinals have 32 bits.
+	maxMemoryLimit = 1 << 30
 	// maxReduction is as much as the largest windows hold.
 	maxReduction = 1_000_000
 
@@ -158,6 +160,8 @@ func (c *Config) memorySettings() []setting {
 		{keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.Auto, "of texts in Latin letters, such as german; auto: as each text tells"},
 		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
 		{"duplicates", choice(&c.Duplicates, duplicatesKeep, duplicatesReinforce), duplicatesKeep, "what MemorySave does, unless it says, with what repeats a record"},
+		{"memory-limit", number(&c.MemoryLimit, "records", 0, maxMemoryLimit), 0, "records of one memory before those worth least are archived; 0: no limit"},
+		{"archive-limit", number(&c.ArchiveLimit, "records", 0, maxMemoryLimit), 0, "archived records of one memory before the oldest are deleted; 0: no limit"},
 		{"hold-origins", origins(&c.HoldOrigins), nil, "whose records wait for review before they are found, such as tool,web; none: nobody's"},
 		{keyRedact, redactNames(&c.RedactNames), nil, "what marks replace in all that is stored: secrets, personal, own or pattern names"},
 		{"max-versions", number(&c.MaxVersions, "versions", 0, record.MaxVersions), record.MaxVersions, "earlier versions kept of a record; a lower number takes effect when it changes"},

@@ -167,6 +167,8 @@ func memoryEffects() []effect {
 			},
 			with: "1", without: "0",
 		},
+		{setting: "memory-limit", args: []string{"--memory-limit", "3"}, see: afterSaves(false), with: "3", without: "6"},
+		{setting: "archive-limit", args: []string{"--archive-limit", "2"}, both: []string{"--memory-limit", "3"}, see: afterSaves(true), with: "2", without: "3"},
 		{
 			setting: "duplicates", args: []string{"--duplicates", "reinforce"},
 			see: func(s *stand) func() string {
@@ -203,6 +205,19 @@ func memoryEffects() []effect {
 		{setting: "memory-l1-tasks", args: []string{"--memory-l1-tasks", "2"}, see: tasksIn("query_l1_memory", "{}"), with: "2", without: "8"},
 		{setting: "memory-l2-tasks", args: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l3_memory", "{}"), with: "7", without: "0"},
 		{setting: "memory-l3-tasks", args: []string{"--memory-l3-tasks", "2"}, both: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l4_memory", `{"query":"find number"}`), with: "5", without: "0"},
+	}
+}
+
+// afterSaves saves six records and counts those in the archive, or outside of it.
+func afterSaves(archived bool) func(s *stand) func() string {
+	return func(s *stand) func() string {
+		for i := range 6 {
+			_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: fmt.Sprint("stable number ", i)})
+			must(s.tb, err)
+		}
+		listed, err := loombridgev1.NewMemoryServiceClient(s.process.conn).ListRecords(s.ctx, &loombridgev1.ListRecordsRequest{AgentId: "a", Filter: fmt.Sprint("archived = ", archived)})
+		must(s.tb, err)
+		return once(fmt.Sprint(len(listed.GetRecords())))
 	}
 }
 

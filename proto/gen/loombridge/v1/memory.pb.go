@@ -1194,6 +1194,13 @@ type MemorySaveResponse struct {
 	Similarity float64 `protobuf:"fixed64,11,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// repeats is how often the record has been repeated; only for a repeat.
 	Repeats int64 `protobuf:"varint,12,opt,name=repeats,proto3" json:"repeats,omitempty"`
+	// archived_ids are the records that went into the archive because the memory had more
+	// than the server's limit: those worth least by importance, age and repeats, replaced
+	// ones first, pinned ones never. They are read and listed as before, and found with
+	// include_archived. A repeated request does not tell them again.
+	ArchivedIds []string `protobuf:"bytes,13,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
+	// archived_count is how many those are.
+	ArchivedCount int64 `protobuf:"varint,14,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
 	// review is REVIEW_HELD where records of that origin wait for review, a setting of the
 	// server: it is stored, and not found before ReviewRecord has approved it.
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
@@ -1280,6 +1287,20 @@ func (x *MemorySaveResponse) GetSimilarity() float64 {
 func (x *MemorySaveResponse) GetRepeats() int64 {
 	if x != nil {
 		return x.Repeats
+	}
+	return 0
+}
+
+func (x *MemorySaveResponse) GetArchivedIds() []string {
+	if x != nil {
+		return x.ArchivedIds
+	}
+	return nil
+}
+
+func (x *MemorySaveResponse) GetArchivedCount() int64 {
+	if x != nil {
+		return x.ArchivedCount
 	}
 	return 0
 }
@@ -1421,7 +1442,7 @@ type MemoryQueryRequest struct {
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// filter narrows the search, after AIP-160: `AND` (or a blank), `OR`, `NOT`,
 	// parentheses, `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
-	// `session_id`, `author`, `origin`, `review` (held, approved, rejected), `text`, `importance`, `tier`, `pinned`,
+	// `session_id`, `author`, `origin`, `review` (held, approved, rejected), `text`, `importance`, `tier`, `pinned`, `archived`,
 	// `version`, `event_time`, `create_time`, `update_time`, `expire_time`, `valid_until`,
 	// `superseded_by`, `tags` (with `:`) and `metadata.` paths. With `=`, `!=` and
 	// `:` an asterisk in a text stands for any characters: `key = "ci*"`; `"\\*"`
@@ -1492,9 +1513,11 @@ type MemoryQueryRequest struct {
 	// valid_at, when set, searches what was true at that moment, as far as was known as_of: a
 	// record is from its event_time, or without one from its create_time, until its
 	// valid_until, or until what has replaced it is. The bounds are those of as_of.
-	ValidAt       *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ValidAt *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
+	// include_archived finds what lies in the archive, too. Default false.
+	IncludeArchived bool `protobuf:"varint,30,opt,name=include_archived,json=includeArchived,proto3" json:"include_archived,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MemoryQueryRequest) Reset() {
@@ -1693,6 +1716,13 @@ func (x *MemoryQueryRequest) GetValidAt() *timestamppb.Timestamp {
 		return x.ValidAt
 	}
 	return nil
+}
+
+func (x *MemoryQueryRequest) GetIncludeArchived() bool {
+	if x != nil {
+		return x.IncludeArchived
+	}
+	return false
 }
 
 // MemoryQueryResponse holds the hits, best first, and how they were found.
@@ -2096,7 +2126,9 @@ type QueryReceipt struct {
 	// they have changed or were replaced since.
 	Reread int32 `protobuf:"varint,62,opt,name=reread,proto3" json:"reread,omitempty"`
 	// lost is how many of them are missing because what they were then is kept no longer.
-	Lost          int32 `protobuf:"varint,63,opt,name=lost,proto3" json:"lost,omitempty"`
+	Lost int32 `protobuf:"varint,63,opt,name=lost,proto3" json:"lost,omitempty"`
+	// archived is how many candidates lie in the archive, which was not asked for.
+	Archived      int32 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2288,6 +2320,13 @@ func (x *QueryReceipt) GetReread() int32 {
 func (x *QueryReceipt) GetLost() int32 {
 	if x != nil {
 		return x.Lost
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetArchived() int32 {
+	if x != nil {
+		return x.Archived
 	}
 	return 0
 }
@@ -3552,6 +3591,193 @@ func (x *ReviewRecordResponse) GetRecord() *Record {
 	return nil
 }
 
+// ArchiveRecordRequest names a record for the archive.
+type ArchiveRecordRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// name is how the record is named. Required.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*ArchiveRecordRequest_Id
+	//	*ArchiveRecordRequest_Key
+	Name isArchiveRecordRequest_Name `protobuf_oneof:"name"`
+	// restore takes it out of the archive. Default false: it goes in.
+	Restore bool `protobuf:"varint,5,opt,name=restore,proto3" json:"restore,omitempty"`
+	// expected_version is the version that the record must have, from 1. Default: any.
+	ExpectedVersion *int64 `protobuf:"varint,6,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
+	// request_id makes the call safe to repeat.
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// json_form is how metadata comes back. Default struct.
+	JsonForm      JsonForm `protobuf:"varint,8,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRecordRequest) Reset() {
+	*x = ArchiveRecordRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRecordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRecordRequest) ProtoMessage() {}
+
+func (x *ArchiveRecordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRecordRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveRecordRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ArchiveRecordRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ArchiveRecordRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ArchiveRecordRequest) GetName() isArchiveRecordRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *ArchiveRecordRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*ArchiveRecordRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *ArchiveRecordRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*ArchiveRecordRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *ArchiveRecordRequest) GetRestore() bool {
+	if x != nil {
+		return x.Restore
+	}
+	return false
+}
+
+func (x *ArchiveRecordRequest) GetExpectedVersion() int64 {
+	if x != nil && x.ExpectedVersion != nil {
+		return *x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *ArchiveRecordRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ArchiveRecordRequest) GetJsonForm() JsonForm {
+	if x != nil {
+		return x.JsonForm
+	}
+	return JsonForm_JSON_FORM_UNSPECIFIED
+}
+
+type isArchiveRecordRequest_Name interface {
+	isArchiveRecordRequest_Name()
+}
+
+type ArchiveRecordRequest_Id struct {
+	// id is the record's id.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
+}
+
+type ArchiveRecordRequest_Key struct {
+	// key is the caller's own name for it.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
+}
+
+func (*ArchiveRecordRequest_Id) isArchiveRecordRequest_Name() {}
+
+func (*ArchiveRecordRequest_Key) isArchiveRecordRequest_Name() {}
+
+// ArchiveRecordResponse holds the record as it is now.
+type ArchiveRecordResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// record is what is stored now.
+	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRecordResponse) Reset() {
+	*x = ArchiveRecordResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRecordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRecordResponse) ProtoMessage() {}
+
+func (x *ArchiveRecordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRecordResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveRecordResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ArchiveRecordResponse) GetRecord() *Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 // DeleteRecordRequest names one record.
 type DeleteRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3580,7 +3806,7 @@ type DeleteRecordRequest struct {
 
 func (x *DeleteRecordRequest) Reset() {
 	*x = DeleteRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3592,7 +3818,7 @@ func (x *DeleteRecordRequest) String() string {
 func (*DeleteRecordRequest) ProtoMessage() {}
 
 func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,7 +3831,7 @@ func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeleteRecordRequest) GetAgentId() string {
@@ -3697,7 +3923,7 @@ type DeleteRecordResponse struct {
 
 func (x *DeleteRecordResponse) Reset() {
 	*x = DeleteRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3709,7 +3935,7 @@ func (x *DeleteRecordResponse) String() string {
 func (*DeleteRecordResponse) ProtoMessage() {}
 
 func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3722,7 +3948,7 @@ func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteRecordResponse) GetId() string {
@@ -3773,7 +3999,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +4011,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +4024,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -3905,7 +4131,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3917,7 +4143,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3930,7 +4156,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -3972,7 +4198,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3984,7 +4210,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3997,7 +4223,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -4047,14 +4273,18 @@ func (x *BatchSaveRequest) GetDuplicates() Duplicates {
 type BatchSaveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// saved are the answers for each record, in order.
-	Saved         []*MemorySaveResponse `protobuf:"bytes,1,rep,name=saved,proto3" json:"saved,omitempty"`
+	Saved []*MemorySaveResponse `protobuf:"bytes,1,rep,name=saved,proto3" json:"saved,omitempty"`
+	// archived_ids are the records that went into the archive; see MemorySaveResponse.
+	ArchivedIds []string `protobuf:"bytes,2,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
+	// archived_count is how many those are.
+	ArchivedCount int64 `protobuf:"varint,3,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4296,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4309,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -4087,6 +4317,20 @@ func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
 		return x.Saved
 	}
 	return nil
+}
+
+func (x *BatchSaveResponse) GetArchivedIds() []string {
+	if x != nil {
+		return x.ArchivedIds
+	}
+	return nil
+}
+
+func (x *BatchSaveResponse) GetArchivedCount() int64 {
+	if x != nil {
+		return x.ArchivedCount
+	}
+	return 0
 }
 
 // ReembedRequest says whose records get new vectors.
@@ -4105,7 +4349,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4117,7 +4361,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4130,7 +4374,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -4170,7 +4414,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4182,7 +4426,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4195,7 +4439,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -4235,7 +4479,7 @@ type GetMemoryStatsRequest struct {
 
 func (x *GetMemoryStatsRequest) Reset() {
 	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4247,7 +4491,7 @@ func (x *GetMemoryStatsRequest) String() string {
 func (*GetMemoryStatsRequest) ProtoMessage() {}
 
 func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4260,7 +4504,7 @@ func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetMemoryStatsRequest) GetAgentId() string {
@@ -4304,14 +4548,22 @@ type GetMemoryStatsResponse struct {
 	// embedder_space is the space of the server's embedder; empty without one.
 	EmbedderSpace string `protobuf:"bytes,8,opt,name=embedder_space,json=embedderSpace,proto3" json:"embedder_space,omitempty"`
 	// pending is how many records wait for a vector of the embedder.
-	Pending       int64 `protobuf:"varint,9,opt,name=pending,proto3" json:"pending,omitempty"`
+	Pending int64 `protobuf:"varint,9,opt,name=pending,proto3" json:"pending,omitempty"`
+	// archived is how many records lie in the archive; they count in records, too.
+	Archived int64 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
+	// record_limit is how many records outside of it the server keeps in a memory before
+	// it archives those worth least; 0 is no limit.
+	RecordLimit int64 `protobuf:"varint,31,opt,name=record_limit,json=recordLimit,proto3" json:"record_limit,omitempty"`
+	// archive_limit is how many records in the archive it keeps before it deletes the
+	// oldest of them; 0 is no limit.
+	ArchiveLimit  int64 `protobuf:"varint,32,opt,name=archive_limit,json=archiveLimit,proto3" json:"archive_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetMemoryStatsResponse) Reset() {
 	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4323,7 +4575,7 @@ func (x *GetMemoryStatsResponse) String() string {
 func (*GetMemoryStatsResponse) ProtoMessage() {}
 
 func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4336,7 +4588,7 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetMemoryStatsResponse) GetRecords() int64 {
@@ -4402,6 +4654,27 @@ func (x *GetMemoryStatsResponse) GetPending() int64 {
 	return 0
 }
 
+func (x *GetMemoryStatsResponse) GetArchived() int64 {
+	if x != nil {
+		return x.Archived
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetRecordLimit() int64 {
+	if x != nil {
+		return x.RecordLimit
+	}
+	return 0
+}
+
+func (x *GetMemoryStatsResponse) GetArchiveLimit() int64 {
+	if x != nil {
+		return x.ArchiveLimit
+	}
+	return 0
+}
+
 // EmbeddingSpaceStats counts the vectors of one space.
 type EmbeddingSpaceStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4417,7 +4690,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4429,7 +4702,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4442,7 +4715,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -4490,7 +4763,7 @@ type WatchRecordsRequest struct {
 
 func (x *WatchRecordsRequest) Reset() {
 	*x = WatchRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4775,7 @@ func (x *WatchRecordsRequest) String() string {
 func (*WatchRecordsRequest) ProtoMessage() {}
 
 func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4788,7 @@ func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchRecordsRequest) GetAgentId() string {
@@ -4581,7 +4854,7 @@ type WatchRecordsResponse struct {
 
 func (x *WatchRecordsResponse) Reset() {
 	*x = WatchRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4593,7 +4866,7 @@ func (x *WatchRecordsResponse) String() string {
 func (*WatchRecordsResponse) ProtoMessage() {}
 
 func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4606,7 +4879,7 @@ func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
@@ -4684,7 +4957,7 @@ type ExportRecordsRequest struct {
 
 func (x *ExportRecordsRequest) Reset() {
 	*x = ExportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4696,7 +4969,7 @@ func (x *ExportRecordsRequest) String() string {
 func (*ExportRecordsRequest) ProtoMessage() {}
 
 func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4709,7 +4982,7 @@ func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExportRecordsRequest) GetAgentId() string {
@@ -4745,7 +5018,7 @@ type ExportRecordsResponse struct {
 
 func (x *ExportRecordsResponse) Reset() {
 	*x = ExportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4757,7 +5030,7 @@ func (x *ExportRecordsResponse) String() string {
 func (*ExportRecordsResponse) ProtoMessage() {}
 
 func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4770,7 +5043,7 @@ func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExportRecordsResponse) GetLines() []string {
@@ -4804,7 +5077,7 @@ type ImportRecordsRequest struct {
 
 func (x *ImportRecordsRequest) Reset() {
 	*x = ImportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4816,7 +5089,7 @@ func (x *ImportRecordsRequest) String() string {
 func (*ImportRecordsRequest) ProtoMessage() {}
 
 func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4829,7 +5102,7 @@ func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ImportRecordsRequest) GetAgentId() string {
@@ -4884,7 +5157,7 @@ type ImportRecordsResponse struct {
 
 func (x *ImportRecordsResponse) Reset() {
 	*x = ImportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4896,7 +5169,7 @@ func (x *ImportRecordsResponse) String() string {
 func (*ImportRecordsResponse) ProtoMessage() {}
 
 func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4909,7 +5182,7 @@ func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ImportRecordsResponse) GetSaved() int64 {
@@ -5033,7 +5306,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"validUntilB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\xe2\x03\n" +
+	"\v_importance\"\xac\x04\n" +
 	"\x12MemorySaveResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -5046,7 +5319,9 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"similarity\x18\v \x01(\x01R\n" +
 	"similarity\x12\x18\n" +
-	"\arepeats\x18\f \x01(\x03R\arepeats\x12.\n" +
+	"\arepeats\x18\f \x01(\x03R\arepeats\x12!\n" +
+	"\farchived_ids\x18\r \x03(\tR\varchivedIds\x12%\n" +
+	"\x0earchived_count\x18\x0e \x01(\x03R\rarchivedCount\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12K\n" +
 	"\bredacted\x182 \x03(\v2/.loombridge.v1.MemorySaveResponse.RedactedEntryR\bredacted\x1a;\n" +
 	"\rRedactedEntry\x12\x10\n" +
@@ -5056,7 +5331,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userId\x12\x1b\n" +
 	"\bspace_id\x18( \x01(\tH\x00R\aspaceIdB\a\n" +
-	"\x05owner\"\xf9\x06\n" +
+	"\x05owner\"\xa4\a\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5083,7 +5358,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0fwithout_signals\x18\x14 \x03(\tR\x0ewithoutSignals\x12\x12\n" +
 	"\x04peek\x18< \x01(\bR\x04peek\x12/\n" +
 	"\x05as_of\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
-	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\"z\n" +
+	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12)\n" +
+	"\x10include_archived\x18\x1e \x01(\bR\x0fincludeArchived\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
 	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xb5\x02\n" +
@@ -5106,7 +5382,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\xdc\x06\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xf8\x06\n" +
 	"\fQueryReceipt\x12-\n" +
 	"\x12lexical_candidates\x18\x01 \x01(\x05R\x11lexicalCandidates\x12\x1a\n" +
 	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
@@ -5134,7 +5410,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x05as_of\x18< \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
 	"\bvalid_at\x18= \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12\x16\n" +
 	"\x06reread\x18> \x01(\x05R\x06reread\x12\x12\n" +
-	"\x04lost\x18? \x01(\x05R\x04lost\"\xb9\x02\n" +
+	"\x04lost\x18? \x01(\x05R\x04lost\x12\x1a\n" +
+	"\barchived\x18\x1e \x01(\x05R\barchived\"\xb9\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5237,6 +5514,20 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"E\n" +
 	"\x14ReviewRecordResponse\x12-\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xac\x02\n" +
+	"\x14ArchiveRecordRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12\x18\n" +
+	"\arestore\x18\x05 \x01(\bR\arestore\x12.\n" +
+	"\x10expected_version\x18\x06 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x124\n" +
+	"\tjson_form\x18\b \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x06\n" +
+	"\x04nameB\x13\n" +
+	"\x11_expected_version\"F\n" +
+	"\x15ArchiveRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xf6\x01\n" +
 	"\x13DeleteRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
@@ -5278,9 +5569,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x129\n" +
 	"\n" +
 	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
-	"duplicates\"L\n" +
+	"duplicates\"\x96\x01\n" +
 	"\x11BatchSaveResponse\x127\n" +
-	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\"_\n" +
+	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\x12!\n" +
+	"\farchived_ids\x18\x02 \x03(\tR\varchivedIds\x12%\n" +
+	"\x0earchived_count\x18\x03 \x01(\x03R\rarchivedCount\"_\n" +
 	"\x0eReembedRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5292,7 +5585,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x15GetMemoryStatsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\"\xc0\x02\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\"\xa4\x03\n" +
 	"\x16GetMemoryStatsResponse\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x14\n" +
 	"\x05words\x18\x02 \x01(\x03R\x05words\x12\x1a\n" +
@@ -5302,7 +5595,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0eindex_sequence\x18\x06 \x01(\x03R\rindexSequence\x12:\n" +
 	"\x06spaces\x18\a \x03(\v2\".loombridge.v1.EmbeddingSpaceStatsR\x06spaces\x12%\n" +
 	"\x0eembedder_space\x18\b \x01(\tR\rembedderSpace\x12\x18\n" +
-	"\apending\x18\t \x01(\x03R\apending\"a\n" +
+	"\apending\x18\t \x01(\x03R\apending\x12\x1a\n" +
+	"\barchived\x18\x1e \x01(\x03R\barchived\x12!\n" +
+	"\frecord_limit\x18\x1f \x01(\x03R\vrecordLimit\x12#\n" +
+	"\rarchive_limit\x18  \x01(\x03R\farchiveLimit\"a\n" +
 	"\x13EmbeddingSpaceStats\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x18\n" +
@@ -5374,12 +5670,14 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xa5\t\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x81\n" +
+	"\n" +
 	"\rMemoryService\x12S\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12\\\n" +
 	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\fReviewRecord\x12\".loombridge.v1.ReviewRecordRequest\x1a#.loombridge.v1.ReviewRecordResponse\x12W\n" +
+	"\fReviewRecord\x12\".loombridge.v1.ReviewRecordRequest\x1a#.loombridge.v1.ReviewRecordResponse\x12Z\n" +
+	"\rArchiveRecord\x12#.loombridge.v1.ArchiveRecordRequest\x1a$.loombridge.v1.ArchiveRecordResponse\x12W\n" +
 	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\x12Z\n" +
 	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\x12Y\n" +
 	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\x03\x90\x02\x01\x12N\n" +
@@ -5403,7 +5701,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
 	(Duplicates)(0),                // 1: loombridge.v1.Duplicates
@@ -5434,60 +5732,62 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*UpdateRecordResponse)(nil),   // 26: loombridge.v1.UpdateRecordResponse
 	(*ReviewRecordRequest)(nil),    // 27: loombridge.v1.ReviewRecordRequest
 	(*ReviewRecordResponse)(nil),   // 28: loombridge.v1.ReviewRecordResponse
-	(*DeleteRecordRequest)(nil),    // 29: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),   // 30: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),     // 31: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 32: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),       // 33: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),      // 34: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),         // 35: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),        // 36: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),  // 37: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil), // 38: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),    // 39: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),    // 40: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),   // 41: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),   // 42: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),  // 43: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),   // 44: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),  // 45: loombridge.v1.ImportRecordsResponse
-	nil,                            // 46: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),  // 47: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 48: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 49: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 50: google.protobuf.FieldMask
+	(*ArchiveRecordRequest)(nil),   // 29: loombridge.v1.ArchiveRecordRequest
+	(*ArchiveRecordResponse)(nil),  // 30: loombridge.v1.ArchiveRecordResponse
+	(*DeleteRecordRequest)(nil),    // 31: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),   // 32: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),     // 33: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),    // 34: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),       // 35: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),      // 36: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),         // 37: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),        // 38: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),  // 39: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil), // 40: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),    // 41: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),    // 42: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),   // 43: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),   // 44: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),  // 45: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),   // 46: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),  // 47: loombridge.v1.ImportRecordsResponse
+	nil,                            // 48: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),  // 49: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),        // 50: google.protobuf.Struct
+	(*durationpb.Duration)(nil),    // 51: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 52: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	47, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	47, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	47, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	48, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	49, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	49, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	49, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	50, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	3,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	47, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	49, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	47, // 7: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	47, // 8: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	49, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	51, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	49, // 7: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	49, // 8: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
 	2,  // 9: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	47, // 10: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	47, // 11: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	48, // 12: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	49, // 13: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	47, // 14: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	49, // 15: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	49, // 10: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	49, // 11: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	50, // 12: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	51, // 13: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	49, // 14: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	51, // 15: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	3,  // 16: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
 	1,  // 17: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	47, // 18: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	47, // 19: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	47, // 20: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	49, // 18: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	49, // 19: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	49, // 20: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	4,  // 21: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
 	2,  // 22: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	46, // 23: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	48, // 23: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
 	5,  // 24: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
 	0,  // 25: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
 	10, // 26: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	49, // 27: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	47, // 28: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	47, // 29: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	51, // 27: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	49, // 28: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	49, // 29: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
 	13, // 30: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
 	17, // 31: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
 	7,  // 32: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
@@ -5496,68 +5796,72 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	14, // 35: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
 	16, // 36: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
 	6,  // 37: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	47, // 38: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	47, // 39: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	49, // 38: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	49, // 39: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
 	0,  // 40: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	47, // 41: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	49, // 41: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
 	0,  // 42: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	7,  // 43: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
 	7,  // 44: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	47, // 45: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	48, // 46: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	49, // 47: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	47, // 48: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	49, // 49: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	49, // 45: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	50, // 46: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	51, // 47: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	49, // 48: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	51, // 49: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
 	3,  // 50: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	47, // 51: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	49, // 51: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
 	24, // 52: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	50, // 53: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	52, // 53: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,  // 54: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
 	7,  // 55: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
 	2,  // 56: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
 	0,  // 57: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
 	7,  // 58: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 59: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	47, // 60: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	47, // 61: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	7,  // 62: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	24, // 63: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	1,  // 64: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	9,  // 65: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	39, // 66: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	0,  // 67: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 68: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	18, // 69: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	25, // 70: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	19, // 71: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	27, // 72: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	29, // 73: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	21, // 74: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	31, // 75: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	33, // 76: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	40, // 77: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	42, // 78: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	44, // 79: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	35, // 80: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	37, // 81: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	23, // 82: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	26, // 83: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	20, // 84: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	28, // 85: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	30, // 86: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	22, // 87: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	32, // 88: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	34, // 89: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	41, // 90: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	43, // 91: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	45, // 92: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	36, // 93: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	38, // 94: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	82, // [82:95] is the sub-list for method output_type
-	69, // [69:82] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	0,  // 59: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 60: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 61: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	49, // 62: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	49, // 63: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	7,  // 64: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	24, // 65: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	1,  // 66: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	9,  // 67: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	41, // 68: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	0,  // 69: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	7,  // 70: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	18, // 71: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	25, // 72: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	19, // 73: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	27, // 74: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	29, // 75: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
+	31, // 76: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	21, // 77: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	33, // 78: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	35, // 79: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	42, // 80: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	44, // 81: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	46, // 82: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	37, // 83: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	39, // 84: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	23, // 85: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	26, // 86: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	20, // 87: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	28, // 88: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	30, // 89: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
+	32, // 90: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	22, // 91: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	34, // 92: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	36, // 93: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	43, // 94: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	45, // 95: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	47, // 96: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	38, // 97: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	40, // 98: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	85, // [85:99] is the sub-list for method output_type
+	71, // [71:85] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -5605,10 +5909,14 @@ func file_loombridge_v1_memory_proto_init() {
 		(*ReviewRecordRequest_Key)(nil),
 	}
 	file_loombridge_v1_memory_proto_msgTypes[22].OneofWrappers = []any{
+		(*ArchiveRecordRequest_Id)(nil),
+		(*ArchiveRecordRequest_Key)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[24].OneofWrappers = []any{
 		(*DeleteRecordRequest_Id)(nil),
 		(*DeleteRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[34].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[36].OneofWrappers = []any{
 		(*WatchRecordsResponse_Saved)(nil),
 		(*WatchRecordsResponse_DeletedId)(nil),
 	}
@@ -5618,7 +5926,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   40,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

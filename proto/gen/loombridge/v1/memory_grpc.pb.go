@@ -23,6 +23,7 @@ const (
 	MemoryService_UpdateRecord_FullMethodName   = "/loombridge.v1.MemoryService/UpdateRecord"
 	MemoryService_ListVersions_FullMethodName   = "/loombridge.v1.MemoryService/ListVersions"
 	MemoryService_ReviewRecord_FullMethodName   = "/loombridge.v1.MemoryService/ReviewRecord"
+	MemoryService_ArchiveRecord_FullMethodName  = "/loombridge.v1.MemoryService/ArchiveRecord"
 	MemoryService_DeleteRecord_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecord"
 	MemoryService_DeleteRecords_FullMethodName  = "/loombridge.v1.MemoryService/DeleteRecords"
 	MemoryService_ListRecords_FullMethodName    = "/loombridge.v1.MemoryService/ListRecords"
@@ -57,6 +58,11 @@ type MemoryServiceClient interface {
 	// record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
 	// and is not the record's.
 	ReviewRecord(ctx context.Context, in *ReviewRecordRequest, opts ...grpc.CallOption) (*ReviewRecordResponse, error)
+	// ArchiveRecord puts a record into the archive, or takes it out: there it is read by id
+	// and key and listed, but found by no query that does not ask for the archive. The record
+	// as it was is kept as an earlier version. Any record can be archived, and each again.
+	// VERSION_CONFLICT when expected_version is given and is not the record's.
+	ArchiveRecord(ctx context.Context, in *ArchiveRecordRequest, opts ...grpc.CallOption) (*ArchiveRecordResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
 	// earlier versions with it. A record that it had replaced is found again, with the key
 	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
@@ -149,6 +155,16 @@ func (c *memoryServiceClient) ReviewRecord(ctx context.Context, in *ReviewRecord
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReviewRecordResponse)
 	err := c.cc.Invoke(ctx, MemoryService_ReviewRecord_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ArchiveRecord(ctx context.Context, in *ArchiveRecordRequest, opts ...grpc.CallOption) (*ArchiveRecordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ArchiveRecordResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ArchiveRecord_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -298,6 +314,11 @@ type MemoryServiceServer interface {
 	// record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
 	// and is not the record's.
 	ReviewRecord(context.Context, *ReviewRecordRequest) (*ReviewRecordResponse, error)
+	// ArchiveRecord puts a record into the archive, or takes it out: there it is read by id
+	// and key and listed, but found by no query that does not ask for the archive. The record
+	// as it was is kept as an earlier version. Any record can be archived, and each again.
+	// VERSION_CONFLICT when expected_version is given and is not the record's.
+	ArchiveRecord(context.Context, *ArchiveRecordRequest) (*ArchiveRecordResponse, error)
 	// DeleteRecord takes a record out of memory, its text, words, vector and
 	// earlier versions with it. A record that it had replaced is found again, with the key
 	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
@@ -367,6 +388,9 @@ func (UnimplementedMemoryServiceServer) ListVersions(context.Context, *ListVersi
 }
 func (UnimplementedMemoryServiceServer) ReviewRecord(context.Context, *ReviewRecordRequest) (*ReviewRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReviewRecord not implemented")
+}
+func (UnimplementedMemoryServiceServer) ArchiveRecord(context.Context, *ArchiveRecordRequest) (*ArchiveRecordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ArchiveRecord not implemented")
 }
 func (UnimplementedMemoryServiceServer) DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRecord not implemented")
@@ -484,6 +508,24 @@ func _MemoryService_ReviewRecord_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MemoryServiceServer).ReviewRecord(ctx, req.(*ReviewRecordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ArchiveRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ArchiveRecordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ArchiveRecord(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ArchiveRecord_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ArchiveRecord(ctx, req.(*ArchiveRecordRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -640,6 +682,10 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReviewRecord",
 			Handler:    _MemoryService_ReviewRecord_Handler,
+		},
+		{
+			MethodName: "ArchiveRecord",
+			Handler:    _MemoryService_ArchiveRecord_Handler,
 		},
 		{
 			MethodName: "DeleteRecord",

@@ -56,6 +56,11 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.FromString,
                 _registered_method=True)
+        self.ArchiveRecord = channel.unary_unary(
+                '/loombridge.v1.MemoryService/ArchiveRecord',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordResponse.FromString,
+                _registered_method=True)
         self.DeleteRecord = channel.unary_unary(
                 '/loombridge.v1.MemoryService/DeleteRecord',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
@@ -139,6 +144,16 @@ class MemoryServiceServicer(object):
         never becomes an instruction. The record as it was is kept as an earlier version. Any
         record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
         and is not the record's.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ArchiveRecord(self, request, context):
+        """ArchiveRecord puts a record into the archive, or takes it out: there it is read by id
+        and key and listed, but found by no query that does not ask for the archive. The record
+        as it was is kept as an earlier version. Any record can be archived, and each again.
+        VERSION_CONFLICT when expected_version is given and is not the record's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -259,6 +274,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ReviewRecord,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.SerializeToString,
+            ),
+            'ArchiveRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.ArchiveRecord,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordResponse.SerializeToString,
             ),
             'DeleteRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecord,
@@ -416,6 +436,33 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/ReviewRecord',
             loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ArchiveRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/ArchiveRecord',
+            loombridge_dot_v1_dot_memory__pb2.ArchiveRecordRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ArchiveRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

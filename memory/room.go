@@ -1,0 +1,268 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+const (
+	// roomRecords is how many records one commit archives, or deletes from the archive. So
+	// many are looked for at once that one save in as many does it, where memory is full.
+	roomRecords = 32
+	// roomShare bounds how far below its limit a memory gets by that: a hundredth.
+	roomShare = 100
+	// maxRoomCommits bounds the commits for one save. A memory that is far over a limit
+	// which it did not have before comes down with several saves.
+	maxRoomCommits = 64
+	// roomLooked is how many times as many records are read as are taken, to weigh what
+	// the index does not know.
+	roomLooked = 4
+	// worthHalfLife is the age at which half of what a record is worth for being new is
+	// gone.
+	worthHalfLife = 30 * 24 * time.Hour
+	// spared is what records of a batch are worth more than all that were there before it.
+	spared = 10
+)
+
+// memoryLimits are Options.MaxRecords and MaxArchived.
+type memoryLimits struct{ records, archived int }
+
+// makeRoom archives the records of a memory that are worth least, as long as it has more
+// than it may, and returns their ids. Those in spare were just saved: one stays, and of
+// several the least go last. The save was made already, so an error is only logged: the
+// next save goes on.
+func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string) (archived []string) {
+	for _, out := range []bool{false, true} {
+		limit := s.limits.records
+		if out {
+			limit = s.limits.archived
+		}
+		for range maxRoomCommits {
+			ids, more, err := s.makeSomeRoom(ctx, scope, spare, limit, out)
+			if err != nil {
+				s.logger.WarnContext(ctx, "memory: more records than the limit", "scope", scope.String(), "limit", limit, "error", err)
+			}
+			if archived = append(archived, ids...); !more {
+				break
+			}
+		}
+	}
+	return archived
+}
+
+// makeSomeRoom does so in one commit, and tells whether another may be needed.
+func (s *Store) makeSomeRoom(ctx context.Context, scope kv.Scope, spare []string, limit int, out bool) (archived []string, more bool, err error) {
+	if limit == 0 {
+		return nil, false, nil
+	}
+	m := &roomMaking{store: s, scope: scope, spare: spare, limit: limit, now: record.StoredTime(s.now()), out: out}
+	err = s.current(ctx, scope, func() error {
+		return s.view(ctx, func(view kv.Snapshot) error { return m.choose(ctx, view) })
+	})
+	if err != nil || len(m.chosen) == 0 {
+		return nil, false, err
+	}
+	staging := &Staging{store: s, scope: scope, run: m.stage}
+	if err := staging.commit(ctx, "memory: make room"); err != nil {
+		return nil, false, err
+	}
+	return m.archived, m.gone > 0, nil
+}
+
+// roomMaking archives some records of a memory, or deletes some of its archive.
+type roomMaking struct {
+	store *Store
+	scope kv.Scope
+	spare []string
+	limit int
+	now   time.Time
+	out   bool // of the archive, for good
+
+	chosen   []string // ids, those worth least first
+	gone     int
+	archived []string // ids
+}
+
+// choose finds the records that are to go, if there are too many.
+func (m *roomMaking) choose(ctx context.Context, view kv.Reader) error {
+	m.chosen = nil
+	most, err := m.most(ctx, view)
+	if err != nil || most <= int64(m.limit) {
+		return err
+	}
+	reader, err := m.store.index.Open(ctx, view, m.scope)
+	if err != nil {
+		return err
+	}
+	options := selection.Options{Now: m.now.UnixMicro(), Superseded: true, Quarantined: true, Archived: m.out}
+	if m.out {
+		options.Tiers, _ = tierBits([]int{1, 2, 3, record.LongTerm})
+	}
+	selected, err := selection.Select(ctx, reader, selection.Filter{}, options)
+	if err != nil {
+		return err
+	}
+	least, n := m.least(reader.Frame(), selected)
+	if n == 0 {
+		return nil
+	}
+	ids, err := m.weigh(ctx, view, reader, least)
+	m.chosen = ids[:min(len(ids), n)]
+	return err
+}
+
+// most is how many records there are at most that the limit is about, from counts alone.
+func (m *roomMaking) most(ctx context.Context, view kv.Reader) (int64, error) {
+	kept, err := readCounts(ctx, view, m.scope)
+	if err != nil || m.out {
+		return kept.archived, err
+	}
+	statistics, _, err := m.store.index.Statistics(ctx, view, m.scope)
+	return int64(statistics.Documents) - kept.archived, err
+}
+
+// weighed is a document and what it is worth.
+type weighed struct {
+	ordinal, place uint32
+	worth          float64
+}
+
+func lighter(a, b weighed) int {
+	return cmp.Or(cmp.Compare(a.worth, b.worth), cmp.Compare(a.place, b.place))
+}
+
+// least returns documents that are worth little, and how many of them are to go: as many
+// as there are too many and a few more, so that the next saves need not look.
+func (m *roomMaking) least(f *frame.Frame, selected *selection.Selection) (all []weighed, n int) {
+	total := 0
+	for ordinal := range selected.All() {
+		slot := f.Slot(ordinal)
+		if archived := f.Flags[slot]&segment.FlagArchived != 0; archived != m.out {
+			continue
+		}
+		total++
+		if f.Flags[slot]&segment.FlagPinned == 0 {
+			all = append(all, weighed{ordinal, f.Place[slot], m.worth(f, slot)})
+		}
+	}
+	if total <= m.limit {
+		return nil, 0
+	}
+	n = min(roomRecords, total-m.limit+m.limit/roomShare)
+	slices.SortFunc(all, lighter)
+	return all[:min(len(all), roomLooked*n+len(m.spare))], n
+}
+
+// worth is what a document is worth by what the index knows: from 0 to 2, its importance
+// and how new it is, and less for one that was replaced. In the archive the first goes
+// first.
+func (m *roomMaking) worth(f *frame.Frame, slot uint32) float64 {
+	switch {
+	case m.out:
+		return 0
+	case f.IsSuperseded(slot):
+		return -1
+	}
+	return float64(f.Importance[slot]) + newness(m.now.Sub(time.UnixMicro(f.Create[slot])))
+}
+
+func newness(age time.Duration) float64 {
+	return math.Exp2(-max(0, age.Hours()) / worthHalfLife.Hours())
+}
+
+// weigh reads the records, adds what the index does not know, and returns the ids of those
+// that may go, those worth least first.
+func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.Reader, all []weighed) ([]string, error) {
+	ordinals := make([]uint32, len(all))
+	for i, w := range all {
+		ordinals[i] = w.ordinal
+	}
+	ids, err := reader.IDs(ctx, ordinals)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]weighed, len(ids))
+	err = record.Each(ctx, view, record.Keys(m.scope, ids), func(i int, r *record.Record, _ int) error {
+		if r == nil {
+			return record.Missing(ids[i])
+		}
+		w := all[i]
+		if w.worth >= 0 && !m.out {
+			w.worth = r.Importance + newness(m.now.Sub(latest(r.CreateTime, r.UpdateTime, r.LastRepeatTime))) + useOf(*r)
+		}
+		if slices.Contains(m.spare, r.ID) {
+			w.worth += spared
+		}
+		byID[r.ID] = w
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(m.spare) == 1 { // nobody wants to save something that is out of sight at once
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == m.spare[0] })
+	}
+	slices.SortFunc(ids, func(a, b string) int { return lighter(byID[a], byID[b]) })
+	return ids, nil
+}
+
+// useOf is what a record is worth for having been repeated: each doubling a tenth, up to a
+// half.
+func useOf(r record.Record) float64 {
+	const most, doublings = 0.5, 10
+	return min(most, math.Log2(1+float64(r.Repeats))/doublings)
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+// stage archives what was chosen and is still as it was, or deletes it from the archive.
+func (m *roomMaking) stage(ctx context.Context, e *edit) error {
+	m.archived, m.gone = nil, 0
+	for _, id := range m.chosen {
+		if e.removed > sweepBytes {
+			break
+		}
+		at := slices.IndexFunc(e.writes, func(w write) bool { return w.record.ID == id })
+		if at >= 0 { // one that another of them had superseded
+			if err := e.flush(ctx); err != nil {
+				return err
+			}
+		}
+		r, stored, err := e.peek(ctx, id, -1)
+		if err != nil {
+			return err
+		}
+		if r == nil || r.Pinned || r.Archived != m.out || r.ExpiredAt(m.now) {
+			continue
+		}
+		m.gone++
+		if m.out {
+			if err := e.remove(ctx, r); err != nil {
+				return err
+			}
+			continue
+		}
+		next, err := e.store.redraft(stored, *r, func(r *record.Record) error {
+			r.Archived, r.ArchiveTime = true, m.now
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := e.replace(ctx, r, next, true); err != nil {
+			return err
+		}
+		m.archived = append(m.archived, id)
+	}
+	return nil
+}
