@@ -52,6 +52,31 @@ async def test_repeats_reinforce(live: loombridge.Client) -> None:
         await live.memory_save("Ann owns two cats", duplicates="drop")  # type: ignore[arg-type]
 
 
+async def test_the_archive(binary: Path) -> None:
+    async with (
+        testing.server(binary, args=("--memory-limit", "2")) as server,
+        loombridge.connect(server.address, agent_id="a") as ctx,
+    ):
+        first = await ctx.memory_save("the pump needs oil", importance=0)
+        await ctx.memory_save("the pump is loud")
+        third = await ctx.memory_save("the pump is red")
+        assert third.archived_ids == (first.id,)
+        hits = await ctx.memory_query("pump oil")
+        assert first.id not in [h.record.id for h in hits]
+        assert hits.receipt.archived == 1
+        hits = await ctx.memory_query("pump oil", include_archived=True)
+        assert hits[0].record.id == first.id
+        assert hits[0].record.archived
+        assert [r.id async for r in ctx.memory.list(filter="archived = true")] == [first.id]
+        stats = await ctx.memory.stats()
+        assert (stats.records, stats.archived, stats.record_limit) == (3, 1, 2)
+        restored = await ctx.memory.archive(id=first.id, restore=True)
+        assert (restored.archived, restored.archive_time) == (False, None)
+        archived = await ctx.memory.archive(id=third.id, expected_version=1)
+        assert archived.archived
+        assert archived.archive_time is not None
+
+
 async def test_records_wait_for_review(binary: Path) -> None:
     async with (
         testing.server(binary, args=("--hold-origins", "tool,web")) as server,

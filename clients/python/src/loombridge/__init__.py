@@ -169,7 +169,15 @@ from loombridge._receipts import (
     Undone,
     UsageLearned,
 )
-from loombridge._records import Origin, Owner, Record, RecordDraft, RecordField, Saved
+from loombridge._records import (
+    Duplicates,
+    Origin,
+    Owner,
+    Record,
+    RecordDraft,
+    RecordField,
+    Saved,
+)
 from loombridge._renewal import Handoff, Renewal, Snapshot
 from loombridge._results import (
     Audio,
@@ -304,6 +312,7 @@ __all__ = [
     "DecaySettings",
     "DecayUnit",
     "DirectMessage",
+    "Duplicates",
     "Edit",
     "EditedFile",
     "EmbedderUnavailableError",

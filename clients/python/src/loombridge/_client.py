@@ -204,6 +204,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         importance_weight: float | None = None,
         tiers: Iterable[int] | int | None = None,
         without_signals: Iterable[_query.Signal] | None = None,
+        include_archived: bool = False,
         include_embeddings: bool = False,
         peek: bool = False,
         as_of: datetime | None = None,
@@ -240,6 +241,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             tiers: the memory tiers to search, from 2 to 4; default: 4, the long-term one.
             without_signals: signals that records are not ranked by, to see what each is
                 worth, such as `["session", "newer"]`.
+            include_archived: find what lies in the archive, too.
             include_embeddings: return the vectors too.
             peek: do not prolong the life of what is found that has a `sliding_ttl`.
             as_of: search what the memory held at that moment, by the server's clock: records
@@ -274,6 +276,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             "importance_weight": importance_weight,
             "tiers": tiers,
             "without_signals": without_signals,
+            "include_archived": include_archived or None,
             "include_embeddings": include_embeddings or None,
             "peek": peek or None,
             "as_of": as_of,

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterable, Iterable, Mapping
 from datetime import datetime
-from typing import TypeAlias, get_args
 
 from loombridge import (
     _bulk,
@@ -17,7 +16,6 @@ from loombridge import (
 )
 from loombridge.v1 import memory_pb2 as pb
 
-_CLEARABLE = frozenset(get_args(_records.RecordField))
 _VERSIONS = 100  # the server's largest page
 
 
@@ -71,7 +69,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             include_embeddings=include_embedding,
             peek=peek,
         )
-        _name(request, id, key)
+        _records.name(request, id, key)
         if as_of is not None:
             request.as_of.CopyFrom(_values.timestamp("as_of", as_of))
         answer = await self._transport.call(_rpc.GET_RECORD, request, timeout=timeout)
@@ -168,8 +166,8 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             request_id=_values.optional_text("request_id", request_id),
             json_form=pb.JSON_FORM_TEXT,
         )
-        _name(request, id, key)
-        request.update_mask.paths.extend(sorted(paths | _cleared(clear, paths)))
+        _records.name(request, id, key)
+        request.update_mask.paths.extend(sorted(paths | _records.cleared(clear, paths)))
         if not request.update_mask.paths:
             raise ValueError("nothing to change: give a field, or clear one")
         draft = _records.RecordDraft(
@@ -234,11 +232,55 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             decision=pb.REVIEW_APPROVED if approve else pb.REVIEW_REJECTED,
             json_form=pb.JSON_FORM_TEXT,
         )
-        _name(request, id, key)
+        _records.name(request, id, key)
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
         answer = await self._transport.call(
             _rpc.REVIEW_RECORD, request, timeout=timeout, repeatable=bool(request_id)
+        )
+        return _records.record(answer.record)
+
+    async def archive(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  the record's own word
+        key: str | None = None,
+        restore: bool = False,
+        expected_version: int | None = None,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _records.Record:
+        """Put a record into the archive, and return it as it is now.
+
+        There it is read and listed, and found by queries with `include_archived` alone.
+
+        Args:
+            id: the record's id.
+            key: the caller's own name for it; give exactly one of the two.
+            restore: take it out of the archive instead.
+            expected_version: the version that the record must have; default: any.
+            user_id: look in that person's memory instead of the agent's.
+            request_id: makes the call safe to repeat, and repeats it when no server
+                answers.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            RecordNotFoundError: there is none, or it has expired.
+            VersionConflictError: it has another version than expected.
+        """
+        request = pb.ArchiveRecordRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            request_id=_values.optional_text("request_id", request_id),
+            restore=restore,
+            json_form=pb.JSON_FORM_TEXT,
+        )
+        _records.name(request, id, key)
+        if expected_version is not None:
+            request.expected_version = _values.long_integer("expected_version", expected_version)
+        answer = await self._transport.call(
+            _rpc.ARCHIVE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _records.record(answer.record)
 
@@ -272,7 +314,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
         )
-        _name(request, id, key)
+        _records.name(request, id, key)
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
         answer = await self._transport.call(
@@ -309,7 +351,7 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             user_id=_values.optional_text("user_id", user_id),
             json_form=pb.JSON_FORM_TEXT,
         )
-        _name(request, id, key)
+        _records.name(request, id, key)
         most = None if limit is None else _values.integer("limit", limit)
         found: list[_records.Record] = []
         while most is None or len(found) < most:
@@ -564,36 +606,3 @@ class Memory(_extract.Extractor, _spelling.Helpful):
         )
         m = await self._transport.call(_rpc.GET_MEMORY_STATS, request, timeout=timeout)
         return _counts.stats(m)
-
-
-_Named: TypeAlias = (
-    pb.GetRecordRequest
-    | pb.UpdateRecordRequest
-    | pb.DeleteRecordRequest
-    | pb.ListVersionsRequest
-    | pb.ReviewRecordRequest
-)
-
-
-def _name(
-    request: _Named,
-    id: str | None,  # noqa: A002  the record's own word
-    key: str | None,
-) -> None:
-    if (id is None) == (key is None):
-        raise ValueError("give either id or key")
-    if id is not None:
-        request.id = _values.text("id", id)
-    if key is not None:
-        request.key = _values.text("key", key)
-
-
-def _cleared(clear: Iterable[str], given: set[str]) -> set[str]:
-    names = set(_values.texts("clear", clear))
-    if unknown := sorted(names - _CLEARABLE):
-        raise ValueError(
-            f"clear can't name {', '.join(unknown)}; it takes {', '.join(sorted(_CLEARABLE))}"
-        )
-    if both := sorted(names & given):
-        raise ValueError(f"{', '.join(both)} can't be given and cleared")
-    return names

@@ -119,6 +119,8 @@ class QueryReceipt:
     """Candidates that had expired."""
     superseded: int = 0
     """Candidates that had been replaced."""
+    archived: int = 0
+    """How many candidates lie in the archive, which was not asked for."""
     under_min_score: int = 0
     """Candidates that scored too low."""
     records: int = 0
@@ -209,6 +211,7 @@ def query_request(
         tiers=tiers(asked.get("tiers")),
         without_signals=_values.texts("without_signals", asked.get("without_signals") or ()),
     )
+    result.include_archived = bool(asked.get("include_archived"))
     _fill_numbers(result, asked)
     fill_moment(result, asked.get("as_of"), asked.get("valid_at"))
     if (mode := asked.get("mode")) is not None:
@@ -304,6 +307,7 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
         filtered=m.filtered,
         expired=m.expired,
         superseded=m.superseded,
+        archived=m.archived,
         under_min_score=m.under_min_score,
         records=m.records,
         index_sequence=m.index_sequence,

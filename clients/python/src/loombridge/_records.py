@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from loombridge import _brief, _spelling, _values
 from loombridge.v1 import memory_pb2 as pb
@@ -67,6 +67,9 @@ class Saved:
     """How much of their words both texts have in common, from 0 to 1; only of a repeat."""
     repeats: int = 0
     """How often the record has been repeated; only of a repeat."""
+    archived_ids: tuple[str, ...] = ()
+    """Records that went into the archive because the memory had more than the server's limit;
+    of a batch the server tells them once, so they are not here."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -197,6 +200,8 @@ RecordField: TypeAlias = Literal[
     "valid_until",
 ]
 """What `update` can clear: it is then as in a record that was saved without it."""
+
+_CLEARABLE = frozenset(get_args(RecordField))
 
 _DRAFT_FIELDS = tuple(each.name for each in fields(RecordDraft))
 
@@ -336,6 +341,7 @@ def saved(m: pb.MemorySaveResponse) -> Saved:
         outcome=_values.enum_name(_OUTCOME_ENUM, "SAVE_OUTCOME_", m.outcome or 1),
         similarity=m.similarity,
         repeats=m.repeats,
+        archived_ids=tuple(m.archived_ids),
     )
 
 
@@ -345,6 +351,42 @@ def duplicates(value: Duplicates | None) -> pb.Duplicates:
         return pb.DUPLICATES_UNSPECIFIED
     number = _values.enum_number("duplicates", _DUPLICATES_ENUM, "DUPLICATES_", value)
     return cast("pb.Duplicates", number)
+
+
+_Named: TypeAlias = (
+    pb.GetRecordRequest
+    | pb.UpdateRecordRequest
+    | pb.DeleteRecordRequest
+    | pb.ListVersionsRequest
+    | pb.ReviewRecordRequest
+    | pb.ArchiveRecordRequest
+)
+
+
+def name(
+    request: _Named,
+    id: str | None,  # noqa: A002  the record's own word
+    key: str | None,
+) -> None:
+    """Say in a request which record it is about: give exactly one of `id` and `key`."""
+    if (id is None) == (key is None):
+        raise ValueError("give either id or key")
+    if id is not None:
+        request.id = _values.text("id", id)
+    if key is not None:
+        request.key = _values.text("key", key)
+
+
+def cleared(clear: Iterable[str], given: set[str]) -> set[str]:
+    """Return the fields that are to be emptied, none of which may be given, too."""
+    names = set(_values.texts("clear", clear))
+    if unknown := sorted(names - _CLEARABLE):
+        raise ValueError(
+            f"clear can't name {', '.join(unknown)}; it takes {', '.join(sorted(_CLEARABLE))}"
+        )
+    if both := sorted(names & given):
+        raise ValueError(f"{', '.join(both)} can't be given and cleared")
+    return names
 
 
 def _review(state: int) -> str:
