@@ -148,7 +148,7 @@ func (s *memoryService) ReviewRecord(ctx context.Context, r *loombridgev1.Review
 
 // ArchiveRecord puts a record into the archive, or takes it out.
 func (s *memoryService) ArchiveRecord(ctx context.Context, r *loombridgev1.ArchiveRecordRequest) (*loombridgev1.ArchiveRecordResponse, error) {
-	ctx, scope, err := sharedMemory(ctx, r, validate.ArchiveRecordRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.ArchiveRecordRequest)
 	if err != nil {
 		return nil, err
 	}

@@ -210,6 +210,11 @@ func sharingTable() map[string]tableRow {
 				AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.RecordDraft{Tags: []string{"t"}},
 			}))
 		}},
+		"MemoryService/ArchiveRecord": {need: mayWrite, others: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			return told(s.Memory.ArchiveRecord(ctx, &loombridgev1.ArchiveRecordRequest{
+				AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.ArchiveRecordRequest_Key{Key: "k"},
+			}))
+		}},
 		"MemoryService/ReviewRecord": {need: mayWrite, others: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			return told(s.Memory.ReviewRecord(ctx, &loombridgev1.ReviewRecordRequest{
 				AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.ReviewRecordRequest_Key{Key: "k"}, Decision: loombridgev1.Review_REVIEW_APPROVED,

@@ -3598,6 +3598,9 @@ type ArchiveRecordRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// user_id, when set, means that person's memory instead.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// name is how the record is named. Required.
 	//
 	// Types that are valid to be assigned to Name:
@@ -3657,6 +3660,13 @@ func (x *ArchiveRecordRequest) GetAgentId() string {
 func (x *ArchiveRecordRequest) GetUserId() string {
 	if x != nil {
 		return x.UserId
+	}
+	return ""
+}
+
+func (x *ArchiveRecordRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
 	}
 	return ""
 }
@@ -5514,10 +5524,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"E\n" +
 	"\x14ReviewRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xac\x02\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xc7\x02\n" +
 	"\x14ArchiveRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x10\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12\x18\n" +
 	"\arestore\x18\x05 \x01(\bR\arestore\x12.\n" +

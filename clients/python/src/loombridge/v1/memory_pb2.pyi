@@ -602,9 +602,10 @@ class ReviewRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class ArchiveRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "id", "key", "restore", "expected_version", "request_id", "json_form")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "restore", "expected_version", "request_id", "json_form")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     RESTORE_FIELD_NUMBER: _ClassVar[int]
@@ -613,13 +614,14 @@ class ArchiveRecordRequest(_message.Message):
     JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
+    space_id: str
     id: str
     key: str
     restore: bool
     expected_version: int
     request_id: str
     json_form: JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., restore: bool = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., restore: bool = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
 
 class ArchiveRecordResponse(_message.Message):
     __slots__ = ("record",)

@@ -365,6 +365,29 @@ class SpaceMemory(_twin.Twin, _spelling.Helpful):
             timeout=timeout,
         )
 
+    def archive(
+        self,
+        *,
+        id: str | None = None,
+        key: str | None = None,
+        restore: bool = False,
+        expected_version: int | None = None,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _records.Record:
+        """Put a record into the archive, and return it as it is now."""
+        return self._await(
+            "archive",
+            id=id,
+            key=key,
+            restore=restore,
+            expected_version=expected_version,
+            user_id=user_id,
+            request_id=request_id,
+            timeout=timeout,
+        )
+
     def delete(
         self,
         *,
