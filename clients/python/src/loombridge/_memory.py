@@ -20,7 +20,7 @@ _VERSIONS = 100  # the server's largest page
 
 
 @_spelling.helpful
-class Memory(_extract.Extractor, _spelling.Helpful):
+class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
     """The records of an agent's memory; reached as `ctx.memory`.
 
     Saving one and querying are `ctx.memory_save` and `ctx.memory_query`. Every call
@@ -489,93 +489,6 @@ class Memory(_extract.Extractor, _spelling.Helpful):
             duplicates=_records.duplicates(duplicates),
         )
         return _bulk.BatchSaving(self._transport, envelope, records, self._session_id, timeout)
-
-    def watch(
-        self,
-        *,
-        after: str | None = None,
-        include_embeddings: bool = False,
-        user_id: str | None = None,
-    ) -> _transfer.RecordWatch:
-        """Return the changes of the memory, for `async for`, until the loop ends.
-
-        First comes every record, or what changed behind `after`; then each further change
-        when it is made. Whoever applies them in order, and keeps the last `position`, has a
-        copy of the memory that goes on where it stopped. A record that changed several times
-        meanwhile comes once. The tiers, and records replaced, archived or held are all there.
-
-        Args:
-            after: the `position` of the last change that was applied; default: none.
-            include_embeddings: return the vectors too. One that the server's embedder adds
-                later is no change.
-            user_id: watch that person's memory instead of the agent's.
-
-        Raises:
-            PositionGoneError: what changed behind `after` is not known any more; once the
-                loop begins.
-        """
-        request = pb.WatchRecordsRequest(
-            agent_id=self._agent_id,
-            user_id=_values.optional_text("user_id", user_id),
-            after=_values.optional_text("after", after),
-            include_embeddings=include_embeddings,
-            json_form=pb.JSON_FORM_TEXT,
-        )
-        return _transfer.RecordWatch(self._transport, request)
-
-    def export_lines(
-        self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
-    ) -> _transfer.RecordExport:
-        """Return the memory as lines of JSON, for `async for`.
-
-        They hold everything that was stored: vectors, versions, times, relations. With a
-        newline behind each they are a file of JSON Lines, which `import_lines` and
-        `loom-bridge-server records import` take.
-
-        Args:
-            user_id: export that person's memory instead of the agent's.
-            timeout: seconds without a further line; default: the client's.
-        """
-        request = pb.ExportRecordsRequest(
-            agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
-        )
-        seconds = (
-            self._transport.timeout if timeout is None else _values.seconds("timeout", timeout)
-        )
-        return _transfer.RecordExport(self._transport, request, seconds)
-
-    async def import_lines(
-        self,
-        lines: Iterable[str] | AsyncIterable[str],
-        *,
-        skip_existing: bool = False,
-        user_id: str | None = None,
-        timeout: _values.Seconds = _transfer.IMPORT_TIMEOUT,
-    ) -> _transfer.ImportedRecords:
-        """Take lines of an export into the memory, behind the records that are there.
-
-        An import that was interrupted can be made again: what is there already as it came
-        is passed over.
-
-        Args:
-            lines: those of `export_lines`, such as an open file.
-            skip_existing: leave a record as it is whose id comes with another content, in
-                place of raising.
-            user_id: import into that person's memory instead of the agent's.
-            timeout: seconds for all of it.
-
-        Raises:
-            RecordExistsError: an id is there with another content, or another record has
-                the key.
-            InvalidRequestError: a line is none of an export; the error says which. What
-                stands before it may be stored.
-        """
-        envelope = pb.ImportRecordsRequest(
-            agent_id=self._agent_id,
-            user_id=_values.optional_text("user_id", user_id),
-            skip_existing=skip_existing,
-        )
-        return await _transfer.import_lines(self._transport, envelope, lines, timeout)
 
     def reembed(
         self,

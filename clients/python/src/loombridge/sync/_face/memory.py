@@ -25,6 +25,42 @@ from loombridge.sync._face.held import (
 class Memory(_twin.Twin, _spelling.Helpful):
     """The records of an agent's memory; reached as `ctx.memory`."""
 
+    def watch(
+        self,
+        *,
+        after: str | None = None,
+        include_embeddings: bool = False,
+        user_id: str | None = None,
+    ) -> RecordWatch:
+        """Return the changes of the memory, for `for`, until the loop ends."""
+        return RecordWatch(
+            self._home,
+            self._run("watch", after=after, include_embeddings=include_embeddings, user_id=user_id),
+        )
+
+    def export_lines(
+        self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
+    ) -> RecordExport:
+        """Return the memory as lines of JSON, for `for`."""
+        return RecordExport(self._home, self._run("export_lines", user_id=user_id, timeout=timeout))
+
+    def import_lines(
+        self,
+        lines: Iterable[str] | AsyncIterable[str],
+        *,
+        skip_existing: bool = False,
+        user_id: str | None = None,
+        timeout: _values.Seconds = _transfer.IMPORT_TIMEOUT,
+    ) -> _transfer.ImportedRecords:
+        """Take lines of an export into the memory, behind the records that are there."""
+        return self._await(
+            "import_lines",
+            _twin.fed(lines),
+            skip_existing=skip_existing,
+            user_id=user_id,
+            timeout=timeout,
+        )
+
     def extract(
         self,
         model: _extract.Model,
@@ -321,42 +357,6 @@ class Memory(_twin.Twin, _spelling.Helpful):
                 request_id=request_id,
                 timeout=timeout,
             ),
-        )
-
-    def watch(
-        self,
-        *,
-        after: str | None = None,
-        include_embeddings: bool = False,
-        user_id: str | None = None,
-    ) -> RecordWatch:
-        """Return the changes of the memory, for `for`, until the loop ends."""
-        return RecordWatch(
-            self._home,
-            self._run("watch", after=after, include_embeddings=include_embeddings, user_id=user_id),
-        )
-
-    def export_lines(
-        self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
-    ) -> RecordExport:
-        """Return the memory as lines of JSON, for `for`."""
-        return RecordExport(self._home, self._run("export_lines", user_id=user_id, timeout=timeout))
-
-    def import_lines(
-        self,
-        lines: Iterable[str] | AsyncIterable[str],
-        *,
-        skip_existing: bool = False,
-        user_id: str | None = None,
-        timeout: _values.Seconds = _transfer.IMPORT_TIMEOUT,
-    ) -> _transfer.ImportedRecords:
-        """Take lines of an export into the memory, behind the records that are there."""
-        return self._await(
-            "import_lines",
-            _twin.fed(lines),
-            skip_existing=skip_existing,
-            user_id=user_id,
-            timeout=timeout,
         )
 
     def reembed(
