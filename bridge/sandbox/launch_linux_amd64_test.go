@@ -31,7 +31,8 @@ func launchers() []int {
 // the next run has another one. It ends with its runner.
 func TestLauncher(t *testing.T) {
 	before := launchers()
-	runner := sandbox.NewLocal(&sandbox.Options{Tier: sandbox.TierNamespaces})
+	// A stage that was ready before the kill would need no launcher.
+	runner := sandbox.NewLocal(&sandbox.Options{Tier: sandbox.TierNamespaces, Warm: -1})
 	if c := runner.Describe(t.Context()); !c.Confined() {
 		machine.Lacks(t, sandbox.TierNamespaces, c.Problems)
 	}
