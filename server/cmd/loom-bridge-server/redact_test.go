@@ -131,7 +131,7 @@ func plantSecrets(t *testing.T, p *process, dir string) (all planted, told int32
 		_, err = p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: all.text("direct messages")})
 		must(t, err)
 		goal := all.text("working states")
-		_, err = p.context().UpdateWorking(ctx, &loombridgev1.UpdateWorkingRequest{AgentId: "a", SessionId: "s", Goal: &goal, AddQuestions: []string{all.text("working states")}})
+		_, err = p.context().UpdateWorking(ctx, &loombridgev1.UpdateWorkingRequest{AgentId: "a", SessionId: fmt.Sprint("w", i), Goal: &goal, AddQuestions: []string{all.text("working states")}})
 		must(t, err)
 		_, err = p.context().ConfigureSession(ctx, &loombridgev1.ConfigureSessionRequest{
 			AgentId: "a", SessionId: "s", Prompt: &loombridgev1.PromptSettings{System: all.text("settings"), AgentsMd: all.text("settings")},
