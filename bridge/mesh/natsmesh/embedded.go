@@ -29,9 +29,10 @@ type Embedded struct {
 	server  *server.Server
 	options Options
 
-	mu     sync.Mutex // guards routes
+	mu     sync.Mutex // guards the fields below
 	routes []string
-	base   server.Options
+	// running are the server's own options, with what it has added.
+	running *server.Options
 }
 
 // Embed starts a server that listens for those of other bridges, and joins those at the
@@ -51,10 +52,11 @@ func Embed(listen string, routes []string, o Options) (*Embedded, error) {
 		port = server.RANDOM_PORT
 	}
 	// A server that listens for no clients never begins with its routes, so it listens on
-	// this machine, for who knows a password that nobody is told.
-	password := rand.Text()
-	e := &Embedded{options: o, base: server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: routeUser, Password: password,
+	// this machine, for who knows a token that nobody is told. (A user in its place would
+	// be taken for another one with each change of routes, and cut off.)
+	token := rand.Text()
+	e := &Embedded{options: o, running: &server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, Authorization: token,
 		NoSigs: true, NoLog: true, MaxPayload: 2 * mesh.MaxFrameBytes, MaxPending: pendingBytes,
 		Cluster: server.ClusterOpts{
 			Name: "loom-" + o.derived("cluster"), Host: host, Port: port,
@@ -64,7 +66,7 @@ func Embed(listen string, routes []string, o Options) (*Embedded, error) {
 	if err := o.checkSecret(host); err != nil {
 		return nil, err
 	}
-	if e.base.Routes, err = e.urls(routes); err != nil {
+	if e.running.Routes, err = e.urls(routes); err != nil {
 		return nil, err
 	}
 	e.routes = routes
@@ -76,8 +78,7 @@ func Embed(listen string, routes []string, o Options) (*Embedded, error) {
 	if err := free.Close(); err != nil {
 		return nil, fmt.Errorf("natsmesh: %w", err)
 	}
-	base := e.base
-	if e.server, err = server.NewServer(&base); err != nil {
+	if e.server, err = server.NewServer(e.running); err != nil {
 		return nil, fmt.Errorf("natsmesh: %w", err)
 	}
 	e.server.Start()
@@ -85,11 +86,7 @@ func Embed(listen string, routes []string, o Options) (*Embedded, error) {
 		e.stop()
 		return nil, fmt.Errorf("natsmesh: can't listen on %s", listen)
 	}
-	e.base.Cluster.Port = e.server.ClusterAddr().Port
-	if addr, ok := e.server.Addr().(*net.TCPAddr); ok {
-		e.base.Port = addr.Port
-	}
-	if e.Transport, err = connect(o, "", e.stop, nats.InProcessServer(e.server), nats.UserInfo(routeUser, password)); err != nil {
+	if e.Transport, err = connect(o, "", e.stop, nats.InProcessServer(e.server), nats.Token(token)); err != nil {
 		e.stop()
 		return nil, err
 	}
@@ -139,12 +136,13 @@ func (e *Embedded) SetRoutes(routes []string) error {
 	if err != nil {
 		return err
 	}
-	next := e.base
+	// From its own, so that nothing else has changed.
+	next := e.running.Clone()
 	next.Routes = urls
-	if err := e.server.ReloadOptions(&next); err != nil {
+	if err := e.server.ReloadOptions(next); err != nil {
 		return errors.Join(errors.New("natsmesh: change of routes"), err)
 	}
-	e.routes, e.base.Routes = routes, urls
+	e.routes, e.running = routes, next
 	return nil
 }
 

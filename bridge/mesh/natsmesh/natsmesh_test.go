@@ -2,10 +2,12 @@ package natsmesh_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,5 +209,65 @@ func TestStrangersAreNotRouted(t *testing.T) {
 	meshtest.Eventually(t, "a and b are joined", func() bool { return a.Routes() > 0 && b.Routes() > 0 })
 	if n := stranger.Routes(); n > 0 {
 		t.Errorf("a stranger has %d routes", n)
+	}
+}
+
+// A change of routes loses nothing between bridges that are joined.
+func TestRoutesChangeUnderTraffic(t *testing.T) {
+	embed := func(routes ...string) *natsmesh.Embedded {
+		e, err := natsmesh.Embed(loopback, routes, natsmesh.Options{Secret: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	var heard atomic.Int64
+	join := func(id string, e *natsmesh.Embedded) *mesh.Mesh {
+		m, err := mesh.New(mesh.Peer{ID: id, Epoch: 1}, e, &mesh.Options{Secret: secret, Beat: 50 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == "a" || id == "b" {
+			m.Handle("news", func(mesh.Peer, []byte) { heard.Add(1) })
+		}
+		if err := m.Open(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return m
+	}
+	first := embed()
+	second := embed(first.Addr())
+	a, b := join("a", first), join("b", second)
+	meshtest.Eventually(t, "a and b see each other", func() bool { return len(a.Peers()) == 1 && len(b.Peers()) == 1 })
+	sent := int64(0)
+	publish := func(from *mesh.Mesh) {
+		if err := from.Publish("news", []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		sent++
+	}
+	for i := range 5 {
+		next := embed(first.Addr())
+		join(fmt.Sprint("c", i), next)
+		for at, e := range map[*mesh.Mesh]*natsmesh.Embedded{a: first, b: second} {
+			for range 100 {
+				publish(at)
+			}
+			if err := e.SetRoutes([]string{first.Addr(), next.Addr()}); err != nil {
+				t.Fatal(err)
+			}
+			for range 100 {
+				publish(at)
+			}
+		}
+	}
+	meshtest.Eventually(t, "a and b hear everything", func() bool { return heard.Load() == sent })
+	if n := a.Stats().Unsent + b.Stats().Unsent; n > 0 {
+		t.Errorf("%d frames were not sent", n)
 	}
 }

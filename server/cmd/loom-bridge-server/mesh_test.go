@@ -23,6 +23,9 @@ func (p *process) attach(ctx context.Context, tb testing.TB, id string, topics [
 	for _, name := range tools {
 		hello.Tools = append(hello.Tools, &loombridgev1.ProvidedTool{Name: name, Description: "does " + name})
 	}
+	// What never comes fails this test, not all of them.
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	tb.Cleanup(cancel)
 	stream, err := p.bridge().Attach(ctx)
 	must(tb, err)
 	must(tb, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: hello}}))
