@@ -61,10 +61,12 @@ var (
 	// spans are words that "this", "last" and "next" make a moving time of.
 	spans = set(`morning afternoon evening night day week weekend month year quarter summer winter spring autumn fall time
 		monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october november december`)
+	// months are names of months that are other words, too.
+	months   = set(`may march august`)
 	pointers = set(`this last next past coming previous`)
 	// alsoName are words that are another word where they are written as a name.
 	alsoName = set(`us it who aids may march polish turkey china mark bill will rose grace hope faith joy dawn frank art rich
-		jack pat sue bob drew chase amber april august june summer reading nice mobile bath job apple amazon shell target gap
+		jack pat sue bob drew chase amber august summer reading nice mobile bath job apple amazon shell target gap
 		windows word excel teams slack notion linear discord signal telegram go rust swift java python ruby meta stripe square
 		sky sandy penny ruby pearl jade lily daisy violet iris holly ivy heather olive ginger pepper basil max miles dean duke
 		earl king prince baker cook smith mason hunter carter fisher taylor potter young long short brown green white black gray

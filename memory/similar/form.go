@@ -94,11 +94,19 @@ func (f Form) Same(g Form) bool {
 		return false
 	}
 	for i, a := range f.tokens {
-		if b := g.tokens[i]; !sameCase(a, b, f, g) {
+		if b := g.tokens[i]; !sameCase(a, b, f, g) && !f.dated(i) {
 			return false
 		}
 	}
 	return true
+}
+
+// dated reports whether a word is a month because a number stands beside it.
+func (f Form) dated(i int) bool {
+	number := func(i int) bool {
+		return i >= 0 && i < len(f.tokens) && f.tokens[i].text[0] >= '0' && f.tokens[i].text[0] <= '9'
+	}
+	return months[f.tokens[i].text] && (number(i-1) || number(i+1))
 }
 
 // sameCase reports whether two words that differ in case at most are the same word: "us"
