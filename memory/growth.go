@@ -34,8 +34,9 @@ const (
 	// Nothing is a repeat that has an id, a key or another record to supersede, that is a
 	// message or an event of its own by its kind, that is shorter than a statement, or that
 	// tells of a time that moves on, such as today, and comes more than ten minutes later.
-	// Records that were superseded, that have a key, or that wait for review are repeated
-	// by none, but an archived one comes back from the archive.
+	// Records that were superseded, that have a key, that wait for review, or that came in
+	// a batch which kept duplicates and have not changed since are repeated by none, but an
+	// archived one comes back from the archive.
 	ReinforceDuplicates
 )
 

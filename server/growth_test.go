@@ -184,6 +184,11 @@ func TestBatchReinforces(t *testing.T) {
 	if !proto.Equal(got, again) {
 		t.Errorf("answered %v, and again %v", got, again)
 	}
+	_, err = s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: "importer", Records: []*loombridgev1.RecordDraft{{Text: "Bob lives in Rome"}}})
+	must(t, err)
+	if got := remember(t, s, &loombridgev1.MemorySaveRequest{AgentId: "importer", Text: "Bob lives in Rome", Duplicates: reinforce}); got.GetOutcome() != saved {
+		t.Errorf("what a batch kept is repeated: %v", got)
+	}
 	a := got.GetSaved()
 	for i, want := range []struct {
 		outcome loombridgev1.SaveOutcome

@@ -125,9 +125,3 @@ func FuzzForm(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkOf(b *testing.B) {
-	for b.Loop() {
-		similar.Of("The desk in Berlin closes at 17:30, and Ann doesn't really like that; she would prefer 18:00 on Fridays.").Sum()
-	}
-}

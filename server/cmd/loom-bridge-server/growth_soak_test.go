@@ -169,6 +169,8 @@ func p95(times []time.Duration) time.Duration {
 // Of many saves, two in five of which repeat others, those that are the same in other
 // letters add nothing and none of those that only look so is merged. Saves stay about as
 // fast. With a limit then, the memory comes down to it, and all that left is in the archive.
+//
+// Y12
 func TestSoakGrowth(t *testing.T) {
 	saves, limit := growthSaves, growthLimit
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
