@@ -123,13 +123,13 @@ CASES: list[tuple[str, type[Exception], str, Use]] = [
     (
         "owner of no kind",
         ValueError,
-        "agent:<id> or user:<id>, not 'ann'",
+        "agent:<id>, user:<id> or space:<id>, not 'ann'",
         lambda c: c.memory_query("x", owners=["ann"]),
     ),
     (
         "owner of no name",
         ValueError,
-        "agent:<id> or user:<id>",
+        "agent:<id>, user:<id> or space:<id>",
         lambda c: c.memory_query("x", owners=["user:"]),
     ),
     (

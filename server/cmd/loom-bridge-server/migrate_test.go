@@ -179,7 +179,9 @@ func TestMigrateKilled(t *testing.T) {
 			select {
 			case <-gate.shut():
 				must(t, migrate.Process.Kill())
-				_ = <-ended // the kill
+				if err := <-ended; err == nil {
+					t.Fatalf("it ended well although it was killed: %s", said)
+				}
 			case err := <-ended:
 				t.Fatalf("it ended before it was killed: %v: %s", err, said)
 			}
