@@ -96,7 +96,7 @@ func TestBackgroundJobs(t *testing.T) {
 		if n := w.status().GetSandbox().GetRunningJobs(); n != 1 {
 			t.Errorf("the status tells of %d jobs", n)
 		}
-		if list := mine.try("job:list", object{}).GetOutputJson(); strings.Count(list, "job_id") != 1 || !strings.Contains(list, begun.ID) {
+		if list := mine.try("job:list", object{}).GetOutputJson(); strings.Count(list, `"job_id"`) != 1 || !strings.Contains(list, begun.ID) {
 			t.Errorf("the list is %s", list)
 		}
 		for _, stranger := range []caller{other, elsewhere} {
