@@ -74,14 +74,24 @@ func (p *process) bridges(tb testing.TB) []*loombridgev1.BridgeStatus {
 	return got.GetBridges()
 }
 
-// sees tells whether a server lists those of the names, in their order.
-func (p *process) sees(tb testing.TB, names ...string) bool {
+// listed waits until a server lists those of the names and no others.
+func (p *process) listed(tb testing.TB, names ...string) {
 	tb.Helper()
-	var all []string
-	for _, b := range p.bridges(tb) {
-		all = append(all, b.GetName())
-	}
-	return slices.Equal(all, names)
+	var all []*loombridgev1.BridgeStatus
+	defer func() {
+		if tb.Failed() {
+			tb.Logf("wanted %q, the list is %v", names, all)
+		}
+	}()
+	waitUntil(tb, "the list of bridges", func() bool {
+		all = p.bridges(tb)
+		var got []string
+		for _, b := range all {
+			got = append(got, b.GetName())
+		}
+		slices.Sort(got)
+		return slices.Equal(got, names)
+	})
 }
 
 // Servers on one PostgreSQL have its store together, and list each other. One that ends is
@@ -94,8 +104,8 @@ func TestBridgesShareStore(t *testing.T) {
 	a := MustBridge(t, store, "a")
 	b := MustBridge(t, store, "b", "--bridge-addr", "b.example:50051")
 	c := MustBridgeApart(t, store, "c")
-	waitUntil(t, "a sees all", func() bool { return a.sees(t, "a", "b", "c") })
-	waitUntil(t, "c sees all", func() bool { return c.sees(t, "a", "b", "c") })
+	a.listed(t, "a", "b", "c")
+	c.listed(t, "a", "b", "c")
 	for i, bridge := range a.bridges(t) {
 		address := []string{a.Address, "b.example:50051", c.Address}[i]
 		if bridge.GetEpoch() != uint64(i+1) || bridge.GetAddress() != address || bridge.GetAnswering() != (i == 0) || time.Since(bridge.GetSinceTime().AsTime()).Abs() > time.Minute {
@@ -109,9 +119,9 @@ func TestBridgesShareStore(t *testing.T) {
 
 	// One stands still for longer than its lease, then goes on.
 	must(t, c.command.Process.Signal(syscall.SIGSTOP))
-	waitUntil(t, "it is taken for dead", func() bool { return a.sees(t, "a", "b") })
+	a.listed(t, "a", "b")
 	must(t, c.command.Process.Signal(syscall.SIGCONT))
-	waitUntil(t, "it is back", func() bool { return a.sees(t, "a", "b", "c") })
+	a.listed(t, "a", "b", "c")
 	if epoch := a.bridges(t)[2].GetEpoch(); epoch != 4 {
 		t.Errorf("it is back with epoch %d", epoch)
 	}
@@ -119,13 +129,13 @@ func TestBridgesShareStore(t *testing.T) {
 
 	began := time.Now()
 	c.Kill(t)
-	waitUntil(t, "it is gone", func() bool { return a.sees(t, "a", "b") })
+	a.listed(t, "a", "b")
 	if passed := time.Since(began); passed > bridges.Term+2*time.Second {
 		t.Errorf("one that was killed was gone after %v", passed)
 	}
 	began = time.Now()
 	must(t, b.Stop())
-	waitUntil(t, "it is gone", func() bool { return a.sees(t, "a") })
+	a.listed(t, "a")
 	if passed := time.Since(began); passed > bridges.Term/2 {
 		t.Errorf("one that ended was gone after %v", passed)
 	}
@@ -141,7 +151,7 @@ func TestBridgesShareStore(t *testing.T) {
 func TestFencedBridgeWritesNothing(t *testing.T) {
 	store := postgresPlace(t, pgtest.Address(t))
 	a, b := MustBridge(t, store, "a"), MustBridgeApart(t, store, "b")
-	waitUntil(t, "a sees both", func() bool { return a.sees(t, "a", "b") })
+	a.listed(t, "a", "b")
 	must(t, b.command.Process.Signal(syscall.SIGSTOP))
 	// These wait in the kernel until it goes on; then its registration is gone.
 	const calls = 16
@@ -152,7 +162,7 @@ func TestFencedBridgeWritesNothing(t *testing.T) {
 			failures <- err
 		}()
 	}
-	waitUntil(t, "it is taken for dead", func() bool { return a.sees(t, "a") })
+	a.listed(t, "a")
 	must(t, b.command.Process.Signal(syscall.SIGCONT))
 	acknowledged := 0
 	for range calls {
