@@ -98,7 +98,7 @@ func checkBatch(rs []record.Record) error {
 // checkAll checks the records of a batch; the first at fault is named.
 func (s *saving) checkAll(rs []record.Record, by *redact.Redactor) error {
 	errs := make([]error, len(rs))
-	inParallel(len(rs), func(i int) { errs[i] = s.drafts[i].check(rs[i], by, s.now) })
+	inParallel(len(rs), func(i int) { errs[i] = s.drafts[i].check(&rs[i], by, s.now) })
 	for i, err := range errs {
 		if err != nil {
 			return s.blame(i, err)

@@ -34,8 +34,8 @@ const (
 	// Nothing is a repeat that has an id, a key or another record to supersede, that is a
 	// message or an event of its own by its kind, that is shorter than a statement, or that
 	// tells of a time that moves on, such as today, and comes more than ten minutes later.
-	// Records that were superseded, that have a key, that wait for review, or that came in
-	// a batch which kept duplicates and have not changed since are repeated by none, but an
+	// Records that were superseded, that have a key, that wait for review, or that a call
+	// saved which kept duplicates and have not changed since are repeated by none, but an
 	// archived one comes back from the archive.
 	ReinforceDuplicates
 )
@@ -83,25 +83,32 @@ type Batch struct {
 }
 
 // SaveAs is Save with a choice of what becomes of duplicates.
-func (s *Store) SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how Saving) (Saved, error) {
+func (s *Store) SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how Saving) (saved Saved, err error) {
+	err = s.saveAs(ctx, scope, &r, how, &saved)
+	return saved, err
+}
+
+// saveAs is SaveAs without copies of records: their frames would have the stack of each
+// call grow once more, which takes a tenth of a save.
+func (s *Store) saveAs(ctx context.Context, scope kv.Scope, r *record.Record, how Saving, saved *Saved) (err error) {
 	if how.Replace {
-		replaced, err := s.SaveOrReplace(ctx, scope, r, how.RequestID)
-		if err != nil {
-			return Saved{}, err
+		if saved.Record, err = s.SaveOrReplace(ctx, scope, *r, how.RequestID); err == nil {
+			saved.Archived = s.makeRoom(ctx, scope, []string{saved.ID})
 		}
-		return Saved{Record: replaced, Archived: s.makeRoom(ctx, scope, []string{replaced.ID})}, nil
+		return err
 	}
 	save, err := s.newSaving(scope, r, how.RequestID)
 	if err != nil {
-		return Saved{}, err
+		return err
 	}
 	save.reinforce = how.Duplicates == ReinforceDuplicates || how.Duplicates == DefaultDuplicates && s.reinforce
 	all, err := s.commitSaving(ctx, save, "memory: save")
 	if err != nil {
-		return Saved{}, err
+		return err
 	}
-	all.Saved[0].Archived = all.Archived
-	return all.Saved[0], nil
+	*saved = all.Saved[0]
+	saved.Archived = all.Archived
+	return nil
 }
 
 // SaveBatchAs is SaveBatch with a choice of what becomes of duplicates, those within the
@@ -125,9 +132,9 @@ func (s *Store) commitSaving(ctx context.Context, save *saving, operation string
 		return Batch{}, err
 	}
 	all, ids := make([]Saved, len(staging.records)), make([]string, len(staging.records))
-	for i, r := range staging.records {
-		similarity, repeated := save.repeated[i]
-		all[i], ids[i] = Saved{Record: r, Repeated: repeated, Similarity: similarity}, r.ID
+	for i := range all {
+		all[i].Record, ids[i] = staging.records[i], staging.records[i].ID
+		all[i].Similarity, all[i].Repeated = save.repeated[i]
 	}
 	return Batch{Saved: all, Archived: s.makeRoom(ctx, save.scope, ids)}, nil
 }
@@ -135,14 +142,14 @@ func (s *Store) commitSaving(ctx context.Context, save *saving, operation string
 // sameKey stands for a record that others may repeat; nil: none may. Records of equal form
 // and circumstances have keys with the same beginning.
 func sameKey(scope kv.Scope, r record.Record) []byte {
-	prefix := samePrefix(scope, r)
+	prefix := samePrefix(scope, &r)
 	if prefix == nil {
 		return nil
 	}
 	return append(prefix, r.ID...)
 }
 
-func samePrefix(scope kv.Scope, r record.Record) []byte {
+func samePrefix(scope kv.Scope, r *record.Record) []byte {
 	if !repeatable(r) {
 		return nil
 	}
@@ -163,7 +170,7 @@ func samePrefix(scope kv.Scope, r record.Record) []byte {
 }
 
 // repeatable tells whether a record may repeat another by its text, or be repeated.
-func repeatable(r record.Record) bool {
+func repeatable(r *record.Record) bool {
 	return r.Key == "" && r.Tier == record.LongTerm && len(r.Text) <= similar.MaxBytes && !slices.Contains(happenings, strings.ToLower(r.Kind))
 }
 
@@ -180,7 +187,7 @@ func (e *edit) moveSame(w write) {
 	}
 	prefix := w.same
 	if prefix == nil || before != nil {
-		prefix = samePrefix(e.scope, *r)
+		prefix = samePrefix(e.scope, r)
 	}
 	if len(prefix) > 0 {
 		e.tx.Put(kv.Records, append(bytes.Clone(prefix), r.ID...), nil)
@@ -273,7 +280,7 @@ func (s *saving) reinforceIf(ctx context.Context, e *edit, i int, id string, r r
 		if err != nil {
 			return false, err
 		}
-		e.change.Add[at].Encoded = e.store.encodeDocument(reinforced, terms)
+		e.change.Add[at].Encoded = e.store.encodeDocument(&reinforced, terms)
 	} else {
 		next, err := e.store.redraft(stored, *old, func(r *record.Record) error {
 			*r = reinforced

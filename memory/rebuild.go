@@ -165,7 +165,7 @@ func (s *Store) document(ctx context.Context, view kv.Getter, scope kv.Scope, r 
 		return lexical.Numbered{}, fmt.Errorf("%w: record %q: %w", ErrDamaged, r.ID, err)
 	}
 	d := segment.NewDocument(r.ID)
-	s.describe(d, r, values)
+	s.describe(d, &r, values)
 	if r.Supersedes != "" {
 		old, ok, err := record.Read(ctx, view, scope, r.Supersedes)
 		if err != nil {
@@ -394,7 +394,7 @@ const maxKeptDocument = 16 << 10
 
 // encodeDocument returns what the index is to know of a record, as it stores
 // it.
-func (s *Store) encodeDocument(r record.Record, metadata []string) []byte {
+func (s *Store) encodeDocument(r *record.Record, metadata []string) []byte {
 	d, _ := s.spare.Get().(*segment.Document)
 	if d == nil {
 		d = segment.NewDocument(r.ID)
@@ -409,7 +409,7 @@ func (s *Store) encodeDocument(r record.Record, metadata []string) []byte {
 }
 
 // describe adds to a document what the index is to know of a record.
-func (s *Store) describe(d *segment.Document, r record.Record, metadata []string) {
+func (s *Store) describe(d *segment.Document, r *record.Record, metadata []string) {
 	d.AddBody(s.analyzer.Terms(r.Text))
 	if header := headerOf(r); header != "" {
 		d.AddHeader(s.analyzer.Terms(header))
@@ -439,7 +439,7 @@ func (s *Store) describe(d *segment.Document, r record.Record, metadata []string
 
 // headerOf is what is searched beside the text: the author and the date of the
 // event.
-func headerOf(r record.Record) string {
+func headerOf(r *record.Record) string {
 	if r.EventTime.IsZero() {
 		return r.Author
 	}
@@ -447,7 +447,7 @@ func headerOf(r record.Record) string {
 }
 
 // factsOf are what the index knows of a record beside its terms.
-func factsOf(r record.Record) segment.Facts {
+func factsOf(r *record.Record) segment.Facts {
 	f := segment.Facts{
 		Session: r.SessionID, Author: r.Author, Create: r.CreateTime.UnixMicro(),
 		Importance: r.Importance, Tier: uint8(r.Tier), Flags: flagsOf(r), Place: r.Document.Place,
@@ -466,14 +466,14 @@ func factsOf(r record.Record) segment.Facts {
 
 // supersededAt is when the record was replaced. Of one that an older version of
 // the store replaced nothing later is known than that it was there.
-func supersededAt(r record.Record) int64 {
+func supersededAt(r *record.Record) int64 {
 	if r.SupersededTime.IsZero() {
 		return max(1, r.CreateTime.UnixMicro())
 	}
 	return max(1, r.SupersededTime.UnixMicro())
 }
 
-func flagsOf(r record.Record) segment.Flags {
+func flagsOf(r *record.Record) segment.Flags {
 	f := question.Tells(r.Text)
 	if r.Pinned {
 		f |= segment.FlagPinned

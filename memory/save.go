@@ -38,7 +38,7 @@ func (s *Store) Save(ctx context.Context, scope kv.Scope, r record.Record, reque
 
 // StageSave prepares a commit of the caller's to do what Save does; it keeps duplicates.
 func (s *Store) StageSave(scope kv.Scope, r record.Record, requestID string) (*Staging, error) {
-	save, err := s.newSaving(scope, r, requestID)
+	save, err := s.newSaving(scope, &r, requestID)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (s *Store) StageSave(scope kv.Scope, r record.Record, requestID string) (*S
 }
 
 // newSaving checks a record that is to be saved.
-func (s *Store) newSaving(scope kv.Scope, r record.Record, requestID string) (*saving, error) {
+func (s *Store) newSaving(scope kv.Scope, r *record.Record, requestID string) (*saving, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
@@ -98,24 +98,22 @@ type draft struct {
 
 // check checks a record that is to be saved, redacts it and sets its defaults, all that
 // needs neither an id nor a turn.
-func (d *draft) check(r record.Record, by *redact.Redactor, now time.Time) error {
-	r, err := record.Redact(r, by)
-	if err != nil {
+func (d *draft) check(given *record.Record, by *redact.Redactor, now time.Time) (err error) {
+	r := &d.record
+	if *r, err = record.Redact(*given, by); err != nil {
 		return err
 	}
-	if err := record.Check(r); err != nil {
+	if err := record.Check(*r); err != nil {
 		return err
 	}
-	values, err := record.MetadataTerms(r.Metadata)
-	if err != nil {
+	if d.metadata, err = record.MetadataTerms(r.Metadata); err != nil {
 		return err
 	}
-	r = record.Normalize(r)
+	*r = record.Normalize(*r)
 	d.ttl, r.TTL = r.TTL, 0
-	d.record, d.givenID, d.metadata = r, r.ID != "", values
-	d.record.CreateTime = now
+	d.givenID, r.CreateTime = r.ID != "", now
 	if span := record.StoredSpan(max(d.ttl, r.SlidingTTL)); span > 0 {
-		d.record.ExpireTime = record.StoredTime(now.Add(span))
+		r.ExpireTime = record.StoredTime(now.Add(span))
 	}
 	return nil
 }
@@ -149,12 +147,12 @@ func (s *Store) complete(save *saving) (err error) {
 	}
 	inParallel(len(save.drafts), func(i int) {
 		d := &save.drafts[i]
-		d.encoded, d.metadata = s.encodeDocument(d.record, d.metadata), nil
+		d.encoded, d.metadata = s.encodeDocument(&d.record, d.metadata), nil
 		d.same = []byte{}
-		if save.batch && !save.reinforce {
-			return // an import: the keys would make it slower by a quarter
+		if !save.reinforce {
+			return // the form and its key would double the work of a save
 		}
-		if prefix := samePrefix(save.scope, d.record); prefix != nil {
+		if prefix := samePrefix(save.scope, &d.record); prefix != nil {
 			d.same = prefix
 		}
 	})
@@ -251,7 +249,7 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 		if err != nil {
 			return err
 		}
-		encoded = e.store.encodeDocument(*r, terms)
+		encoded = e.store.encodeDocument(r, terms)
 	}
 	e.add(write{record: r, same: d.same, blame: func(err error) error { return s.blame(i, err) }}, encoded, replaced)
 	return nil
@@ -457,7 +455,7 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 		return nil, err
 	}
 	save := &saving{scope: scope, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
-	if err := save.drafts[0].check(r, nil, save.now); err != nil {
+	if err := save.drafts[0].check(&r, nil, save.now); err != nil {
 		return nil, err
 	}
 	replace := &replacing{save: save, requestID: requestID}

@@ -297,7 +297,7 @@ func (t *transferring) encode(s *Store) {
 		}
 		terms, err := record.MetadataTerms(r.Metadata)
 		if err == nil { // which it is, since the line was checked
-			t.encoded[i] = s.encodeDocument(*r, terms)
+			t.encoded[i] = s.encodeDocument(r, terms)
 		}
 	})
 }

@@ -160,7 +160,7 @@ func (s *Store) redraft(stored []byte, old record.Record, change func(*record.Re
 	if err != nil {
 		return nil, err
 	}
-	return &redrafted{stored: stored, record: next, encoded: s.encodeDocument(next, values)}, nil
+	return &redrafted{stored: stored, record: next, encoded: s.encodeDocument(&next, values)}, nil
 }
 
 // guess redrafts the record as it stands before the update has its turn. What

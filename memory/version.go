@@ -96,7 +96,7 @@ func (s *Store) then(ctx context.Context, view kv.Reader, scope kv.Scope, reader
 		if err != nil {
 			return nil, err
 		}
-		return s.encodeDocument(r, terms), nil
+		return s.encodeDocument(&r, terms), nil
 	})
 	return then, found, err
 }

@@ -167,7 +167,7 @@ func TestDuplicatesAreKeptByDefault(t *testing.T) {
 // Y08
 func TestBatchReinforces(t *testing.T) {
 	s := servertest.Start(t, nil)
-	old := remember(t, s, &loombridgev1.MemorySaveRequest{Text: "Ann lives in Bern"})
+	old := remember(t, s, &loombridgev1.MemorySaveRequest{Text: "Ann lives in Bern", Duplicates: reinforce})
 	batch := &loombridgev1.BatchSaveRequest{AgentId: agent, Duplicates: reinforce, RequestId: "b", Records: []*loombridgev1.RecordDraft{
 		{Text: "Bob lives in Rome"},
 		{Text: "ann lives in Bern."},
@@ -188,6 +188,10 @@ func TestBatchReinforces(t *testing.T) {
 	must(t, err)
 	if got := remember(t, s, &loombridgev1.MemorySaveRequest{AgentId: "importer", Text: "Bob lives in Rome", Duplicates: reinforce}); got.GetOutcome() != saved {
 		t.Errorf("what a batch kept is repeated: %v", got)
+	}
+	remember(t, s, &loombridgev1.MemorySaveRequest{AgentId: "writer", Text: "Bob lives in Rome"})
+	if got := remember(t, s, &loombridgev1.MemorySaveRequest{AgentId: "writer", Text: "Bob lives in Rome", Duplicates: reinforce}); got.GetOutcome() != saved {
+		t.Errorf("what a save kept is repeated: %v", got)
 	}
 	a := got.GetSaved()
 	for i, want := range []struct {
@@ -355,11 +359,11 @@ func TestMemoryLimit(t *testing.T) {
 	pinned := save(&loombridgev1.MemorySaveRequest{Text: "pinned thing number 1", Importance: weight(0), Pinned: true}).GetId()
 	weighty := save(&loombridgev1.MemorySaveRequest{Text: "weighty thing number 2", Importance: weight(1)}).GetId()
 	old := save(&loombridgev1.MemorySaveRequest{Text: "old thing number 3"}).GetId()
-	repeated := save(&loombridgev1.MemorySaveRequest{Text: "repeated thing number 4"}).GetId()
+	repeated := save(&loombridgev1.MemorySaveRequest{Text: "repeated thing number 4", Duplicates: reinforce}).GetId()
 	for range 8 {
 		save(&loombridgev1.MemorySaveRequest{Text: "repeated thing number 4", Duplicates: reinforce})
 	}
-	light := save(&loombridgev1.MemorySaveRequest{Text: "light thing number 5", Importance: weight(0)}).GetId()
+	light := save(&loombridgev1.MemorySaveRequest{Text: "light thing number 5", Importance: weight(0), Duplicates: reinforce}).GetId()
 	replaced := save(&loombridgev1.MemorySaveRequest{Text: "replaced thing number 6", Importance: weight(1)}).GetId()
 	save(&loombridgev1.MemorySaveRequest{Text: "thing number 7", Supersedes: replaced})
 	for i := range 3 {

@@ -35,7 +35,7 @@ async def test_a_filter_deletes(live: loombridge.Client) -> None:
 
 
 async def test_repeats_reinforce(live: loombridge.Client) -> None:
-    first = await live.memory_save("Ann owns two cats")
+    first = await live.memory_save("Ann owns two cats", duplicates="reinforce")
     assert (first.outcome, first.similarity, first.repeats) == ("saved", 0.0, 0)
     again = await live.memory_save("Note: Ann owns two cats.", duplicates="reinforce")
     assert (again.id, again.outcome, again.repeats) == (first.id, "reinforced", 1)

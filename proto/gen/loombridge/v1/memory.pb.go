@@ -94,8 +94,8 @@ func (JsonForm) EnumDescriptor() ([]byte, []int) {
 // such as message, turn or event; what is shorter than a statement, such as `ok, thanks`;
 // and what tells of a time that moves on, such as today, more than ten minutes later.
 // Never repeated are records that are replaced, have a key, or wait for review, and those
-// that came in a BatchSave which kept duplicates, until they change: an import that is to
-// be recognised later says DUPLICATES_REINFORCE. One in the archive comes back from it.
+// that a call saved which kept duplicates, until they change: what is to be recognised
+// later is saved with DUPLICATES_REINFORCE. One in the archive comes back from it.
 type Duplicates int32
 
 const (
