@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -85,6 +87,121 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 		Pending:       int64(pending),
 		IndexSequence: view.Sequences()[0],
 	}, nil
+}
+
+const (
+	// DefaultOwnersPage is how many owners a page has unless it is asked for otherwise.
+	DefaultOwnersPage = 100
+	// MaxOwnersPage bounds a page of owners.
+	MaxOwnersPage = 1000
+	// maxOwnersPassed bounds the owners that a page passes over, each of which costs a seek.
+	maxOwnersPassed = 10_000
+)
+
+// Owners asks for the owners of a tenant that have anything stored in memory.
+type Owners struct {
+	Tenant string
+	// Kind is what owns the memories: an agent, a space or a person; zero for all three.
+	Kind kv.OwnerKind
+	// Prefix is what the owners' ids begin with.
+	Prefix string
+	// After, unless zero, is the scope behind which the page begins.
+	After kv.Scope
+	// Size is how many there may be. Zero: DefaultOwnersPage.
+	Size int
+	// May says who is listed; nil: all.
+	May func(ctx context.Context, scope kv.Scope) (bool, error)
+}
+
+// Owned is an owner and what its memory holds.
+type Owned struct {
+	Scope kv.Scope
+	// Records, Archived, Versions, Words and Sessions are those of Stats. They are zero for
+	// an index that an older version wrote and that was not used since.
+	Records, Archived, Versions, Words, Sessions int64
+	// Bytes is about what records and index take; zero where the engine does not tell.
+	Bytes int64
+}
+
+// Owners returns a page of the owners, by kind and id, and the scope behind which the next
+// one begins, zero at the end. It costs a seek and a few keys for each owner, and reads no
+// record.
+func (s *Store) Owners(ctx context.Context, ask Owners) (page []Owned, next kv.Scope, err error) {
+	if s.closed.Load() {
+		return nil, next, ErrClosed
+	}
+	kinds := []kv.OwnerKind{kv.OwnerAgent, kv.OwnerSpace, kv.OwnerUser} // as keys sort
+	if ask.Kind != 0 {
+		kinds = []kv.OwnerKind{ask.Kind}
+	}
+	size, passed := min(cmp.Or(ask.Size, DefaultOwnersPage), MaxOwnersPage), 0
+	for _, kind := range kinds {
+		if ask.After.Kind > kind {
+			continue
+		}
+		for scope, err := range kv.ScopesIn(ctx, s.engine, kv.Records, ask.within(kind)) {
+			if err != nil {
+				return nil, next, wrap("memory: list owners", err)
+			}
+			if len(page) == size || passed == maxOwnersPassed {
+				return page, next, nil
+			}
+			may := ask.May == nil
+			if !may {
+				if may, err = ask.May(ctx, scope); err != nil {
+					return nil, next, err
+				}
+			}
+			if next = scope; !may {
+				passed++
+				continue
+			}
+			owned, err := s.owned(ctx, scope)
+			if err != nil {
+				return nil, next, wrap("memory: list owners", err)
+			}
+			page = append(page, owned)
+		}
+	}
+	return page, kv.Scope{}, nil
+}
+
+// within is the range of the keys of owners of a kind.
+func (ask Owners) within(kind kv.OwnerKind) kv.Range {
+	first := kv.Scope{Tenant: ask.Tenant, Kind: kind, Owner: ask.Prefix}.AppendPrefix(nil)
+	r := kv.Prefix(first[:len(first)-1]) // the owner goes on
+	if ask.After.Kind == kind {
+		if behind := kv.After(ask.After.AppendPrefix(nil)); bytes.Compare(behind, r.Start) > 0 {
+			r.Start = behind
+		}
+	}
+	return r
+}
+
+func (s *Store) owned(ctx context.Context, scope kv.Scope) (Owned, error) {
+	owned := Owned{Scope: scope}
+	counts, _, err := s.index.Statistics(ctx, s.engine, scope)
+	if err != nil && !errors.Is(err, lexical.ErrOutdated) {
+		return owned, err
+	}
+	kept, err := readCounts(ctx, s.engine, scope)
+	if err != nil {
+		return owned, err
+	}
+	owned.Records, owned.Words, owned.Sessions = int64(counts.Documents), int64(counts.BodyWords+counts.HeaderWords), int64(counts.Sessions)
+	owned.Archived, owned.Versions = kept.archived, kept.versions
+	sizer, ok := s.engine.(kv.Sizer)
+	for _, ks := range []kv.Keyspace{kv.Records, kv.Index} {
+		if !ok {
+			break
+		}
+		n, err := sizer.Size(ctx, ks, kv.Prefix(scope.AppendPrefix(nil)))
+		if err != nil {
+			return owned, err
+		}
+		owned.Bytes += n
+	}
+	return owned, nil
 }
 
 // Totals are counts of all scopes.

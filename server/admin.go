@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
@@ -19,6 +20,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/observe"
+	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 type adminService struct {
@@ -38,6 +42,8 @@ type adminService struct {
 	outcomes       *observe.Outcomes
 	servers        ToolServers
 	bridges        *bridges.Registry
+	memory         Memory
+	grants         sharing.Grants
 	redact         *redact.Redactor
 }
 
@@ -162,4 +168,35 @@ func (s *adminService) ListBackups(ctx context.Context, _ *loombridgev1.ListBack
 		return nil, err
 	}
 	return &loombridgev1.ListBackupsResponse{Backups: convert.Backups(all)}, nil
+}
+
+// ListScopes returns a page of the owners whose memory the caller administers.
+func (s *adminService) ListScopes(ctx context.Context, r *loombridgev1.ListScopesRequest) (*loombridgev1.ListScopesResponse, error) {
+	if err := validate.ListScopesRequest(r); err != nil {
+		return nil, err
+	}
+	tenant, err := auth.TenantOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if named := r.GetTenant(); named != "" && named != tenant {
+		if err := auth.Operator(ctx); err != nil {
+			return nil, err
+		}
+		tenant = named
+	}
+	if r.GetAgentId() != "" {
+		if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
+			return nil, err
+		}
+	}
+	after, _ := page.ParseScopeToken(r.GetPageToken()) // checked before
+	found, next, err := s.memory.Owners(ctx, memory.Owners{
+		Tenant: tenant, Kind: convert.OwnerKind(r.GetKind()), Prefix: r.GetPrefix(), After: kv.Scope{Tenant: tenant, Kind: after.Kind, Owner: after.Owner},
+		Size: int(r.GetPageSize()), May: sharing.Administers(ctx, s.grants, r.GetAgentId()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ListScopesResponse{Scopes: convert.Scopes(found), NextPageToken: page.ScopeToken(next)}, nil
 }

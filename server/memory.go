@@ -32,6 +32,7 @@ type Memory interface {
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
 	Reembed(ctx context.Context, scope kv.Scope, progress func(space string, done, total int64) error) error
 	Stats(ctx context.Context, scope kv.Scope) (memory.Stats, error)
+	Owners(ctx context.Context, ask memory.Owners) ([]memory.Owned, kv.Scope, error)
 	Follow(ctx context.Context, scope kv.Scope, f memory.Following, do func(memory.Changes) error) error
 	Export(ctx context.Context, scope kv.Scope, do func(lines [][]byte) error) error
 	Import(ctx context.Context, scope kv.Scope, skip bool) (*memory.Importer, error)

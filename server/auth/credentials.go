@@ -72,7 +72,7 @@ type credential struct {
 	// Approves are agents, in the same form, whose calls the caller may approve, as a person
 	// does. Default: none; give it to people, not to agents.
 	Approves []string `toml:"approves"`
-	// Operates says that the caller runs the server: it may make and list backups, of all
+	// Operates says that the caller runs the server: it may make and list backups, and list whose memory there is, of all
 	// tenants. Default: no; give it to people and their programs, not to agents.
 	Operates bool `toml:"operates"`
 	// Provides are the tools that these agents may provide for others, in the same

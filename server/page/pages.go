@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // pagePrefix marks the page tokens of this version.
@@ -161,4 +162,30 @@ func ParseAuditToken(token string) (at audit.Cursor, ok bool) {
 	at.Epoch, errEpoch = strconv.ParseUint(epoch, 36, 64)
 	at.Number, errNumber = strconv.ParseUint(number, 36, 64)
 	return at, ok && cut && errEpoch == nil && errNumber == nil && at.Epoch > 0
+}
+
+// scopeTokenPrefix marks the page tokens of owners.
+const scopeTokenPrefix = "o1."
+
+// ScopeToken continues a listing of owners behind one of them; empty for the zero scope,
+// its end. Whose tenant it is does not stand in it.
+func ScopeToken(last kv.Scope) string {
+	if last == (kv.Scope{}) {
+		return ""
+	}
+	return scopeTokenPrefix + base64.RawURLEncoding.EncodeToString(append([]byte{byte(last.Kind)}, last.Owner...))
+}
+
+// ParseScopeToken is the inverse; no token is the zero scope.
+func ParseScopeToken(token string) (last kv.Scope, ok bool) {
+	if token == "" {
+		return kv.Scope{}, true
+	}
+	text, ok := strings.CutPrefix(token, scopeTokenPrefix)
+	name, err := base64.RawURLEncoding.DecodeString(text)
+	if !ok || err != nil || len(name) == 0 {
+		return kv.Scope{}, false
+	}
+	last = kv.Scope{Tenant: "any", Kind: kv.OwnerKind(name[0]), Owner: string(name[1:])}
+	return last, last.Validate() == nil
 }

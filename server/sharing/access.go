@@ -131,3 +131,27 @@ func Searched(ctx context.Context, g Grants, r *loombridgev1.MemoryQueryRequest)
 	}
 	return scopes, nil
 }
+
+// Administers returns what tells the memories that the caller administers: by its
+// credential, or as an agent, unless that is empty, by what this was granted.
+func Administers(ctx context.Context, g Grants, agent string) func(context.Context, kv.Scope) (bool, error) {
+	id, _ := auth.Of(ctx)
+	operator := auth.Operator(ctx) == nil
+	return func(ctx context.Context, scope kv.Scope) (bool, error) {
+		switch {
+		case operator:
+			return true, nil
+		case scope.Kind == kv.OwnerAgent:
+			return id.Owns(scope.Owner), nil
+		case scope.Kind == kv.OwnerSpace && id.OwnsAll(), scope.Kind == kv.OwnerUser && id.UserLevel(scope.Owner) == grants.Admin:
+			return true, nil
+		case agent == "":
+			return false, nil
+		}
+		_, err := g.Need(ctx, scope, agent, grants.Admin)
+		if errors.Is(err, grants.ErrDenied) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}

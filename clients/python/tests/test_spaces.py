@@ -81,3 +81,33 @@ def test_spaces_without_async(srv: Server) -> None:
         ctx.memory_save("It rains", space_id="py-sync-space", key="weather")
         assert ctx.spaces.open("py-sync-space").get(key="weather").text == "It rains"
         ctx.spaces.delete("py-sync-space")
+
+
+async def test_owners_are_listed(srv: Server) -> None:
+    """The owners of memories come page by page, with counts of what they hold."""
+    async with loombridge.connect(srv.address, agent_id="py-owner-2") as ctx:
+        await ctx.memory_save("The release is on Friday")
+        await ctx.memory_save("The release is on Friday", user_id="py-owner-1")
+        found: list[loombridge.MemoryScope] = []
+        token = ""
+        while True:
+            page = await ctx.scopes(prefix="py-owner-", page_size=1, page_token=token)
+            found += page.scopes
+            token = page.next_page_token
+            if not token:
+                break
+        assert [(each.kind, each.id, each.records) for each in found] == [
+            ("agent", "py-owner-2", 1),
+            ("user", "py-owner-1", 1),
+        ]
+        people = await ctx.scopes(prefix="py-owner-", kind="user")
+        assert [each.id for each in people.scopes] == ["py-owner-1"]
+        with pytest.raises(ValueError, match="kind"):
+            await ctx.scopes(kind="topic")  # pyright: ignore[reportArgumentType]
+
+
+def test_owners_are_listed_without_async(srv: Server) -> None:
+    """The synchronous client has the same method."""
+    with loombridge.sync.connect(srv.address, agent_id="py-owner-3") as ctx:
+        ctx.memory_save("The release is on Friday")
+        assert [each.id for each in ctx.scopes(prefix="py-owner-3").scopes] == ["py-owner-3"]

@@ -28,6 +28,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/moves"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/scopes"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/transfers"
 )
@@ -315,6 +316,21 @@ func recordsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	})
 	take(command.PersistentFlags(), "addr", keyConfig)
 	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+	return command
+}
+
+// scopesCommand lists the owners of memories of a server that runs.
+func scopesCommand(env environment, stdout io.Writer) *cobra.Command {
+	s := &shim{env: env}
+	var command *cobra.Command
+	command = scopes.Command(scopes.Options{
+		Out: stdout, Refuse: refuse,
+		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
+			return s.connect(ctx, func() (Config, error) { return loadConfig(command.Flags(), env.get) })
+		},
+	})
+	take(command.Flags(), "addr", keyConfig)
+	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
 	return command
 }
 

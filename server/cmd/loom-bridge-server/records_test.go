@@ -394,3 +394,33 @@ func TestRecordsOfSpace(t *testing.T) {
 		t.Errorf("a stranger's export ended with %v", err)
 	}
 }
+
+// The command lists whose memory a server has, for people and as JSON, by kind and
+// beginning; what was written long enough ago is in the bytes.
+//
+// Y20
+func TestScopesCommand(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	p.furnish(t, "")
+	p.furnish(t, "ann")
+	scopes := func(args ...string) string {
+		t.Helper()
+		var output, console bytes.Buffer
+		must(t, run(t.Context(), append([]string{"scopes", "--addr", p.Address}, args...), noEnvironment, &output, &console))
+		return output.String()
+	}
+	if got := scopes(); !strings.HasPrefix(got, `agent "a": 45 records, 0 archived, `) || !strings.Contains(got, "\nuser \"ann\": 45 records") || strings.Count(got, "\n") != 2 {
+		t.Errorf("all: %s", got)
+	}
+	if got := scopes("--kind", "user", "--prefix", "an", "--json"); !strings.Contains(got, `"userId":"ann"`) || strings.Count(got, "\n") != 1 {
+		t.Errorf("persons: %s", got)
+	}
+	if got := scopes("--prefix", "b"); got != "" {
+		t.Errorf("none: %s", got)
+	}
+	var output, console bytes.Buffer
+	if err := run(t.Context(), []string{"scopes", "--addr", p.Address, "--kind", "topic"}, noEnvironment, &output, &console); err == nil || !strings.Contains(err.Error(), "kind") {
+		t.Errorf("a kind that is none: %v", err)
+	}
+}

@@ -189,6 +189,7 @@ from loombridge._results import (
     Output,
     Resource,
 )
+from loombridge._scopes import MemoryScope, ScopeKind, ScopePage
 from loombridge._sections import (
     CachedPart,
     CacheMark,
@@ -368,6 +369,7 @@ __all__ = [
     "McpServerNotFoundError",
     "McpServers",
     "Memory",
+    "MemoryScope",
     "MemoryStats",
     "Message",
     "Messages",
@@ -434,6 +436,8 @@ __all__ = [
     "Role",
     "RuntimePosition",
     "Saved",
+    "ScopeKind",
+    "ScopePage",
     "ScoreRel",
     "ScriptResult",
     "Seconds",

@@ -19,6 +19,7 @@ from loombridge import (
     _query,
     _records,
     _rpc,
+    _scopes,
     _spaces,
     _spelling,
     _status,
@@ -529,6 +530,36 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
     async def status(self, *, timeout: _values.Seconds | None = None) -> _status.Status:
         """Return what the server is and how it stores."""
         return await _status.read(self._transport, timeout)
+
+    async def scopes(
+        self,
+        *,
+        kind: _scopes.ScopeKind | None = None,
+        prefix: str = "",
+        tenant: str = "",
+        page_size: int = 100,
+        page_token: str = "",
+        timeout: _values.Seconds | None = None,
+    ) -> _scopes.ScopePage:
+        """Return whose memory the server has: agents, then spaces, then persons, by id.
+
+        With authentication it is what the credential or this agent administers.
+
+        Args:
+            kind: owners of one kind alone; default: all.
+            prefix: what the ids begin with.
+            tenant: whose they are; default: the credential's.
+            page_size: how many at most, up to 1,000.
+            page_token: the `next_page_token` of the page before.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            OperatorRequiredError: it is another tenant, and the credential does not say
+                `operates`.
+        """
+        return await _scopes.read(
+            self._transport, kind, prefix, tenant, self.agent_id, page_size, page_token, timeout
+        )
 
     async def close(self) -> None:
         """End every call, handler and tool, and the connection; twice is fine."""

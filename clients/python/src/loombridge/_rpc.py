@@ -155,6 +155,7 @@ DELETE_MESSAGES = _method(messages_pb2.DeleteMessagesRequest, messages_pb2.Delet
 SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
 CREATE_BACKUP = _method(admin_pb2.CreateBackupRequest, admin_pb2.CreateBackupResponse)
 LIST_BACKUPS = _method(admin_pb2.ListBackupsRequest, admin_pb2.ListBackupsResponse)
+LIST_SCOPES = _method(admin_pb2.ListScopesRequest, admin_pb2.ListScopesResponse)
 GET_STATUS = _method(admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse)
 
 

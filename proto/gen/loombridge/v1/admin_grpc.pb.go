@@ -22,6 +22,7 @@ const (
 	AdminService_GetStatus_FullMethodName    = "/loombridge.v1.AdminService/GetStatus"
 	AdminService_CreateBackup_FullMethodName = "/loombridge.v1.AdminService/CreateBackup"
 	AdminService_ListBackups_FullMethodName  = "/loombridge.v1.AdminService/ListBackups"
+	AdminService_ListScopes_FullMethodName   = "/loombridge.v1.AdminService/ListScopes"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -42,6 +43,14 @@ type AdminServiceClient interface {
 	// ListBackups returns the backups in that folder, the newest first. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
 	ListBackups(ctx context.Context, in *ListBackupsRequest, opts ...grpc.CallOption) (*ListBackupsResponse, error)
+	// ListScopes returns whose memory the store has, page by page: agents by id, then spaces,
+	// then persons. A page token stays good after a restart, and for what is saved meanwhile.
+	// A caller sees what it may administer: all of its tenant where authentication is off and
+	// where its credential says `operates`; otherwise the agents that it may act for, the
+	// persons that its credential administers, and the spaces and persons that `agent_id` was
+	// granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
+	// tenant than the caller's; AGENT_NOT_OWNED.
+	ListScopes(ctx context.Context, in *ListScopesRequest, opts ...grpc.CallOption) (*ListScopesResponse, error)
 }
 
 type adminServiceClient struct {
@@ -91,6 +100,16 @@ func (c *adminServiceClient) ListBackups(ctx context.Context, in *ListBackupsReq
 	return out, nil
 }
 
+func (c *adminServiceClient) ListScopes(ctx context.Context, in *ListScopesRequest, opts ...grpc.CallOption) (*ListScopesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListScopesResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListScopes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -109,6 +128,14 @@ type AdminServiceServer interface {
 	// ListBackups returns the backups in that folder, the newest first. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
 	ListBackups(context.Context, *ListBackupsRequest) (*ListBackupsResponse, error)
+	// ListScopes returns whose memory the store has, page by page: agents by id, then spaces,
+	// then persons. A page token stays good after a restart, and for what is saved meanwhile.
+	// A caller sees what it may administer: all of its tenant where authentication is off and
+	// where its credential says `operates`; otherwise the agents that it may act for, the
+	// persons that its credential administers, and the spaces and persons that `agent_id` was
+	// granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
+	// tenant than the caller's; AGENT_NOT_OWNED.
+	ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -127,6 +154,9 @@ func (UnimplementedAdminServiceServer) CreateBackup(*CreateBackupRequest, grpc.S
 }
 func (UnimplementedAdminServiceServer) ListBackups(context.Context, *ListBackupsRequest) (*ListBackupsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBackups not implemented")
+}
+func (UnimplementedAdminServiceServer) ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListScopes not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -196,6 +226,24 @@ func _AdminService_ListBackups_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_ListScopes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListScopesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListScopes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListScopes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListScopes(ctx, req.(*ListScopesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -210,6 +258,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListBackups",
 			Handler:    _AdminService_ListBackups_Handler,
+		},
+		{
+			MethodName: "ListScopes",
+			Handler:    _AdminService_ListScopes_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

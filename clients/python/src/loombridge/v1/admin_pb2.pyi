@@ -1,13 +1,26 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from loombridge.v1 import memory_pb2 as _memory_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class ScopeKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCOPE_KIND_UNSPECIFIED: _ClassVar[ScopeKind]
+    SCOPE_KIND_AGENT: _ClassVar[ScopeKind]
+    SCOPE_KIND_USER: _ClassVar[ScopeKind]
+    SCOPE_KIND_SPACE: _ClassVar[ScopeKind]
+SCOPE_KIND_UNSPECIFIED: ScopeKind
+SCOPE_KIND_AGENT: ScopeKind
+SCOPE_KIND_USER: ScopeKind
+SCOPE_KIND_SPACE: ScopeKind
 
 class GetStatusRequest(_message.Message):
     __slots__ = ()
@@ -118,6 +131,48 @@ class ListBackupsResponse(_message.Message):
     BACKUPS_FIELD_NUMBER: _ClassVar[int]
     backups: _containers.RepeatedCompositeFieldContainer[Backup]
     def __init__(self, backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ...) -> None: ...
+
+class ListScopesRequest(_message.Message):
+    __slots__ = ("tenant", "kind", "prefix", "page_size", "page_token", "agent_id")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    kind: ScopeKind
+    prefix: str
+    page_size: int
+    page_token: str
+    agent_id: str
+    def __init__(self, tenant: _Optional[str] = ..., kind: _Optional[_Union[ScopeKind, str]] = ..., prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., agent_id: _Optional[str] = ...) -> None: ...
+
+class ListScopesResponse(_message.Message):
+    __slots__ = ("scopes", "next_page_token")
+    SCOPES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    scopes: _containers.RepeatedCompositeFieldContainer[MemoryScope]
+    next_page_token: str
+    def __init__(self, scopes: _Optional[_Iterable[_Union[MemoryScope, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class MemoryScope(_message.Message):
+    __slots__ = ("owner", "records", "archived", "versions", "words", "sessions", "bytes")
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    WORDS_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    owner: _memory_pb2.MemoryOwner
+    records: int
+    archived: int
+    versions: int
+    words: int
+    sessions: int
+    bytes: int
+    def __init__(self, owner: _Optional[_Union[_memory_pb2.MemoryOwner, _Mapping]] = ..., records: _Optional[int] = ..., archived: _Optional[int] = ..., versions: _Optional[int] = ..., words: _Optional[int] = ..., sessions: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class Backup(_message.Message):
     __slots__ = ("name", "create_time", "bytes", "new_bytes", "files", "store_format", "server_version")

@@ -50,6 +50,11 @@ class AdminServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsResponse.FromString,
                 _registered_method=True)
+        self.ListScopes = channel.unary_unary(
+                '/loombridge.v1.AdminService/ListScopes',
+                request_serializer=loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -83,6 +88,19 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListScopes(self, request, context):
+        """ListScopes returns whose memory the store has, page by page: agents by id, then spaces,
+        then persons. A page token stays good after a restart, and for what is saved meanwhile.
+        A caller sees what it may administer: all of its tenant where authentication is off and
+        where its credential says `operates`; otherwise the agents that it may act for, the
+        persons that its credential administers, and the spaces and persons that `agent_id` was
+        granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
+        tenant than the caller's; AGENT_NOT_OWNED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -100,6 +118,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListBackups,
                     request_deserializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_admin__pb2.ListBackupsResponse.SerializeToString,
+            ),
+            'ListScopes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListScopes,
+                    request_deserializer=loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -184,6 +207,33 @@ class AdminService(object):
             '/loombridge.v1.AdminService/ListBackups',
             loombridge_dot_v1_dot_admin__pb2.ListBackupsRequest.SerializeToString,
             loombridge_dot_v1_dot_admin__pb2.ListBackupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListScopes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.AdminService/ListScopes',
+            loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.SerializeToString,
+            loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.FromString,
             options,
             channel_credentials,
             insecure,

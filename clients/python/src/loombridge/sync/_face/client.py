@@ -18,6 +18,7 @@ from loombridge import (
     _progress,
     _query,
     _records,
+    _scopes,
     _spelling,
     _status,
     _tools,
@@ -466,3 +467,24 @@ class Client(_twin.Root, _spelling.Helpful):
     def status(self, *, timeout: _values.Seconds | None = None) -> _status.Status:
         """Return what the server is and how it stores."""
         return self._await("status", timeout=timeout)
+
+    def scopes(
+        self,
+        *,
+        kind: _scopes.ScopeKind | None = None,
+        prefix: str = "",
+        tenant: str = "",
+        page_size: int = 100,
+        page_token: str = "",
+        timeout: _values.Seconds | None = None,
+    ) -> _scopes.ScopePage:
+        """Return whose memory the server has: agents, then spaces, then persons, by id."""
+        return self._await(
+            "scopes",
+            kind=kind,
+            prefix=prefix,
+            tenant=tenant,
+            page_size=page_size,
+            page_token=page_token,
+            timeout=timeout,
+        )

@@ -1,0 +1,83 @@
+"""Whose memory a server has."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from loombridge import _rpc, _values
+from loombridge.v1 import admin_pb2 as pb
+
+ScopeKind: TypeAlias = Literal["agent", "user", "space"]
+"""What owns a memory."""
+
+_KIND = pb.ScopeKind.DESCRIPTOR
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryScope:
+    """An owner and what its memory holds, by the counts that the store keeps."""
+
+    kind: str
+    """What it is: `agent`, `user` or `space`."""
+    id: str
+    """Its id."""
+    records: int
+    """How many records there are, those replaced and archived included."""
+    archived: int
+    """How many of them lie in the archive."""
+    versions: int
+    """How many earlier versions of records are kept."""
+    words: int
+    """How long the records are together."""
+    sessions: int
+    """How many sessions the records name."""
+    bytes: int
+    """About what records and index take on the disk, without what was written lately; 0
+    where the engine does not tell, such as PostgreSQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopePage:
+    """A page of owners."""
+
+    scopes: tuple[MemoryScope, ...]
+    """The owners."""
+    next_page_token: str
+    """Gets the next page; empty when there is none. A page may be empty and have a next one."""
+
+
+async def read(
+    transport: _rpc.Transport,
+    kind: ScopeKind | None,
+    prefix: str,
+    tenant: str,
+    agent_id: str,
+    page_size: int,
+    page_token: str,
+    timeout: _values.Seconds | None,
+) -> ScopePage:
+    """Ask for a page."""
+    number = _values.enum_number("kind", _KIND, "SCOPE_KIND_", kind) if kind else 0
+    request = pb.ListScopesRequest(
+        tenant=tenant,
+        kind=cast("pb.ScopeKind", number),
+        prefix=prefix,
+        page_size=page_size,
+        page_token=page_token,
+        agent_id=agent_id,
+    )
+    answer = await transport.call(_rpc.LIST_SCOPES, request, timeout=timeout)
+    return ScopePage(tuple(map(_scope, answer.scopes)), answer.next_page_token)
+
+
+def _scope(m: pb.MemoryScope) -> MemoryScope:
+    field = m.owner.WhichOneof("owner") or "agent_id"
+    return MemoryScope(
+        kind=field.removesuffix("_id"),
+        id=getattr(m.owner, field),
+        records=m.records,
+        archived=m.archived,
+        versions=m.versions,
+        words=m.words,
+        sessions=m.sessions,
+        bytes=m.bytes,
+    )

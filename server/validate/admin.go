@@ -1,0 +1,26 @@
+package validate
+
+import (
+	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
+)
+
+// maxScopeTokenBytes bounds a page token of owners, which has the last one's id.
+const maxScopeTokenBytes = 384
+
+// ListScopesRequest checks what AdminService.ListScopes is asked.
+func ListScopesRequest(r *loombridgev1.ListScopesRequest) error {
+	var c checker
+	c.name("tenant", r.GetTenant(), kv.MaxTenantBytes)
+	c.enum("kind", r.GetKind())
+	c.name("prefix", r.GetPrefix(), kv.MaxOwnerBytes)
+	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxOwnersPage)
+	c.text("page_token", r.GetPageToken(), maxScopeTokenBytes)
+	c.name("agent_id", r.GetAgentId(), kv.MaxOwnerBytes)
+	if _, ok := page.ParseScopeToken(r.GetPageToken()); !ok {
+		c.add("page_token", "is none of this listing")
+	}
+	return c.err()
+}
