@@ -19,6 +19,17 @@ import (
 // partialSuffix marks a checkpoint that is being written.
 const partialSuffix = ".loom-partial"
 
+const (
+	// logShare is the part of a store's tables that its log may be in a copy, within
+	// minCopiedLog and maxCopiedLog bytes. Beyond it the log is written out as tables
+	// first. Every table that is written out so adds to what is compacted, and after four
+	// of them RocksDB writes all tables anew that they overlap, which the next backup has
+	// to copy; while a log that is short is copied by each backup.
+	logShare     = 8
+	minCopiedLog = 256 << 10
+	maxCopiedLog = 32 << 20
+)
+
 // Checkpoint is kv.Checkpointer's. On the same file system the table files are
 // hard links, so it is quick and small. The copy appears in dir whole or not
 // at all; what a crash leaves of it lies beside dir under the suffix
@@ -69,8 +80,7 @@ func (db *DB) copyTo(dir string) error {
 		return err
 	}
 	defer native.Destroy()
-	// Zero flushes first: with Durability None the log holds nothing.
-	if err := native.CreateCheckpoint(dir, 0); err != nil {
+	if err := native.CreateCheckpoint(dir, db.copiedLog()); err != nil {
 		return err
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -80,6 +90,19 @@ func (db *DB) copyTo(dir string) error {
 		return err
 	}
 	return writeMarker(dir, ready, "")
+}
+
+// copiedLog is how long the log may be, in bytes, that a copy has of it. Zero writes
+// everything out as tables.
+func (db *DB) copiedLog() uint64 {
+	if db.logless {
+		return 0
+	}
+	tables := uint64(0)
+	for _, size := range db.Sizes() {
+		tables += size
+	}
+	return min(max(tables/logShare, minCopiedLog), maxCopiedLog)
 }
 
 // markCopy syncs a copy of a store and marks all of it.

@@ -235,6 +235,18 @@ func FuzzIsReserved(f *testing.F) {
 	})
 }
 
+// Flush writes what is in memory out as tables.
+func (db *DB) Flush() error {
+	o := grocksdb.NewDefaultFlushOptions()
+	defer o.Destroy()
+	for _, family := range db.families {
+		if err := db.rocks.FlushCF(family, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // TestReleases wants nothing of a broken-off scan or of a closed snapshot to
 // stay in RocksDB.
 func TestReleases(t *testing.T) {

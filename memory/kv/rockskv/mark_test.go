@@ -87,7 +87,10 @@ func TestMarkFollows(t *testing.T) {
 			return len(m.Logs) > 0 && m.Logs[len(m.Logs)-1] == synced
 		})
 		copied := filepath.Join(t.TempDir(), "copy")
-		if err := db.Checkpoint(t.Context(), copied); err != nil { // which begins another log
+		if err := db.Checkpoint(t.Context(), copied); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Flush(); err != nil { // which begins another log
 			t.Fatal(err)
 		}
 		mustMark(t, copied)

@@ -43,7 +43,9 @@ type DB struct {
 	faults uint64
 	// synced says that commits which are not lazy are synced.
 	synced bool
-	keeper *keeper // nil until the store is open, and while it is read-only
+	// logless says that commits are not logged.
+	logless bool
+	keeper  *keeper // nil until the store is open, and while it is read-only
 	// readOnly refuses commits; logs is a directory that ends with the store then.
 	readOnly bool
 	logs     string
@@ -65,7 +67,7 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 		life:     o.SnapshotLife,
 	}
 	db.users.Release = func() { close(db.drained) }
-	db.synced = o.Durability == Sync
+	db.synced, db.logless = o.Durability == Sync, o.Durability == None
 	db.eager, db.lazy = writeOptions(o.Durability)
 	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health, open: &db.open}
 	db.joiner = newJoiner(db)

@@ -41,7 +41,7 @@ func TestSize(t *testing.T) {
 			}
 		}
 	}
-	if err := db.Checkpoint(t.Context(), filepath.Join(dir, "copy")); err != nil { // which flushes
+	if err := db.Checkpoint(t.Context(), filepath.Join(dir, "copy")); err != nil { // which flushes so much
 		t.Fatal(err)
 	}
 	for tenant, want := range map[string]int64{"a": values * size, "ab": size, "b": 0} {

@@ -10,16 +10,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -184,16 +180,6 @@ func inode(tb testing.TB, file string) uint64 {
 	return info.Sys().(*syscall.Stat_t).Ino
 }
 
-// recordsIn counts the records of the agent a in a store.
-func recordsIn(tb testing.TB, store string) int64 {
-	tb.Helper()
-	p := MustRunIn(tb, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", store, "--workspace", tb.TempDir())
-	got, err := loombridgev1.NewMemoryServiceClient(p.conn).GetMemoryStats(tb.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: "a"})
-	must(tb, err)
-	must(tb, p.Stop())
-	return got.GetRecords()
-}
-
 // tables are the files of a store that never change.
 func tables(tb testing.TB, dir string) []string {
 	tb.Helper()
@@ -210,7 +196,8 @@ func tables(tb testing.TB, dir string) []string {
 func TestBackupDamaged(t *testing.T) {
 	dir, copies := places(t)
 	p := MustRun(t, dir, "--backup-dir", copies, "--backup-interval", "0")
-	save(t, p, strings.Repeat("kept in a table ", 500))
+	s := &stand{tb: t, process: p, ctx: t.Context(), agent: "a"}
+	s.record("s1", "shell:run", "{}", strconv.Quote(hex.EncodeToString(noise(1, 400_000)))) // more than stays in the log
 	_, err := loomCommand(t, "backup", "create", "--addr", p.Address)
 	must(t, err)
 	must(t, p.Stop())
@@ -296,74 +283,5 @@ func TestBackupRefusals(t *testing.T) {
 	}
 	if _, err := loomCommand(t, "backup", "list"); err == nil || !strings.Contains(err.Error(), "--backup-dir") {
 		t.Errorf("list of nothing: %v", err)
-	}
-}
-
-// A server is killed while it makes backups and agents save: every backup that is there
-// restores to a store that is whole, with all that had been acknowledged when it was begun.
-//
-// Y05
-func TestSoakBackup(t *testing.T) {
-	binary, rounds := mustBuild(t), soakRoundsOr(t, 2)
-	dir, copies := places(t)
-	store := filepath.Join(dir, "store")
-	var acknowledged atomic.Int64
-	before := map[string]int64{} // of each backup
-	for range rounds {
-		child, addr := mustStart(t, binary, "--addr", "127.0.0.1:0", "--data-dir", store, "--workspace", dir, "--backup-dir", copies,
-			"--backup-interval", "0", "--backup-keep", "3", "--log-level", "error")
-		conn := mustDial(t, addr)
-		p := &process{conn: conn, Address: addr}
-		stopped := make(chan struct{})
-		go func() {
-			defer close(stopped)
-			for {
-				text := fmt.Sprintf("record %d %s", acknowledged.Load(), strings.Repeat("x", 2000))
-				if _, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: text}); err != nil {
-					return
-				}
-				acknowledged.Add(1)
-			}
-		}()
-		var made atomic.Bool
-		var killing sync.WaitGroup
-		killing.Go(func() {
-			liveFor(time.Duration(50+rand.IntN(500))*time.Millisecond, made.Load)
-			_ = child.Process.Kill()
-		})
-		for {
-			had := acknowledged.Load()
-			b, err := p.backUp(t, false)
-			if err != nil {
-				break
-			}
-			before[b.GetName()] = had
-			made.Store(true)
-		}
-		<-stopped
-		killing.Wait()
-		child.Wait() //nolint:errcheck // it was killed
-		_ = conn.Close()
-	}
-	folder, err := backup.Existing(copies)
-	must(t, err)
-	all, err := folder.List()
-	must(t, err)
-	for _, b := range all {
-		to := filepath.Join(t.TempDir(), "restored")
-		if said, err := exec.Command(binary, "backup", "restore", b.Name, "--backup-dir", copies, "--data-dir", to).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, said)
-		}
-		said, err := exec.Command(binary, "check", "--data-dir", to).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v: %s", b.Name, err, said)
-		}
-		if n := recordsIn(t, to); n < before[b.Name] { // of one that ended with its server nobody knows
-			t.Errorf("%s has %d records, %d had been acknowledged", b.Name, n, before[b.Name])
-		}
-	}
-	t.Logf("%d kills, %d saves, %d backups, %d checked", rounds, acknowledged.Load(), len(before), len(all))
-	if len(before) == 0 || len(all) == 0 {
-		t.Error("no backup was made, so nothing was shown")
 	}
 }
