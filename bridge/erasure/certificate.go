@@ -49,7 +49,7 @@ func NotClaimed(s Subject) []string {
 	}
 	return append(narrowed, []string{
 		"backups made before: those that are known are listed as outstanding",
-		"what others stored: their records, steps and prompts, also where they quote the subject; records in a person's memory when an agent is erased; what an agent stored for a person when the person is",
+		"what others stored: their records, steps and prompts, also where they quote the subject (records of prompts go with a person's memory, which they may show); records in a person's memory when an agent is erased; what an agent stored for a person when the person is",
 		"digests and numbers of erased audit records",
 		"files in workspaces and copies of protected ones, the server's own log, and what a model's provider, an embedder or a tool was sent",
 	}...)

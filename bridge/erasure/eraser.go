@@ -115,6 +115,7 @@ type Eraser struct {
 	tallies  [6]Tally
 	part     *part           // nil where the whole subject goes
 	orphans  map[string]bool // children of what goes
+	prompts  bool            // records of prompts go, which may show the person's memory
 	done     map[string]bool // digests of records that must have gone; nil unless it looks for what is left
 }
 
@@ -130,9 +131,15 @@ func New(ctx context.Context, subject Subject, from store.Scanner, picked Picked
 		events:   store.Erasing{From: from, Source: subject.ID, Session: subject.Session},
 		messages: messages.Erasing{Source: subject.ID, Session: subject.Session},
 	}
-	if subject.Narrowed() {
+	switch {
+	case subject.Narrowed():
 		e.part = newPart(subject, scope, picked)
 		err = e.part.learn(ctx, from, scope)
+	case subject.Kind == User:
+		for _, err = range from.Scan(ctx, kv.Records, kv.Prefix(scope.AppendPrefix(nil))) {
+			e.prompts = err == nil
+			break
+		}
 	}
 	return e, err
 }
@@ -208,7 +215,8 @@ func (e *Eraser) change(ctx context.Context, ks kv.Keyspace, p kv.Pair) ([]byte,
 		gone, err := e.listed(scope.Owner, rest[0], rest[1:], p.Value)
 		return p.Value, !gone, err
 	case e.subject.Kind != Agent:
-		return p.Value, true, nil
+		shown := e.prompts && e.done == nil && ks == kv.Log && scope.Kind == kv.OwnerAgent && strings.IndexByte(ofPrompts, rest[0]) >= 0
+		return p.Value, !shown, nil
 	case ks == kv.Events && scope.Kind == kv.OwnerTopic:
 		return e.events.Change(ctx, scope, p)
 	case ks == kv.System && scope.Kind == kv.OwnerAgent:

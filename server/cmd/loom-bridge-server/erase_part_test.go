@@ -87,22 +87,31 @@ type part struct {
 // sessionPart is a store with two sessions of an agent, of which one goes.
 func sessionPart(t *testing.T, hundredth int) part {
 	dir := t.TempDir()
-	p := MustRun(t, dir)
+	p, camera := mustServeCamera(t, dir)
 	s := part{name: "session", flags: []string{"--agent", "a", "--session", "s"}, dir: dir}
 	s.gone = plant(t, p, "a", "s", "b", hundredth)
 	s.kept = plant(t, p, "a", "other", "b", hundredth)
+	camera.plant(t, p, "a", "s", s.gone, 5*hundredth)
+	camera.plant(t, p, "a", "other", s.kept, 5*hundredth)
 	must(t, p.Stop())
 	return s.settled(t)
 }
 
 // filterPart is a store with records that a filter lets through, of an agent, a person, or
 // all of a tenant.
-func filterPart(t *testing.T, of string, n int) part {
+func filterPart(t *testing.T, of string, n int) part { return recordsPart(t, of, true, n) }
+
+// recordsPart is a store with records, of which some go that are the agent's, the person's
+// or the tenant's: all of them, or those that a filter lets through.
+func recordsPart(t *testing.T, of string, filtered bool, n int) part {
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	s := part{name: of + " filter", flags: []string{"--" + of, "a", "--filter", `metadata.case = "47"`}, dir: dir, gone: make(canaries), kept: make(canaries)}
 	if of == "whole-tenant" {
 		s.flags = []string{"--whole-tenant", "--filter", `metadata.case = "47"`}
+	}
+	if !filtered {
+		s.name, s.flags = of, s.flags[:len(s.flags)-2]
 	}
 	for _, memory := range [][2]string{{"a", ""}, {"a", "a"}, {"b", ""}} {
 		all := s.kept
@@ -110,7 +119,10 @@ func filterPart(t *testing.T, of string, n int) part {
 			all = s.gone
 		}
 		maps.Copy(all, plantRecords(t, p, memory[0], memory[1], "47", n))
-		maps.Copy(s.kept, plantRecords(t, p, memory[0], memory[1], "48", n/2))
+		if filtered {
+			all = s.kept
+		}
+		maps.Copy(all, plantRecords(t, p, memory[0], memory[1], "48", n/2))
 	}
 	// Prompts show the records, and are recorded.
 	_, err := p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{
@@ -240,16 +252,6 @@ func (s part) goesOn(t *testing.T, p *process) {
 	must(t, err)
 	if !strings.Contains(prompt.String(), "canary") {
 		t.Error("the other session's prompt is empty")
-	}
-}
-
-// An erasure of a part that is killed leaves the old store or the new one, and ends when it
-// is run again.
-//
-// Y26
-func TestErasePartKilled(t *testing.T) {
-	for _, s := range []part{sessionPart(t, 2), filterPart(t, "agent", 40), filterPart(t, "user", 40)} {
-		t.Run(s.name, func(t *testing.T) { killErasures(t, filepath.Join(s.dir, "store"), s.gone, s.kept, s.flags...) })
 	}
 }
 
