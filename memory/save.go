@@ -67,7 +67,7 @@ func (s *Store) stageSaving(save *saving) (*Staging, error) {
 	if err := s.complete(save); err != nil {
 		return nil, err
 	}
-	return &Staging{store: s, scope: save.scope, expires: save.expires(), run: save.stage}, nil
+	return &Staging{store: s, scope: save.scope, expires: save.expires(), run: save.stage, requestID: save.requestID}, nil
 }
 
 // saving is a save of one or more records. All of it is ready before the save

@@ -130,10 +130,10 @@ func (a *asking) answer(ctx context.Context) (result Answer, err error) {
 		refs[i] = lexical.Ref(scope)
 	}
 	for {
-		err = a.view(ctx, func(view kv.Snapshot) error {
+		err = kv.ViewWith(ctx, a.engine, refs, a.foresee, func(view kv.Snapshot) error {
 			result, err = a.search(ctx, view, view.Sequences()[0])
 			return err
-		}, refs...)
+		})
 		var old *outdatedError
 		if !errors.As(err, &old) {
 			return result, err
@@ -141,6 +141,13 @@ func (a *asking) answer(ctx context.Context) (result Answer, err error) {
 		if err := a.rebuild(ctx, old.scope); err != nil {
 			return Answer{}, err
 		}
+	}
+}
+
+// foresee is what a search reads of each scope in any case.
+func (a *asking) foresee(along *kv.Reads) {
+	for _, scope := range a.scopes {
+		a.index.Foresee(along, scope)
 	}
 }
 

@@ -27,6 +27,8 @@ type Staging struct {
 	also    []kv.Ref // others that are blind
 	actor   Actor
 	run     func(ctx context.Context, e *edit) error
+	// requestID is that of the call, if its answer is looked for in the stage.
+	requestID string
 
 	records    []record.Record
 	statistics segment.Statistics
@@ -53,6 +55,12 @@ func (s *Staging) Blind() []kv.Ref {
 		blind = append(blind, s.actor.Permission.Refs()...)
 	}
 	return blind
+}
+
+// Foresee adds what the stage reads in any case.
+func (s *Staging) Foresee(along *kv.Reads) {
+	s.store.index.ForeseeHead(along, s.scope)
+	kv.ForeseeOnceOf(along, recordsRef(s.scope), s.actor.Agent, s.requestID)
 }
 
 // Stage is the change's part of the commit. Its errors are those of the method
@@ -103,7 +111,7 @@ func (s *Staging) commit(ctx context.Context, operation string) error {
 // caller is answered by it.
 func (s *Staging) alone(ctx context.Context, lazy bool) error {
 	err := s.Do(ctx, func() error {
-		return s.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Lazy: lazy}))
+		return s.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Foresee: s.Foresee, Lazy: lazy}))
 	})
 	if err == nil {
 		s.Done(ctx)

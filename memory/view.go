@@ -34,6 +34,12 @@ type View struct {
 // itself.
 func (s *Store) At(view kv.Reader) View { return View{store: s, from: view} }
 
+// Foresee adds what views read of a scope in any case.
+func (s *Store) Foresee(along *kv.Reads, scope kv.Scope) {
+	along.Sequence(lexical.Ref(scope))
+	s.index.Foresee(along, scope)
+}
+
 // Remembered is the view that answers without a search what was answered before, and
 // ErrNotRemembered to all else.
 func (v View) Remembered() View {

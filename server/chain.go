@@ -102,7 +102,7 @@ var errLoomSlowConsumer = errors.New("server: the stream took nothing for too lo
 func (s *Server) acceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	err := acceptable(req)
 	if err == nil {
-		err = s.mayAct(ctx, info.FullMethod, req)
+		ctx, err = s.mayAct(ctx, info.FullMethod, req)
 	}
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s acceptingStream) RecvMsg(m any) error {
 	if err := acceptable(m); err != nil {
 		return err
 	}
-	if err := s.server.mayAct(s.Context(), s.method, m); err != nil {
+	if _, err := s.server.mayAct(s.Context(), s.method, m); err != nil {
 		return err
 	}
 	redaction.Request(s.server.redact, m)

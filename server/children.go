@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -27,6 +28,8 @@ type Children interface {
 	Wait(ctx context.Context, parent kv.Scope, sessionID string, ids []string, timeout time.Duration) (children.Outcome, error)
 	// Acts is an error for an agent that does nothing any more.
 	Acts(ctx context.Context, scope kv.Scope) error
+	// Permit is Acts for a call that asks on its way; nil where that saves nothing.
+	Permit(scope kv.Scope) *kv.Permit
 	// Spawned tells whether an agent was spawned.
 	Spawned(scope kv.Scope) bool
 	// Given are the tools that an agent may call.
@@ -155,20 +158,39 @@ func actions() map[string]bool {
 }
 
 // mayAct refuses what an agent does that has ended: the one place for all methods that
-// name an agent. Who may not act for the agent hears that from the method itself.
-func (s *Server) mayAct(ctx context.Context, method string, message any) error {
+// name an agent. Who may not act for the agent hears that from the method itself. The
+// context is that for the method, which asks on its way where the store is far and the
+// method reads it anyway.
+func (s *Server) mayAct(ctx context.Context, method string, message any) (context.Context, error) {
 	if !s.actions[method] {
-		return nil
+		return ctx, nil
 	}
 	agent := actorOf(message)
 	if dry, ok := message.(interface{ GetDryRun() bool }); agent == "" || ok && dry.GetDryRun() {
-		return nil
+		return ctx, nil
 	}
 	scope, err := auth.AgentScope(ctx, agent)
 	if err != nil {
-		return nil //nolint:nilerr // the method says it
+		return ctx, nil //nolint:nilerr // the method says it
 	}
-	return s.services.Children.Acts(ctx, scope)
+	if asksItself(message) {
+		if permit := s.services.Children.Permit(scope); permit != nil {
+			return kv.WithPermit(ctx, permit), nil
+		}
+	}
+	return ctx, s.services.Children.Acts(ctx, scope)
+}
+
+// asksItself tells whether a method that is asked so changes nothing before it has asked
+// whether its agent acts: it writes in one commit, or reads one view first.
+func asksItself(message any) bool {
+	switch m := message.(type) {
+	case *loombridgev1.MemorySaveRequest, *loombridgev1.AssembleRequest, *loombridgev1.RecordStepRequest:
+		return true
+	case *loombridgev1.EmitRequest:
+		return m.GetDelivery() != loombridgev1.Delivery_DELIVERY_VOLATILE && topics.Plain(m.GetTopic())
+	}
+	return false
 }
 
 // actorOf is the agent that a message names; empty for none.

@@ -268,6 +268,9 @@ func (s *Spawner) Spawned(scope kv.Scope) bool { return s.Store.Is(scope) }
 // Acts is an error for an agent that does nothing any more.
 func (s *Spawner) Acts(ctx context.Context, scope kv.Scope) error { return s.Store.Acts(ctx, scope) }
 
+// Permit is Acts for a call that asks on its way; nil where that saves nothing.
+func (s *Spawner) Permit(scope kv.Scope) *kv.Permit { return s.Store.Permit(scope) }
+
 // Given are the tools that an agent may call.
 func (s *Spawner) Given(ctx context.Context, scope kv.Scope) (Given, error) {
 	return s.Store.Tools(ctx, scope)

@@ -29,7 +29,7 @@ func NewStore(engine kv.Reader, now func() time.Time) *Store {
 
 // Get returns a child; ErrNotChild for an agent that nobody has spawned.
 func (s *Store) Get(ctx context.Context, scope kv.Scope) (Child, error) {
-	c, found, err := get(ctx, s.engine, scope)
+	c, found, err := get(ctx, kv.Current(ctx, s.engine), scope)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: %q", ErrNotChild, scope.Owner)
 	}
@@ -53,7 +53,7 @@ func get(ctx context.Context, from kv.Getter, scope kv.Scope) (Child, bool, erro
 
 // Parent is the agent that spawned another one; empty for one that nobody has spawned.
 func (s *Store) Parent(ctx context.Context, scope kv.Scope) (string, error) {
-	c, _, err := get(ctx, s.engine, scope)
+	c, _, err := get(ctx, kv.Current(ctx, s.engine), scope)
 	return c.Parent, err
 }
 
@@ -69,22 +69,54 @@ func (s *Store) Is(scope kv.Scope) bool {
 // Bounds are what an agent may do, as hand.Deps asks for them. An agent that nobody has
 // spawned has none.
 func (s *Store) Bounds(ctx context.Context, scope kv.Scope) (hand.Bounds, error) {
-	c, found, err := get(ctx, s.engine, scope)
+	c, found, err := get(ctx, kv.Current(ctx, s.engine), scope)
 	if err != nil || !found {
 		return hand.Bounds{}, err
 	}
+	return s.boundsOf(&c), nil
+}
+
+func (s *Store) boundsOf(c *Child) hand.Bounds {
 	b := hand.Bounds{
 		Steps: c.Limits.Steps, StepTokens: c.Limits.StepTokens, Files: c.Limits.Files, Bytes: c.Limits.Bytes, Tools: c.Tools,
 	}
 	if c.Result != nil || c.late(s.now()) {
 		b.Ended = fmt.Errorf("%w: %q", ErrEnded, c.ID)
 	}
-	return b, nil
+	return b
+}
+
+// Foresee adds what the store reads of an agent.
+func (s *Store) Foresee(along *kv.Reads, scope kv.Scope) {
+	if scope.Validate() == nil {
+		along.Get(kv.System, childKey(scope))
+	}
+}
+
+// Permit is Acts for a call that asks on its way (kv.WithPermit); nil where that saves
+// nothing.
+func (s *Store) Permit(scope kv.Scope) *kv.Permit {
+	if _, far := s.engine.(kv.Far); !far || scope.Validate() != nil {
+		return nil
+	}
+	return &kv.Permit{Keyspace: kv.System, Key: childKey(scope), Check: func(value []byte) error {
+		if value == nil {
+			return nil
+		}
+		c, err := decode(scope, value)
+		if err != nil {
+			return err
+		}
+		return s.boundsOf(&c).Ended
+	}}
 }
 
 // Acts is ErrEnded for an agent that has its result, or is late: it does nothing any more.
 // The bridge asks here about whatever an agent does, on both of its faces.
 func (s *Store) Acts(ctx context.Context, scope kv.Scope) error {
+	if kv.PermitOf(ctx).Of(kv.System, childKey(scope)) {
+		return nil // the call asks on its way
+	}
 	b, err := s.Bounds(ctx, scope)
 	if err != nil {
 		return err
@@ -95,12 +127,13 @@ func (s *Store) Acts(ctx context.Context, scope kv.Scope) error {
 // Fork is what the prompts of an agent's session begin with, nil for what is no fork.
 // ErrForkGone where it was erased.
 func (s *Store) Fork(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error) {
-	c, found, err := get(ctx, s.engine, scope)
+	from := kv.Current(ctx, s.engine)
+	c, found, err := get(ctx, from, scope)
 	if err != nil || !found || c.Fork == "" || c.SessionID != sessionID {
 		return nil, err
 	}
 	var head []byte
-	for pair, err := range s.engine.Scan(ctx, kv.System, kv.Prefix(forkPrefix(c.parentScope(), c.Fork))) {
+	for pair, err := range from.Scan(ctx, kv.System, kv.Prefix(forkPrefix(c.parentScope(), c.Fork))) {
 		if err != nil {
 			return nil, fmt.Errorf("children: read fork: %w", err)
 		}
@@ -120,10 +153,7 @@ func (g Given) Has(tool string) bool { return g == nil || slices.Contains(g, too
 
 // Tools are those that an agent was given by who spawned it.
 func (s *Store) Tools(ctx context.Context, scope kv.Scope) (Given, error) {
-	if !s.Is(scope) {
-		return nil, nil
-	}
-	c, _, err := get(ctx, s.engine, scope)
+	c, _, err := get(ctx, kv.Current(ctx, s.engine), scope)
 	return c.Tools, err
 }
 

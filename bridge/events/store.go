@@ -141,7 +141,11 @@ func (b *Bus) store(ctx context.Context, ref kv.Ref, group []*emission) {
 		}
 		return store.Stage(ctx, tx, ref, stored)
 	}
-	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: stage, Lazy: lazy})
+	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: stage, Lazy: lazy, Foresee: func(along *kv.Reads) {
+		for _, m := range group {
+			m.Foresee(along, ref)
+		}
+	}})
 	if err != nil {
 		fail(group, fmt.Errorf("events: emit on %q: %w", ref.Scope.Owner, err))
 		if errors.Is(err, kv.ErrUnknownOutcome) {

@@ -108,6 +108,8 @@ type Deps struct {
 	Pressure func(scope kv.Scope, sessionID string) float64
 	// Bounds are what an agent may do. Default: nobody has any.
 	Bounds func(ctx context.Context, scope kv.Scope) (Bounds, error)
+	// ForeseeBounds adds what Bounds reads. Default: that is not known.
+	ForeseeBounds func(along *kv.Reads, scope kv.Scope)
 	// Style is how the observations of a session refer to blobs. Default: as the
 	// Options say.
 	Style func(ctx context.Context, scope kv.Scope, sessionID string) step.ReferenceStyle
@@ -206,6 +208,9 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	if h.Style == nil {
 		h.Style = func(context.Context, kv.Scope, string) step.ReferenceStyle { return o.Style }
+	}
+	if h.ForeseeBounds == nil {
+		h.ForeseeBounds = func(*kv.Reads, kv.Scope) {}
 	}
 	if h.Bounds == nil {
 		h.Bounds = func(context.Context, kv.Scope) (Bounds, error) { return Bounds{}, nil }

@@ -188,7 +188,7 @@ func (r *recording) add(ctx context.Context, add func(context.Context, kv.Scope,
 
 func (r *recording) commit(ctx context.Context) error {
 	h, c := r.hand, r.call
-	req := kv.Request{Refs: []kv.Ref{h.Log.Ref(c.Scope)}, Stage: r.stage}
+	req := kv.Request{Refs: []kv.Ref{h.Log.Ref(c.Scope)}, Stage: r.stage, Foresee: r.foresee}
 	if r.offload != nil {
 		r.style = h.Style(ctx, c.Scope, c.SessionID)
 	}
@@ -280,6 +280,13 @@ func (r *recording) stage(ctx context.Context, tx *kv.Tx) error {
 	answer.Observation, answer.Recorded = s.ToObservation(r.style), true
 	r.answer = answer
 	return nil
+}
+
+// foresee adds what the stage reads in any case.
+func (r *recording) foresee(along *kv.Reads) {
+	log, c := r.hand.Log, r.call
+	log.ForeseeStep(along, c.Scope, c.SessionID)
+	kv.ForeseeOnceOf(along, log.Ref(c.Scope), "", c.once)
 }
 
 // step is the step but for its number, time and blob.

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
@@ -58,7 +59,15 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	if err := h.takeGiven(ctx, c, &r, &out); err != nil {
+	first, read := ctx, func() {}
+	if r.Body == nil { // otherwise a view would be too old by then
+		first, read = kv.Ahead(ctx, h.Engine, func(along *kv.Reads) {
+			h.Blobs.Foresee(along, c.Scope)
+			h.ForeseeBounds(along, c.Scope)
+		})
+	}
+	defer read()
+	if err := h.takeGiven(first, c, &r, &out); err != nil {
 		return Answer{}, err
 	}
 	if c.once = c.RequestID; c.once != "" {
@@ -71,7 +80,8 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		// A report changes nothing before it is committed, and the commit looks
 		// for the first answer. Looking for it here would cost more than it saves.
 	}
-	free, err := h.bound(ctx, c)
+	free, err := h.bound(first, c)
+	read()
 	if err != nil {
 		if first, found, errReplay := h.replay(ctx, c); found && errReplay == nil {
 			return first, nil

@@ -35,6 +35,9 @@ type View struct {
 	now  func() time.Time
 }
 
+// Foresee adds what List reads of an agent or node in any case.
+func (b *Box) Foresee(along *kv.Reads, scope kv.Scope) { along.Get(kv.System, scope.Key(tagCounts)) }
+
 // List returns the live messages of an agent or node, in their order. It reads past those
 // that the query leaves out, so at most all that a box may have.
 func (v View) List(ctx context.Context, tenant, target string, q Query) ([]Message, error) {

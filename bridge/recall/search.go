@@ -48,6 +48,7 @@ const (
 // Store is where records are. *memory.Store is one.
 type Store interface {
 	At(view kv.Reader) memory.View
+	Foresee(along *kv.Reads, scope kv.Scope)
 }
 
 var _ Store = (*memory.Store)(nil)

@@ -60,6 +60,7 @@ func Refusal(from Grants) func(ctx context.Context, a *gather.Ask) string {
 type Sources struct {
 	all       []gather.Source
 	playbooks *Playbooks
+	tasks     *Tasks
 	base      Base
 }
 
@@ -70,18 +71,25 @@ func New(o Options) (*Sources, error) {
 		return nil, err
 	}
 	playbooks := NewPlaybooks(o.Store, o.Logger)
-	return &Sources{playbooks: playbooks, base: o.Base, all: []gather.Source{
+	tasks := &Tasks{Tiers: o.Tiers, Messages: o.Messages, Parent: o.Parent, Terms: o.Terms}
+	return &Sources{playbooks: playbooks, tasks: tasks, base: o.Base, all: []gather.Source{
 		&Skills{Store: o.Store},
 		&Notes{Store: o.Store, Terms: o.Terms, Workspaces: o.Workspaces, Files: files},
 		&UserMemory{Store: o.Store, Terms: o.Terms},
 		&Knowledge{Store: o.Store, Terms: o.Terms, Base: o.Base},
 		playbooks,
-		&Tasks{Tiers: o.Tiers, Messages: o.Messages, Parent: o.Parent, Terms: o.Terms},
+		tasks,
 	}}, nil
 }
 
 // All are the sources, in the order in which what they find is registered.
 func (s *Sources) All() []gather.Source { return s.all }
+
+// Foresee adds what the sources read for a session's prompt, at the least.
+func (s *Sources) Foresee(along *kv.Reads, scope kv.Scope, sessionID string) {
+	s.playbooks.store.Foresee(along, scope)
+	s.tasks.foresee(along, scope, sessionID)
+}
 
 // Close ends the work in the background, and lets a base go that can be closed.
 func (s *Sources) Close() error {

@@ -30,6 +30,7 @@ const (
 // Tiers are the tiers of tasks. *tiers.Tiers is one.
 type Tiers interface {
 	At(view kv.Reader) tiers.View
+	Foresee(along *kv.Reads, scope kv.Scope, sessionID string, n int)
 }
 
 var _ Tiers = (*tiers.Tiers)(nil)
@@ -87,6 +88,14 @@ func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 	found.LeftOut = left
 	t.fill(a, direct, slices.Concat(important, recent), &found)
 	return found, nil
+}
+
+// foresee adds what Remembered reads.
+func (t *Tasks) foresee(along *kv.Reads, scope kv.Scope, sessionID string) {
+	t.Tiers.Foresee(along, scope, sessionID, recentTasks)
+	if t.Messages != nil {
+		t.Messages.Foresee(along, scope)
+	}
 }
 
 // Remembered is Collect where nothing is asked for but the few newest tasks of the session.

@@ -23,6 +23,11 @@ type View struct {
 // At returns the tiers as a snapshot of the engine has them.
 func (t *Tiers) At(view kv.Reader) View { return View{t.log.At(view), t.store.At(view), t.opts.L1} }
 
+// Foresee adds what L1 reads of so many tasks.
+func (t *Tiers) Foresee(along *kv.Reads, scope kv.Scope, sessionID string, n int) {
+	t.log.ForeseeTasks(along, scope, sessionID, min(n, t.opts.L1))
+}
+
 // L1 is Tiers.L1 at that moment.
 func (v View) L1(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Task, error) {
 	if n < 1 || n > v.l1 {

@@ -52,6 +52,11 @@ func isMessages(topic string) bool {
 	return isOwned(topic, messagesSuffix)
 }
 
+// Plain tells whether an event on a topic does nothing but be stored and told.
+func Plain(topic string) bool {
+	return !strings.HasPrefix(topic, agentPrefix) && !strings.HasPrefix(topic, nodePrefix) && topic != execute
+}
+
 // isTask tells whether an event on a topic is a task of that action.
 func isTask(topic string) bool {
 	return topic == execute || strings.HasPrefix(topic, nodePrefix) && topic != nodeMessage

@@ -105,6 +105,9 @@ type Options struct {
 	// Engine is what the log reads from. A prompt is read as of one moment of it. Default:
 	// each part is read as it is just then.
 	Engine Snapshots
+	// Foresee adds what the gatherer and the functions here read of the Engine. Default:
+	// that is not known.
+	Foresee func(along *kv.Reads, scope kv.Scope, sessionID string)
 	// Gatherer finds what stands in prompts beside the history; it needs the Engine.
 	// Default: nothing does.
 	Gatherer *gather.Gatherer
@@ -155,6 +158,7 @@ type Assembler struct {
 	depth      func(ctx context.Context, scope kv.Scope) int
 	forked     func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
 	engine     Snapshots
+	foresee    func(along *kv.Reads, scope kv.Scope, sessionID string)
 	gatherer   *gather.Gatherer
 	clock      func() time.Time
 	known      *known
@@ -177,6 +181,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
 		a.engine, a.gatherer, a.past, a.stepOf, a.depth, a.forked = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf, opts.Depth, opts.Forked
+		a.foresee = opts.Foresee
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
@@ -241,7 +246,7 @@ func (a *Assembler) attempt(ctx context.Context, r Request, live bool, folded *B
 	}
 	defer t.leave()
 	t.folded = folded
-	if err := t.prepare(ctx); err != nil {
+	if err := t.prepare(kv.Within(ctx, t.moment.view)); err != nil {
 		return Prompt{}, t, err
 	}
 	p, err := t.assemble(ctx)

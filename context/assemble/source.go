@@ -279,14 +279,28 @@ type moment struct {
 }
 
 // now opens the present moment. live reads from the engine itself.
-func (a *Assembler) now(ctx context.Context, scope kv.Scope, live bool) (moment, error) {
+func (a *Assembler) now(ctx context.Context, scope kv.Scope, sessionID string, live bool) (moment, error) {
 	log, ok := a.log.(*session.Log)
 	if a.engine == nil || !ok || live {
+		if err := kv.PermitOf(ctx).Meet(ctx, a.engine); err != nil {
+			return moment{}, err
+		}
 		return moment{log: a.log, view: a.engine, close: func() {}}, nil
 	}
-	view, err := a.engine.Snapshot(ctx, log.Ref(scope))
+	permit := kv.PermitOf(ctx)
+	view, err := kv.SnapshotWith(ctx, a.engine, []kv.Ref{log.Ref(scope)}, func(along *kv.Reads) {
+		permit.Foresee(along)
+		log.Foresee(along, scope, sessionID)
+		if a.foresee != nil {
+			a.foresee(along, scope, sessionOf(sessionID))
+		}
+	})
 	if err != nil {
 		return moment{}, fmt.Errorf("assemble: open a snapshot: %w", err)
+	}
+	if err := permit.Meet(ctx, view); err != nil {
+		_ = view.Close() // nothing was written to it
+		return moment{}, err
 	}
 	return moment{
 		log: log.At(view), view: view, sequence: view.Sequences()[0],
@@ -296,7 +310,7 @@ func (a *Assembler) now(ctx context.Context, scope kv.Scope, live bool) (moment,
 
 // renew reads on from the present moment, because the task itself wrote to the log.
 func (t *task) renew(ctx context.Context) error {
-	m, err := t.a.now(ctx, t.r.Scope, t.live)
+	m, err := t.a.now(ctx, t.r.Scope, t.r.SessionID, t.live)
 	if err != nil {
 		return err
 	}

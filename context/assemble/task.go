@@ -106,7 +106,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	now, err := a.now(ctx, r.Scope, live)
+	now, err := a.now(ctx, r.Scope, r.SessionID, live)
 	if err != nil {
 		return nil, err
 	}

@@ -261,11 +261,18 @@ func entries(ctx context.Context, from kv.Getter, scope kv.Scope, after string, 
 	}
 }
 
+// Foresee adds what taking in a small blob reads.
+func (s *Store) Foresee(along *kv.Reads, scope kv.Scope) {
+	if scope.Validate() == nil {
+		along.Get(kv.Blobs, usageKey(scope))
+	}
+}
+
 // hasRoom tells whether the owner may add so many bytes. When it may not, its
 // garbage is collected first.
 func (s *Store) hasRoom(ctx context.Context, scope kv.Scope, size int64) error {
 	limit := s.opts.MaxOwnerBytes
-	u, err := readUsage(ctx, s.engine, scope)
+	u, err := readUsage(ctx, kv.Current(ctx, s.engine), scope)
 	if err != nil {
 		return err
 	}

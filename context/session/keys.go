@@ -98,6 +98,23 @@ func writtenKey(scope kv.Scope, path string) []byte {
 	return scope.Key(tagWritten, sum[:])
 }
 
+// Foresee adds what a prompt of a session reads of the log, at the least.
+func (l *Log) Foresee(along *kv.Reads, scope kv.Scope, session string) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return // whoever reads hears of it
+	}
+	along.Get(kv.Log, headKey(scope, session), foldsKey(scope, session), configKey(scope, session), workingKey(scope, session),
+		sprintKey(scope, session), anchorKey(scope, session))
+}
+
+// ForeseeStep adds what StageStep reads.
+func (l *Log) ForeseeStep(along *kv.Reads, scope kv.Scope, session string) {
+	if session, err := scoped(scope, session); err == nil {
+		along.Get(kv.Log, counterKey(scope), headKey(scope, session))
+	}
+}
+
 // fieldLast is the only field of a counter.
 const fieldLast = 1
 

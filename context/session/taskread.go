@@ -58,6 +58,23 @@ func (l *Log) Task(ctx context.Context, scope kv.Scope, id string) (Task, error)
 	return t, err
 }
 
+// ForeseeTasks adds what LastTasks reads of so many.
+func (l *Log) ForeseeTasks(along *kv.Reads, scope kv.Scope, session string, n int) {
+	if session, err := scoped(scope, session); err == nil {
+		along.Scan(kv.Log, lastTasks(scope, session, n))
+	}
+}
+
+// lastTasks is the range of the last n tasks of a session, the newest first.
+func lastTasks(scope kv.Scope, session string, n int) kv.Range {
+	r := kv.Prefix(taskPrefix(scope, session))
+	r.Reverse, r.Limit = true, n
+	if n < 1 || n > MaxTasks {
+		r.Limit = MaxTasks
+	}
+	return r
+}
+
 // LastTasks returns the last n tasks of a session, oldest first. An n outside 1 to
 // MaxTasks means MaxTasks.
 func (l *Log) LastTasks(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]Task, error) {
@@ -83,11 +100,8 @@ func (l *Log) tasks(ctx context.Context, scope kv.Scope, id string, from uint64,
 	if err != nil {
 		return nil, err
 	}
-	r := kv.Prefix(taskPrefix(scope, id))
-	r.Reverse, r.Limit = reverse, n
-	if n < 1 || n > MaxTasks {
-		r.Limit = MaxTasks
-	}
+	r := lastTasks(scope, id, n)
+	r.Reverse = reverse
 	switch {
 	case from > 0 && reverse:
 		r.End = taskKey(scope, id, from)

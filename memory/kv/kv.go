@@ -147,12 +147,6 @@ type LastCommit struct {
 	Token uint64
 }
 
-// Deferrer is an Engine to which opening a snapshot is a round trip.
-type Deferrer interface {
-	// SnapshotLater is Snapshot at the moment of the first read, with which it is opened.
-	SnapshotLater(ctx context.Context) (Snapshot, error)
-}
-
 // Checkpointer is an Engine that can copy itself while it serves.
 type Checkpointer interface {
 	// Checkpoint writes a consistent copy that opens like the original into

@@ -15,17 +15,22 @@ const viewAttempts = 3
 // View runs do on a snapshot that is opened with refs, for what is surely done within
 // SnapshotLife. It runs do again on another one where the snapshot became too old
 // nevertheless, so do must be repeatable.
-func View(ctx context.Context, engine Engine, refs []Ref, do func(view Snapshot) error) error {
+func View(ctx context.Context, engine Opener, refs []Ref, do func(view Snapshot) error) error {
+	return ViewWith(ctx, engine, refs, nil, do)
+}
+
+// ViewWith is View of which some is foreseen (SnapshotWith).
+func ViewWith(ctx context.Context, engine Opener, refs []Ref, foresee Foresight, do func(view Snapshot) error) error {
 	for attempt := 1; ; attempt++ {
-		err := viewOnce(ctx, engine, refs, do)
+		err := viewOnce(ctx, engine, refs, foresee, do)
 		if attempt == viewAttempts || !errors.Is(err, ErrTooOld) {
 			return err
 		}
 	}
 }
 
-func viewOnce(ctx context.Context, engine Engine, refs []Ref, do func(Snapshot) error) error {
-	view, err := engine.Snapshot(ctx, refs...)
+func viewOnce(ctx context.Context, engine Opener, refs []Ref, foresee Foresight, do func(Snapshot) error) error {
+	view, err := SnapshotWith(ctx, engine, refs, foresee)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,17 @@ func LookupOnceOf(ctx context.Context, from Getter, ref Ref, agent, requestID st
 	return answer, replayed, err
 }
 
+// ForeseeOnceOf adds what LookupOnceOf reads.
+func ForeseeOnceOf(along *Reads, ref Ref, agent, requestID string) {
+	if requestID == "" || len(requestID) > MaxRequestIDBytes {
+		return
+	}
+	along.Get(ref.Keyspace, AnswerKey(ref, requestID))
+	if agent != "" {
+		along.Get(ref.Keyspace, AnswerKey(ref, OnceKey(agent, requestID)))
+	}
+}
+
 // StageOnceOf is StageOnce for LookupOnceOf.
 func StageOnceOf(tx *Tx, ref Ref, agent, requestID string, digest [32]byte, answer []byte, at time.Time) {
 	StageOnce(tx, ref, OnceKey(agent, requestID), digest, answer, at)

@@ -59,7 +59,7 @@ func isContextError(err error) bool {
 // how many that were.
 func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart func(*overlay, []Guard)) (int, error) {
 	ctx := context.WithoutCancel(group[0].ctx)
-	snapshot, guards, err := w.open(ctx, refs, before)
+	snapshot, guards, err := w.open(ctx, refs, group, before)
 	if err != nil {
 		return len(group), fmt.Errorf("kv: take snapshot: %w", err)
 	}
@@ -102,17 +102,17 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 // open takes a snapshot to stage on, and returns the exact guards of refs that hold
 // if nobody interferes: those behind the commit under way, those that are remembered,
 // or those that the snapshot has read along.
-func (w *Writer) open(ctx context.Context, refs []Ref, before *flight) (Snapshot, []Guard, error) {
+func (w *Writer) open(ctx context.Context, refs []Ref, group []*call, before *flight) (Snapshot, []Guard, error) {
 	if before != nil {
-		snapshot, err := w.later(ctx)
+		snapshot, err := w.later(ctx, group)
 		return snapshot, before.next, err
 	}
 	guards, known := w.remembered(refs)
 	if known {
-		snapshot, err := w.later(ctx)
+		snapshot, err := w.later(ctx, group)
 		return snapshot, guards, err
 	}
-	snapshot, err := w.engine.Snapshot(ctx, refs...)
+	snapshot, err := SnapshotWith(ctx, w.engine, refs, foreseenBy(group))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,11 +124,23 @@ func (w *Writer) open(ctx context.Context, refs []Ref, before *flight) (Snapshot
 
 // later takes a snapshot whose moment may be that of its first read: the guards are compared
 // at the commit.
-func (w *Writer) later(ctx context.Context) (Snapshot, error) {
-	if deferrer, ok := w.engine.(Deferrer); ok {
-		return deferrer.SnapshotLater(ctx)
+func (w *Writer) later(ctx context.Context, group []*call) (Snapshot, error) {
+	if far, ok := w.engine.(Far); ok {
+		return far.SnapshotLater(ctx, foreseenBy(group).reads())
 	}
 	return w.engine.Snapshot(ctx)
+}
+
+// foreseenBy is what the stages of a group will read.
+func foreseenBy(group []*call) Foresight {
+	return func(along *Reads) {
+		for _, c := range group {
+			PermitOf(c.ctx).Foresee(along)
+			if c.req.Foresee != nil {
+				c.req.Foresee(along)
+			}
+		}
+	}
 }
 
 // raised returns the guards of a commit that follows one with these.
@@ -215,6 +227,9 @@ func stageOne(c *call, tx *Tx) (err error) {
 			err = fmt.Errorf("kv: staging function panicked: %v", p)
 		}
 	}()
+	if err := PermitOf(c.ctx).Meet(c.ctx, tx); err != nil {
+		return err
+	}
 	if err := c.req.Stage(c.ctx, tx); err != nil {
 		return err
 	}

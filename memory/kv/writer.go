@@ -40,6 +40,8 @@ type Request struct {
 	// notice. Keys that somebody reads, and writes or deletes because of what they
 	// hold, must be read by Tx.Watch there.
 	Blind []Ref
+	// Foresee says what the stage will read of its view, as far as that is known before.
+	Foresee Foresight
 	// Stage does the work.
 	Stage Stage
 	// Lazy acknowledges before the commit is on disk (see Commit.Lazy).

@@ -60,6 +60,17 @@ func readHead(ctx context.Context, from kv.Getter, scope kv.Scope, withSegments 
 	}
 }
 
+// Foresee adds what Open reads of a scope, at the least.
+func (x *Index) Foresee(along *kv.Reads, scope kv.Scope) {
+	space := segment.Space{Scope: scope, Generation: segment.FirstGeneration}
+	along.Get(kv.Index, segment.HeadKey(scope), space.ListKey())
+}
+
+// ForeseeHead adds what Apply reads of a scope, at the least.
+func (x *Index) ForeseeHead(along *kv.Reads, scope kv.Scope) {
+	along.Get(kv.Index, segment.HeadKey(scope))
+}
+
 // readReady reads the head and the list of segments of an index that needs no
 // rebuilding.
 func (x *Index) readReady(ctx context.Context, from kv.Getter, scope kv.Scope) (scopeHead, error) {

@@ -81,8 +81,8 @@ func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
 	return ids, nil
 }
 
-// idsKey names the ids of a whole block of packed documents: an ordinal names one
-// document for good.
+// idsKey names the ids of a block of packed documents: an ordinal names one document for
+// good.
 type idsKey struct {
 	scope scopeKey
 	block uint32
@@ -137,11 +137,11 @@ func (r *Reader) idsKey(block uint32) idsKey {
 	return idsKey{scopeKey{r.head.Space, r.head.Incarnation}, block}
 }
 
-// readIDs reads a block of ids, and remembers it if nothing can come to it.
+// readIDs reads a block of ids, and remembers it: what comes to it later is looked for again.
 func (r *Reader) readIDs(number uint32, packed []byte) ([][]byte, error) {
 	const each, perID = 200, 24
 	ids, err := segment.DecodeIDs(packed)
-	if err == nil && (number+1)*segment.IDsPerBlock <= r.head.Stats.Packed+1 {
+	if err == nil {
 		r.index.cache.Put(r.idsKey(number), ids, each+perID*len(ids)+len(packed))
 	}
 	return ids, err

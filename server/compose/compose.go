@@ -131,7 +131,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
 		Engine: engine, Writer: writer, Bridges: bridges.Of(engine), Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
-		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference, Bounds: d.Family.Bounds, Count: d.Tokens.Size,
+		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference, Bounds: d.Family.Bounds, ForeseeBounds: d.Family.Foresee, Count: d.Tokens.Size,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	d.openChildren(writer, &o.Children)
@@ -257,17 +257,18 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 		return d.Blobs.StepOf(ctx, scope, sessionID, name)
 	}
 	o.Assemble.Depth = func(ctx context.Context, scope kv.Scope) int {
-		if !d.Children.Spawned(scope) {
-			return 0
-		}
-		child, _ := d.Children.Store.Get(ctx, scope) // one that can't be read is shown as nobody's child
+		child, _ := d.Family.Get(ctx, scope) // one that can't be read is shown as nobody's child
 		return child.Depth
 	}
 	sources, err := d.openSources(workspaces, o)
 	if err != nil {
 		return nil, err
 	}
-	o.Assemble.Gatherer = gather.New(sources, &gather.Options{Logger: o.Logger, Refused: recall.Refusal(d.Grants)})
+	o.Assemble.Foresee = func(along *kv.Reads, scope kv.Scope, sessionID string) {
+		d.Family.Foresee(along, scope)
+		sources.Foresee(along, scope, sessionID)
+	}
+	o.Assemble.Gatherer = gather.New(sources.All(), &gather.Options{Logger: o.Logger, Refused: recall.Refusal(d.Grants)})
 	d.onClose(o.Assemble.Gatherer.Close)
 	if o.Memory.Embedder != nil {
 		o.Assemble.Embed = o.Memory.Embedder.Embed
@@ -279,7 +280,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 }
 
 // openSources opens where prompts find what stands beside their history.
-func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.Source, error) {
+func (d *Domain) openSources(workspaces hand.Workspaces, o Options) (*recall.Sources, error) {
 	s := recall.Options{
 		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
 		Parent: func(scope kv.Scope) string { return d.parent(scope.Tenant, scope.Owner) },
@@ -296,7 +297,7 @@ func (d *Domain) openSources(workspaces hand.Workspaces, o Options) ([]gather.So
 		return nil, err
 	}
 	d.onClose(sources.Close)
-	return sources.All(), nil
+	return sources, nil
 }
 
 // bound is the profile that an agent was bounded to when it was spawned; empty for none. A

@@ -46,6 +46,12 @@ func Stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, group []Emission) error {
 	return nil
 }
 
+// Foresee adds what staging the event reads.
+func (m *Emission) Foresee(along *kv.Reads, ref kv.Ref) {
+	along.Get(kv.Events, topicKey(ref.Scope))
+	kv.ForeseeOnceOf(along, ref, m.Event.Source, m.RequestID)
+}
+
 // stage adds one event to the topic. A refusal of the event is its own; an
 // error is the end of the commit.
 func (m *Emission) stage(ctx context.Context, tx *kv.Tx, ref kv.Ref, record *Record) error {

@@ -22,6 +22,8 @@ func snapshotCases() []testCase {
 		{name: "close inside its own scan", run: testSnapshotCloseInScan},
 		{name: "outlives nothing", run: testSnapshotAfterEngine},
 		{name: "knows the sequences it was opened with", run: testSnapshotSequences},
+		{name: "what is read along is of its moment", run: testSnapshotAlong},
+		{name: "more than is read along", run: testSnapshotAlongTooMuch},
 		{name: "lives for a bounded time", timed: testSnapshotLife, exact: true},
 		{name: "becomes too old", timed: testSnapshotTooOld},
 		{name: "a slow scan of a snapshot becomes too old", timed: testSlowScanOfSnapshot},

@@ -18,7 +18,7 @@ import (
 var (
 	_ kv.Engine       = (*DB)(nil)
 	_ kv.Shared       = (*DB)(nil)
-	_ kv.Deferrer     = (*DB)(nil)
+	_ kv.Far          = (*DB)(nil)
 	_ kv.RangeDropper = (*DB)(nil)
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
@@ -330,7 +330,20 @@ func (db *DB) page(ctx context.Context, q querier, ks kv.Keyspace, r *kv.Range) 
 	if int(ks) >= len(db.sql) {
 		return nil, false, fmt.Errorf("%w: keyspace %d", kv.ErrBadScope, ks)
 	}
-	sql, args := db.sql[ks].up, []any{from(*r), 0, pageBytes}
+	sql, args, want := db.pageQuery(ks, *r)
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, false, db.reading(err)
+	}
+	if pairs, more, err = takePage(rows, want, r); err != nil {
+		return nil, false, db.reading(err)
+	}
+	return pairs, more, nil
+}
+
+// pageQuery is the statement for the first pairs of a range, and how many they are at most.
+func (db *DB) pageQuery(ks kv.Keyspace, r kv.Range) (sql string, args []any, want int) {
+	sql, args = db.sql[ks].up, []any{from(r), 0, pageBytes}
 	if r.Reverse {
 		sql = db.sql[ks].down
 	}
@@ -340,17 +353,19 @@ func (db *DB) page(ctx context.Context, q querier, ks kv.Keyspace, r *kv.Range) 
 			sql = db.sql[ks].downTo
 		}
 	}
-	want := pagePairs
+	want = pagePairs
 	if r.Limit > 0 {
 		want = min(want, r.Limit)
 	}
 	args[1] = want
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, false, db.reading(err)
-	}
+	return sql, args, want
+}
+
+// takePage reads the rows of pageQuery, takes them off the range, and tells whether there
+// may be more.
+func takePage(rows pgx.Rows, want int, r *kv.Range) (pairs []kv.Pair, more bool, err error) {
 	if pairs, err = pgx.CollectRows(rows, toPair); err != nil {
-		return nil, false, db.reading(err)
+		return nil, false, err
 	}
 	if len(pairs) == 0 {
 		return nil, false, nil

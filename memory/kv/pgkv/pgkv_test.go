@@ -78,14 +78,14 @@ func TestSnapshotLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	unread, err := db.SnapshotLater(t.Context())
+	unread, err := db.SnapshotLater(t.Context(), kv.Reads{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := unread.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := db.SnapshotLater(t.Context())
+	s, err := db.SnapshotLater(t.Context(), kv.Reads{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -26,91 +25,48 @@ type snapshot struct {
 	expired   atomic.Bool           // it has become too old, and may be closed as well
 	why       atomic.Pointer[error] // nothing can be read any more; nil while it can
 
-	mu    sync.Mutex    // held while the connection is in use
-	conn  *pgxpool.Conn // guarded by mu; nil once it is given back
-	later bool          // guarded by mu; nothing was read yet, and there is no connection
+	mu     sync.Mutex    // held while the connection is in use
+	conn   *pgxpool.Conn // guarded by mu; nil once it is given back
+	unread *reading      // guarded by mu; what the first read reads along; nil behind it
+	known  known         // guarded by mu; what was read along
 }
 
 // Snapshot is kv.Engine's: a transaction is begun, and the sequences read, in one round
 // trip.
-func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (_ kv.Snapshot, err error) {
+func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error) {
+	return db.SnapshotWith(ctx, refs, kv.Reads{})
+}
+
+// SnapshotWith is kv.Far's.
+func (db *DB) SnapshotWith(ctx context.Context, refs []kv.Ref, along kv.Reads) (kv.Snapshot, error) {
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer db.users.Leave()
-	keyspaces, scopes, err := columns(refs)
+	s, now := &snapshot{db: db, unread: newReading(&along), sequences: make([]uint64, len(refs))}, time.Now()
+	s.unread.refs = append(s.unread.refs, refs...)
+	s.mu.Lock()
+	err := s.begin(ctx)
+	s.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := db.views.Acquire(ctx)
-	if err != nil {
-		return nil, db.reading(err)
-	}
-	s, now := &snapshot{db: db, conn: conn, sequences: make([]uint64, len(refs))}, time.Now()
-	defer func() {
-		if err != nil {
-			s.release()
-		}
-	}()
-	batch := new(pgx.Batch)
-	batch.Queue(begin)
-	if len(refs) == 0 { // the first statement, not BEGIN, is what takes the moment
-		batch.Queue(firstRead)
-	} else {
-		last := make([]kv.LastCommit, len(refs))
-		batch.Queue(readSequences, keyspaces, scopes).Query(func(rows pgx.Rows) error {
-			err := readLast(rows, last)
-			for i := range last {
-				s.sequences[i] = last[i].Sequence
-			}
-			return err
-		})
-	}
-	if err := conn.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, db.reading(err)
+	for i, ref := range refs {
+		s.sequences[i] = s.known.sequences[ref]
 	}
 	db.open.Add(&s.open, now, now.Add(db.options.SnapshotLife), s.expire)
 	return s, nil
 }
 
-// SnapshotLater is kv.Deferrer's.
-func (db *DB) SnapshotLater(ctx context.Context) (kv.Snapshot, error) {
+// SnapshotLater is kv.Far's.
+func (db *DB) SnapshotLater(ctx context.Context, along kv.Reads) (kv.Snapshot, error) {
 	if err := db.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer db.users.Leave()
-	s, now := &snapshot{db: db, later: true}, time.Now()
+	s, now := &snapshot{db: db, unread: newReading(&along)}, time.Now()
 	db.open.Add(&s.open, now, now.Add(db.options.SnapshotLife), s.expire)
 	return s, nil
-}
-
-// first begins the transaction of a view with its first statement, in one round trip.
-type first struct{ conn *pgxpool.Conn }
-
-func (f first) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	batch := new(pgx.Batch)
-	batch.Queue(begin)
-	batch.Queue(sql, args...)
-	results := f.conn.SendBatch(ctx, batch)
-	if _, err := results.Exec(); err != nil {
-		return nil, errors.Join(err, results.Close())
-	}
-	rows, err := results.Query()
-	if err != nil {
-		return nil, errors.Join(err, results.Close())
-	}
-	return firstRows{rows, results}, nil
-}
-
-// firstRows are rows of a batch, which ends with them.
-type firstRows struct {
-	pgx.Rows
-	results pgx.BatchResults
-}
-
-func (r firstRows) Close() {
-	r.Rows.Close()
-	_ = r.results.Close() // an error of the rows is theirs
 }
 
 // expire lets nobody read any more and gives the connection back.
@@ -146,7 +102,7 @@ func (s *snapshot) Close() error {
 		return nil
 	}
 	if s.mu.TryLock() { // otherwise it is being read, and has a connection
-		unread := s.later
+		unread := s.unread != nil
 		s.mu.Unlock()
 		if unread {
 			return nil
@@ -163,8 +119,9 @@ func (s *snapshot) Close() error {
 	return nil
 }
 
-// read runs do on the view's connection, alone.
-func (s *snapshot) read(ctx context.Context, do func(from querier) error) error {
+// read runs do on the view's connection, alone. The first one begins with what is read
+// along, to which ask adds what do will look for.
+func (s *snapshot) read(ctx context.Context, ask func(*reading), do func() error) error {
 	if err := s.db.enter(ctx); err != nil {
 		return err
 	}
@@ -174,16 +131,15 @@ func (s *snapshot) read(ctx context.Context, do func(from querier) error) error 
 	if why := s.why.Load(); why != nil {
 		return *why
 	}
-	from := querier(s.conn)
-	if s.later {
-		conn, err := s.db.views.Acquire(ctx)
-		if err != nil {
-			return s.db.reading(err)
-		}
-		s.conn, s.later, from = conn, false, first{conn}
+	var err error
+	if s.unread != nil {
+		ask(s.unread)
+		err = s.begin(ctx)
 	}
-	err := do(from)
-	if errors.Is(err, kv.ErrUnreachable) && s.conn.Conn().IsClosed() {
+	if err == nil {
+		err = do()
+	}
+	if s.lost(err) {
 		return errors.Join(kv.ErrTooOld, err) // another one may be had
 	}
 	return err
@@ -191,8 +147,11 @@ func (s *snapshot) read(ctx context.Context, do func(from querier) error) error 
 
 // Get is kv.Reader's.
 func (s *snapshot) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) (values [][]byte, err error) {
-	err = s.read(ctx, func(from querier) error {
-		values, err = s.db.get(ctx, from, ks, keys)
+	err = s.read(ctx, func(r *reading) { r.get(ks, keys) }, func() (err error) {
+		var known bool
+		if values, known = s.known.get(ks, keys); !known {
+			values, err = s.db.get(ctx, s.conn, ks, keys)
+		}
 		return err
 	})
 	return values, err
@@ -200,8 +159,11 @@ func (s *snapshot) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) (val
 
 // Sequence is kv.Reader's.
 func (s *snapshot) Sequence(ctx context.Context, refs ...kv.Ref) (sequences []uint64, err error) {
-	err = s.read(ctx, func(from querier) error {
-		sequences, err = sequencesOf(s.db.lastCommits(ctx, from, refs))
+	err = s.read(ctx, func(r *reading) { r.refs = append(r.refs, refs...) }, func() (err error) {
+		var known bool
+		if sequences, known = s.known.sequencesOf(refs); !known {
+			sequences, err = sequencesOf(s.db.lastCommits(ctx, s.conn, refs))
+		}
 		return err
 	})
 	return sequences, err
@@ -214,8 +176,12 @@ func (s *snapshot) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Se
 		rest, begun := r, s.why.Load() == nil
 		for more := true; more; {
 			var pairs []kv.Pair
-			err := s.read(ctx, func(from querier) (err error) {
-				pairs, more, err = s.db.page(ctx, from, ks, &rest)
+			err := s.read(ctx, func(along *reading) { along.scan(ks, rest) }, func() (err error) {
+				if page, known := s.known.page(ks, rest); known {
+					pairs, more, rest = page.pairs, page.more, page.rest
+					return nil
+				}
+				pairs, more, err = s.db.page(ctx, s.conn, ks, &rest)
 				return err
 			})
 			if err != nil {

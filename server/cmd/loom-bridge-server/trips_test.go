@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,21 +48,21 @@ func TestPostgresRoundTrips(t *testing.T) {
 		most int
 		call func(i int) error
 	}{
-		{"MemorySave", 3, func(i int) error {
+		{"MemorySave", 2, func(i int) error {
 			_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: fmt.Sprint("tide ", i)})
 			return err
 		}},
-		{"MemoryQuery", 4, func(int) error {
+		{"MemoryQuery", 2, func(int) error {
 			_, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "moon"})
 			return err
 		}},
-		{"Emit", 4, func(int) error {
+		{"Emit", 2, func(int) error {
 			_, err := p.bridge().Emit(t.Context(), &loombridgev1.EmitRequest{
 				AgentId: "a", Topic: "news", PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: []byte("next")},
 			})
 			return err
 		}},
-		{"RecordStep", 6, func(i int) error {
+		{"RecordStep", 3, func(i int) error {
 			_, err := p.context().RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
 				AgentId: "a", SessionId: "s1", ToolName: "web:search", Success: true,
 				ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"query":"%d"}`, i)},
@@ -69,7 +70,7 @@ func TestPostgresRoundTrips(t *testing.T) {
 			})
 			return err
 		}},
-		{"Assemble", 26, func(int) error {
+		{"Assemble", 2, func(int) error {
 			_, err := p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s1", Goal: "tides"})
 			return err
 		}},
@@ -79,5 +80,73 @@ func TestPostgresRoundTrips(t *testing.T) {
 		if len(trips) > c.most {
 			t.Errorf("%s waits for %d round trips, not %d:\n  %s", c.name, len(trips), c.most, strings.Join(trips, "\n  "))
 		}
+	}
+}
+
+// A call that asks on its way, in a round trip that it makes anyway, whether its agent still
+// acts, is refused all the same once the agent has ended, and leaves nothing behind.
+//
+// Z17
+func TestPostgresEndedChild(t *testing.T) {
+	place := postgresPlace(t, mustStartPostgres(t).Address)
+	a, b := MustRun(t, t.TempDir(), "--store", place), MustRun(t, t.TempDir(), "--store", place)
+	_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "parent", ChildId: "child", Goal: "look"})
+	must(t, err)
+	calls := map[string]func(p *process) error{
+		"MemorySave": func(p *process) error {
+			_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "child", Text: "tide", RequestId: rand.Text()})
+			return err
+		},
+		"Emit": func(p *process) error {
+			_, err := p.bridge().Emit(t.Context(), &loombridgev1.EmitRequest{
+				AgentId: "child", Topic: "news", PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: []byte("next")},
+			})
+			return err
+		},
+		"volatile Emit": func(p *process) error {
+			_, err := p.bridge().Emit(t.Context(), &loombridgev1.EmitRequest{
+				AgentId: "child", Topic: "news", Delivery: loombridgev1.Delivery_DELIVERY_VOLATILE,
+				PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: []byte("next")},
+			})
+			return err
+		},
+		"RecordStep": func(p *process) error {
+			_, err := p.context().RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+				AgentId: "child", ToolName: "web:search", Success: true,
+				OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: "short"},
+			})
+			return err
+		},
+		"Assemble": func(p *process) error {
+			_, err := p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "child", Goal: "tides"})
+			return err
+		},
+	}
+	for name, call := range calls {
+		for _, p := range []*process{a, b} {
+			if err := call(p); err != nil {
+				t.Errorf("%s of a child: %v", name, err)
+			}
+		}
+	}
+	_, err = a.context().CompleteTask(t.Context(), &loombridgev1.CompleteTaskRequest{AgentId: "child", TaskId: "child", Conclusion: "done"})
+	must(t, err)
+	left := func() string {
+		records, err := a.memory().ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: "child"})
+		must(t, err)
+		steps, err := a.context().ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "child"})
+		must(t, err)
+		return fmt.Sprintf("%d records, %d steps", len(records.GetRecords()), len(steps.GetSteps()))
+	}
+	before := left()
+	for name, call := range calls {
+		for bridge, p := range map[string]*process{"its own": a, "the other": b} {
+			if err := call(p); reasonOf(err) != "AGENT_ENDED" {
+				t.Errorf("%s of one that has ended, on %s bridge: %v", name, bridge, err)
+			}
+		}
+	}
+	if now := left(); now != before {
+		t.Errorf("refused calls left %s, where there were %s", now, before)
 	}
 }

@@ -48,7 +48,7 @@ type Target interface {
 type far interface {
 	Engine
 	kv.RangeDropper
-	kv.Deferrer
+	kv.Far
 }
 
 // alone is a far Engine without what it offers to several processes.
