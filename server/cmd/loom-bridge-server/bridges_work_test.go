@@ -176,6 +176,7 @@ func MustBegin(tb testing.TB, p *process, r *loombridgev1.ToolRequest) <-chan *l
 //
 // Z05
 func TestBridgesSettleOnlyTheDead(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	a := MustBridge(t, store, "a", "--shell-allow", "echo,cat,sleep", "--data-dir", filepath.Join(t.TempDir(), "local"))
 	dead := MustBridgeApart(t, store, "dead", "--shell-allow", "echo,cat,sleep")
