@@ -1,14 +1,18 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -237,10 +241,11 @@ func (s *Store) wipe(ctx context.Context, scope kv.Scope) (left bool, err error)
 	return left, err
 }
 
-// clearing is one commit of a DeleteMatching.
+// clearing is one commit of a DeleteMatching or a DeleteAged.
 type clearing struct {
 	found []Deleted
 	now   time.Time
+	goes  func(*record.Record) bool // nil: each does
 
 	passed, deleted int
 }
@@ -257,7 +262,7 @@ func (c *clearing) stage(ctx context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
-		if r == nil || r.Version != d.Version || r.ExpiredAt(c.now) || e.actor.may(r) != nil {
+		if r == nil || r.Version != d.Version || r.ExpiredAt(c.now) || e.actor.may(r) != nil || c.goes != nil && !c.goes(r) {
 			continue
 		}
 		if err := e.remove(ctx, r); err != nil {
@@ -266,4 +271,124 @@ func (c *clearing) stage(ctx context.Context, e *edit) error {
 		c.deleted++
 	}
 	return nil
+}
+
+// maxAged bounds the records that DeleteAged reads at once.
+const maxAged = 512
+
+// Aged says what a DeleteAged did.
+type Aged struct {
+	// Deleted is how many records went.
+	Deleted int
+	// Oldest is the moment from which the oldest of those counts that may go some day; zero
+	// if there is none.
+	Oldest time.Time
+}
+
+// DeleteAged deletes, as Delete does each, the long-term records of a scope that are older
+// than a moment: they were neither saved nor changed nor repeated since, superseded and
+// archived ones included. Pinned records stay, and those that wait for review. Whoever
+// asks, all agents' records go. They go in commits of some dozens; when it fails those that
+// went are gone, and it can be called again.
+func (s *Store) DeleteAged(ctx context.Context, scope kv.Scope, before time.Time) (done Aged, err error) {
+	if err := s.begin(scope); err != nil {
+		return done, err
+	}
+	for a := (aging{store: s, scope: scope, before: record.StoredTime(before)}); ; {
+		err := s.current(ctx, scope, func() error {
+			return s.view(ctx, func(view kv.Snapshot) error { return a.look(ctx, view) })
+		})
+		for found := a.found; err == nil && len(found) > 0; {
+			c := &clearing{found: found, now: record.StoredTime(s.now()), goes: a.goes}
+			err = (&Staging{store: s, scope: scope, run: c.stage}).alone(ctx, true)
+			if err == nil {
+				done.Deleted += c.deleted
+				found = found[c.passed:]
+			}
+		}
+		if err != nil {
+			return done, wrap("memory: delete aged", err)
+		}
+		if !a.more {
+			done.Oldest = a.oldest
+			return done, nil
+		}
+	}
+}
+
+// aging looks for the records of a scope that are too old.
+type aging struct {
+	store  *Store
+	scope  kv.Scope
+	before time.Time
+	place  uint32 // of the last record that was read
+
+	found  []Deleted
+	more   bool
+	oldest time.Time // of those that stay for now
+}
+
+// look finds some more.
+func (a *aging) look(ctx context.Context, view kv.Reader) error {
+	a.found, a.more = nil, false
+	reader, err := a.store.index.Open(ctx, view, a.scope)
+	if err != nil {
+		return err
+	}
+	selected, err := selection.Select(ctx, reader, selection.Filter{}, selection.Options{
+		Now: a.store.now().UnixMicro(), Superseded: true, Quarantined: true, Archived: true,
+	})
+	if err != nil {
+		return err
+	}
+	f := reader.Frame()
+	var ordinals []uint32
+	for ordinal := range selected.All() {
+		slot := f.Slot(ordinal)
+		created := time.UnixMicro(f.Create[slot])
+		switch {
+		case f.Place[slot] <= a.place, f.Flags[slot]&segment.FlagPinned != 0:
+		case !created.Before(a.before):
+			a.stays(created)
+		default:
+			ordinals = append(ordinals, ordinal)
+		}
+	}
+	slices.SortFunc(ordinals, func(x, y uint32) int { return cmp.Compare(f.Place[f.Slot(x)], f.Place[f.Slot(y)]) })
+	if a.more = len(ordinals) > maxAged; a.more {
+		ordinals = ordinals[:maxAged]
+	}
+	if len(ordinals) > 0 {
+		a.place = f.Place[f.Slot(ordinals[len(ordinals)-1])]
+	}
+	ids, err := reader.IDs(ctx, ordinals)
+	if err != nil {
+		return err
+	}
+	return record.Each(ctx, view, record.Keys(a.scope, ids), func(i int, r *record.Record, _ int) error {
+		switch {
+		case r == nil:
+			return record.Missing(ids[i])
+		case a.goes(r):
+			a.found = append(a.found, Deleted{r.ID, r.Version})
+		case !r.Pinned && r.Review != record.ReviewHeld:
+			a.stays(lastChange(r))
+		}
+		return nil
+	})
+}
+
+// goes tells whether a record is too old, and nothing holds it.
+func (a *aging) goes(r *record.Record) bool {
+	return !r.Pinned && r.Review != record.ReviewHeld && r.Tier == record.LongTerm && lastChange(r).Before(a.before)
+}
+
+func lastChange(r *record.Record) time.Time {
+	return latest(r.CreateTime, r.UpdateTime, r.LastRepeatTime)
+}
+
+func (a *aging) stays(since time.Time) {
+	if a.oldest.IsZero() || since.Before(a.oldest) {
+		a.oldest = since
+	}
 }

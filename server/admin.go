@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
+	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -45,7 +46,14 @@ type adminService struct {
 	memory         Memory
 	grants         sharing.Grants
 	redact         *redact.Redactor
+	retention      Retention
+	audit          Audit
 }
+
+// Retention is what the handlers need of what deletes for its age.
+type Retention interface{ Stats() retention.Stats }
+
+var _ Retention = (*retention.Sweeper)(nil)
 
 // Backups is what the handlers need of the copies of the store.
 type Backups interface {
@@ -85,6 +93,7 @@ func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusR
 		McpServers:     convert.McpServerCounts(s.servers.List(tenant)),
 		Bridges:        convert.Bridges(s.bridges),
 		Redacted:       s.redact.Totals(),
+		Retention:      convert.Retention(s.retention.Stats(), s.audit.Swept()),
 	}, nil
 }
 

@@ -289,7 +289,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
-		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges, redact: s.redact, memory: d.Memory, grants: d.Grants,
+		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges, redact: s.redact, memory: d.Memory, grants: d.Grants, retention: d.Retention, audit: d.Audit,
 	})
 }
 
@@ -398,6 +398,8 @@ type Services struct {
 	Memory Memory
 	// Grants says who has access to memories that are shared.
 	Grants sharing.Grants
+	// Retention deletes what is too old.
+	Retention Retention
 	// Hand runs tools and records them.
 	Hand Hand
 	// Audit has the records of calls.

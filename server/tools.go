@@ -32,6 +32,7 @@ type Tools interface {
 // Audit is what the handlers need of the records of calls.
 type Audit interface {
 	List(ctx context.Context, tenant string, q audit.Query) ([]audit.Record, audit.Cursor, error)
+	Swept() int64
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -281,6 +282,56 @@ func TestErasedAndOld(t *testing.T) {
 			t.Errorf("%q still tells of an agent whose records are gone", p.Key)
 		}
 	}
+}
+
+// Of two servers on one store one deletes old records, under a lease; the other does when
+// that one has ended.
+func TestOneServerSweeps(t *testing.T) {
+	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	var logs []*audit.Log
+	var ends []func()
+	for _, peer := range memkv.Peers(2, nil) {
+		writer := kv.NewWriter(peer, nil)
+		log := audit.New(peer, writer, &audit.Options{Retention: 24 * time.Hour, Now: func() time.Time { return now }})
+		end := func() {
+			if err := errors.Join(log.Close(), writer.Close(), peer.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+		logs, ends = append(logs, log), append(ends, end)
+	}
+	write := func(log *audit.Log) {
+		for i := range 3 {
+			r := audit.Record{Tenant: "default", Agent: "a", CallID: fmt.Sprint(i), Tool: "fs:read_file", Outcome: audit.OutcomeOK, Time: now}
+			if err := log.Write(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := log.Seal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(25 * time.Hour)
+	}
+	swept := func(log *audit.Log) int {
+		n, err := log.Sweep(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	write(logs[0])
+	if n := swept(logs[0]); n != 3 {
+		t.Fatalf("%d records are deleted, want 3", n)
+	}
+	write(logs[0])
+	if n := swept(logs[1]); n != 0 {
+		t.Errorf("%d records are deleted beside the server that holds the lease", n)
+	}
+	ends[0]()
+	if n := swept(logs[1]); n != 3 || logs[1].Swept() != 3 {
+		t.Errorf("%d records are deleted when that one has ended, want 3", n)
+	}
+	ends[1]()
 }
 
 // No secret is spelled out, and nothing is longer than the limit.

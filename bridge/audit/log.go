@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 // Defaults and limits of a log.
@@ -50,6 +52,7 @@ type Options struct {
 type Log struct {
 	engine    kv.Reader
 	writer    *kv.Writer
+	leases    *lease.Holder // of the deleting
 	retention time.Duration
 	now       func() time.Time
 	others    func() bool // nil where this server has the store for itself
@@ -57,6 +60,7 @@ type Log struct {
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
+	deleted atomic.Int64  // records that Sweep did
 	wake    chan struct{} // holds one: something is worth sealing
 
 	mu     sync.Mutex
@@ -87,7 +91,7 @@ type chain struct {
 // closed after it. Nil options are the defaults.
 func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	l := &Log{
-		engine: engine, writer: writer, retention: DefaultRetention, now: time.Now, logger: slog.New(slog.DiscardHandler),
+		engine: engine, writer: writer, leases: lease.NewHolder(engine, writer, nil), retention: DefaultRetention, now: time.Now, logger: slog.New(slog.DiscardHandler),
 		wake: make(chan struct{}, 1), chains: map[string]*chain{},
 	}
 	if opts != nil {
@@ -128,7 +132,7 @@ func (l *Log) Close() error {
 		l.logHead(ctx, c, "closed")
 		c.sealing.Unlock()
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.leases.Close())...)
 }
 
 // open are the chains of this epoch.

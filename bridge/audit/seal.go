@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 )
 
 // work seals and sweeps until ctx ends.
@@ -113,13 +114,13 @@ func (l *Log) append(ctx context.Context, c *chain, epoch uint64, next link, sta
 	next.time, next.before, next.prev, next.beside = l.now(), c.last.place, c.last.head, l.others != nil
 	key := keyOf(c.tenant, tagLink, next.place)
 	value := next.encode(key)
-	err := l.writer.Do(ctx, kv.Request{Blind: []kv.Ref{refOf(c.tenant)}, Lazy: true, Stage: func(_ context.Context, tx *kv.Tx) error {
+	err := l.writer.Do(ctx, lease.Fence(ctx, kv.Request{Blind: []kv.Ref{refOf(c.tenant)}, Lazy: true, Stage: func(_ context.Context, tx *kv.Tx) error {
 		tx.Put(kv.System, key, value)
 		if stage != nil {
 			stage(tx)
 		}
 		return nil
-	}})
+	}}))
 	if err == nil {
 		next.records = nil // what comes behind needs the head alone
 		c.last = next

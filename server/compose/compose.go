@@ -23,6 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/protect"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
+	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
@@ -68,6 +69,7 @@ type Domain struct {
 	Policies  *policy.Resolver
 	Events    *events.Bus
 	Messages  *messages.Box
+	Retention *retention.Sweeper
 	Agents    *agents.Directory
 	Family    *children.Store
 	Children  *children.Spawner
@@ -155,6 +157,8 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	if err := d.Children.Start(context.Background()); err != nil {
 		return err
 	}
+	d.Retention = retention.New(retention.Parts{Engine: engine, Writer: writer, Memory: d.Memory}, &o.Retention)
+	d.onClose(d.Retention.Close)
 	return d.join()
 }
 
@@ -395,7 +399,7 @@ func (d *Domain) Services() server.Services {
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
-		Children: d.Children,
+		Children: d.Children, Retention: d.Retention,
 		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }

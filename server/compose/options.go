@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -92,6 +93,8 @@ type Options struct {
 	Approval approval.Options
 	// Audit says how long the records of calls are kept.
 	Audit audit.Options
+	// Retention says how long records and sessions are kept. Default: for ever.
+	Retention retention.Options
 	// Events says how long events are kept, and how many wait.
 	Events events.Options
 	// Agents says who may attach with what.
@@ -151,6 +154,7 @@ func withDefaults(opts *Options) Options {
 	o.Agents.Now, o.Agents.Logger, o.Agents.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Hand.Now, o.Hand.Logger, o.Hand.OneTenant = o.Now, o.Logger, o.OneTenant
 	o.Audit.Now, o.Audit.Logger, o.Approval.Now = o.Now, o.Logger, o.Now
+	o.Retention.Now, o.Retention.Logger = o.Now, o.Logger
 	o.Children.Now, o.Children.Logger = o.Now, o.Logger
 	o.Egress.Now, o.Egress.Logger = o.Now, o.Logger
 	o.Disk.Logger = o.Logger

@@ -1,9 +1,11 @@
 package convert
 
 import (
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
+	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -44,6 +46,18 @@ func McpServerCounts(all []mcp.Status) *loombridgev1.McpServerCounts {
 		}
 	}
 	out.Tools = Int32(tools)
+	return out
+}
+
+// Retention tells what is deleted for its age; audited is how many records of calls were.
+func Retention(s retention.Stats, audited int64) *loombridgev1.RetentionStatus {
+	out := &loombridgev1.RetentionStatus{DeletedRecords: s.Records, DeletedAuditRecords: audited, Failing: s.Failing}
+	if s.RecordsAge > 0 {
+		out.RecordsAge = durationpb.New(s.RecordsAge)
+	}
+	if !s.Swept.IsZero() {
+		out.SweepTime = timestamppb.New(s.Swept)
+	}
 	return out
 }
 

@@ -1,5 +1,6 @@
 """The life of records: replaced, looked back at, deleted and copied, on a real server."""
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -119,3 +120,23 @@ async def test_no_copies_without_a_folder(live: loombridge.Client) -> None:
         await live.backups.list()
     with pytest.raises(loombridge.NoBackupFolderError):
         await live.backups.create()
+
+
+async def test_old_records_go(binary: Path) -> None:
+    """What is older than `--retain-records` goes, and the status counts it."""
+    async with (
+        testing.server(binary, args=("--retain-records", "50ms")) as server,
+        loombridge.connect(server.address, agent_id="a1", session_id="s1") as ctx,
+    ):
+        kept = await ctx.memory_save("stays", pinned=True)
+        await ctx.memory_save("goes")
+        seen, left = None, list[str]()
+        for _ in range(1000):
+            seen = (await ctx.status()).retention
+            left = [r.id async for r in ctx.memory.list()]
+            if seen is not None and seen.sweep_time is not None and left == [kept.id]:
+                break
+            await asyncio.sleep(0.01)
+        assert seen is not None
+        assert left == [kept.id]
+        assert (seen.records_age, seen.deleted_records, seen.failing) == (0.05, 1, False)

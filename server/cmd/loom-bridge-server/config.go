@@ -108,10 +108,13 @@ type Config struct {
 	ApprovalTimeout time.Duration
 	// AuditRetention is how long the records of calls are kept; negative: for ever.
 	AuditRetention time.Duration
-	Sharing        Sharing
-	Sandbox        Sandbox
-	Web            Web
-	Limits         server.Limits
+	// RetainRecords and RetainSessions are how long those are kept in which nothing
+	// happens; 0: for ever.
+	RetainRecords, RetainSessions time.Duration
+	Sharing                       Sharing
+	Sandbox                       Sandbox
+	Web                           Web
+	Limits                        server.Limits
 }
 
 // Sessions is how long short-term memory of sessions lasts in which nothing happens.

@@ -442,6 +442,15 @@ func eventEffects() []effect {
 			with: "0", without: "1",
 		},
 		{
+			setting: "retain-records", args: []string{"--retain-records", "20ms"}, after: 200 * time.Millisecond,
+			see: func(s *stand) func() string {
+				_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: s.agent, Text: "soon old"})
+				must(s.tb, err)
+				return func() string { return fmt.Sprint(hits(s.tb, s.process, "old")) }
+			},
+			with: "0", without: "1",
+		},
+		{
 			setting: "registration-idle", args: []string{"--registration-idle", "20ms"}, both: []string{"--metrics-addr", "127.0.0.1:0"}, after: 200 * time.Millisecond,
 			see: func(s *stand) func() string {
 				helper := &peer{id: "helper", tool: "my:tool"}

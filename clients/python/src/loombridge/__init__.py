@@ -218,7 +218,7 @@ from loombridge._settings import (
     WorkingPosition,
 )
 from loombridge._spaces import Access, AccessGrant, SpaceInfo, SpaceMemory, Spaces
-from loombridge._status import Bridge, Status
+from loombridge._status import Bridge, Retention, Status
 from loombridge._steps import BlobArchive, BlobInfo, BlobStream, RecordedStep, Step
 from loombridge._tasks import FoundTask, Task, TaskFold
 from loombridge._tools import ToolFailure, ToolInfo, ToolResult, Tools, ToolVerb
@@ -433,6 +433,7 @@ __all__ = [
     "ReservedTopicError",
     "Resource",
     "ResultKind",
+    "Retention",
     "Role",
     "RuntimePosition",
     "Saved",

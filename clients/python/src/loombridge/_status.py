@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from google.protobuf.duration_pb2 import Duration
+
 from loombridge import _rpc, _values
 from loombridge.v1 import admin_pb2
 
@@ -22,6 +24,22 @@ class Bridge:
     """When it was registered, in UTC."""
     answering: bool
     """It is the one that answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What a server deletes for its age, and has deleted since it was started."""
+
+    records_age: float | None
+    """Seconds that records stay which are neither changed nor repeated; None: for ever."""
+    deleted_records: int
+    """Records that went so."""
+    deleted_audit_records: int
+    """Records of tool calls that went so."""
+    sweep_time: datetime | None
+    """When the last look ended that left nothing behind, in UTC; None: there was none."""
+    failing: bool
+    """The last one could not delete something; the server's log says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +80,8 @@ class Status:
     """The servers that have its store together; none where it has it for itself."""
     redacted: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many secrets were taken out, by each pattern that the server looks for."""
+    retention: Retention | None = None
+    """What is deleted for its age; None: the server is of a version that tells nothing."""
 
 
 async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> Status:
@@ -82,6 +102,7 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
         failed_tool_calls=m.tool_calls.failed_calls,
         tool_outcomes=dict(m.tool_calls.outcomes),
         redacted=dict(m.redacted),
+        retention=_retention(m.retention) if m.HasField("retention") else None,
         mcp_servers=m.mcp_servers.servers,
         mcp_ready=m.mcp_servers.ready_servers,
         bridges=tuple(
@@ -95,3 +116,17 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
             for b in m.bridges
         ),
     )
+
+
+def _retention(m: admin_pb2.RetentionStatus) -> Retention:
+    return Retention(
+        records_age=_age(m.records_age) if m.HasField("records_age") else None,
+        deleted_records=m.deleted_records,
+        deleted_audit_records=m.deleted_audit_records,
+        sweep_time=_values.moment(m.sweep_time) if m.HasField("sweep_time") else None,
+        failing=m.failing,
+    )
+
+
+def _age(span: Duration) -> float:
+    return span.ToTimedelta().total_seconds()

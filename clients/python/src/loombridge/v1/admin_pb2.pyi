@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
 from google.protobuf.internal import containers as _containers
@@ -27,7 +28,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits", "tool_calls", "mcp_servers", "redacted", "bridges")
+    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits", "tool_calls", "mcp_servers", "redacted", "bridges", "retention")
     class RedactedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +50,7 @@ class GetStatusResponse(_message.Message):
     MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
     REDACTED_FIELD_NUMBER: _ClassVar[int]
     BRIDGES_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
     version: str
     start_time: _timestamp_pb2.Timestamp
     durability: str
@@ -63,7 +65,22 @@ class GetStatusResponse(_message.Message):
     mcp_servers: McpServerCounts
     redacted: _containers.ScalarMap[str, int]
     bridges: _containers.RepeatedCompositeFieldContainer[BridgeStatus]
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ..., tool_calls: _Optional[_Union[ToolCallCounts, _Mapping]] = ..., mcp_servers: _Optional[_Union[McpServerCounts, _Mapping]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ...) -> None: ...
+    retention: RetentionStatus
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ..., tool_calls: _Optional[_Union[ToolCallCounts, _Mapping]] = ..., mcp_servers: _Optional[_Union[McpServerCounts, _Mapping]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ..., retention: _Optional[_Union[RetentionStatus, _Mapping]] = ...) -> None: ...
+
+class RetentionStatus(_message.Message):
+    __slots__ = ("records_age", "deleted_records", "deleted_audit_records", "sweep_time", "failing")
+    RECORDS_AGE_FIELD_NUMBER: _ClassVar[int]
+    DELETED_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_AUDIT_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    SWEEP_TIME_FIELD_NUMBER: _ClassVar[int]
+    FAILING_FIELD_NUMBER: _ClassVar[int]
+    records_age: _duration_pb2.Duration
+    deleted_records: int
+    deleted_audit_records: int
+    sweep_time: _timestamp_pb2.Timestamp
+    failing: bool
+    def __init__(self, records_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_records: _Optional[int] = ..., deleted_audit_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., failing: bool = ...) -> None: ...
 
 class BridgeStatus(_message.Message):
     __slots__ = ("name", "epoch", "address", "since_time", "answering")

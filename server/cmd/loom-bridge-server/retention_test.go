@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// retention is what a server says about it.
+func (p *process) retention(tb testing.TB) *loombridgev1.RetentionStatus {
+	tb.Helper()
+	got, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(tb.Context(), &loombridgev1.GetStatusRequest{})
+	must(tb, err)
+	return got.GetRetention()
+}
+
+// line is a record as it is exported, of an age.
+func line(id string, age time.Duration, more string) string {
+	at := time.Now().Add(-age).UTC().Truncate(time.Microsecond).Format("2006-01-02T15:04:05.000000Z")
+	return fmt.Sprintf(`{"id":%q,"text":%q,"version":1,"create_time":%q,"update_time":%q,"kind":"note","tier":4,"importance":0.5,"origin":"user"%s}`+"\n", id, "the lamp number "+id, at, at, more)
+}
+
+// MustAge gives an agent, a person or a space some records of different ages.
+func (p *process) MustAge(tb testing.TB, owner []string, lines ...string) {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "aged.jsonl")
+	must(tb, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
+	_, err := p.records(tb, append([]string{"import", file}, owner...)...)
+	must(tb, err)
+}
+
+// ids are those of a memory's records.
+func (p *process) ids(tb testing.TB, agent, user string) string {
+	tb.Helper()
+	all, err := p.memory().ListRecords(tb.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, UserId: user, Peek: true})
+	must(tb, err)
+	var ids []string
+	for _, r := range all.GetRecords() {
+		ids = append(ids, r.GetId())
+	}
+	return strings.Join(ids, " ")
+}
+
+const day = 24 * time.Hour
+
+// Records older than the age go, of all owners, with what they are found by; those that are
+// pinned, were changed since or wait for review stay. Watchers hear of it, chains heal.
+//
+// Y13
+func TestRetainRecords(t *testing.T) {
+	dir := t.TempDir()
+	before := MustRun(t, dir, "--hold-origins", "web")
+	aged := []string{
+		line("old", 40*day, ""), line("pinned", 40*day, `,"pinned":true`), line("young", 10*day, ""), line("changed", 40*day, ""),
+		line("held", 40*day, `,"review":"held"`), line("archived", 40*day, `,"archived":true`), line("replaced", 40*day, `,"supersedes":"first","superseded_by":"by"`), line("first", 10*day, `,"superseded_by":"replaced"`),
+		line("by", 20*day, `,"supersedes":"replaced"`),
+	}
+	before.MustAge(t, []string{"--agent", "a"}, aged...)
+	before.MustAge(t, []string{"--agent", "a", "--user", "ann"}, aged...)
+	for _, user := range []string{"", "ann"} {
+		_, err := before.memory().UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
+			AgentId: "a", UserId: user, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "changed"},
+			Record: &loombridgev1.RecordDraft{Tags: []string{"seen"}}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}},
+		})
+		must(t, err)
+	}
+	if got := before.retention(t); got.GetDeletedRecords() != 0 || got.GetRecordsAge() != nil || got.GetSweepTime() != nil {
+		t.Errorf("without the setting: %v", got)
+	}
+	must(t, before.Stop())
+
+	p := MustRun(t, dir, "--retain-records", (30 * day).String(), "--metrics-addr", "127.0.0.1:0")
+	const stay = "pinned young changed held first by"
+	for _, user := range []string{"", "ann"} {
+		waitUntil(t, "old records go", func() bool { return p.ids(t, "a", user) == stay })
+		found, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", UserId: user, Query: "lamp number", Limit: 20, IncludeArchived: true})
+		if must(t, err); len(found.GetHits()) != 4 {
+			t.Errorf("%d are found, want those that stay but for the one held", len(found.GetHits()))
+		}
+		by, err := p.memory().GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: "a", UserId: user, Name: &loombridgev1.GetRecordRequest_Id{Id: "by"}})
+		if must(t, err); by.GetRecord().GetSupersedes() != "first" {
+			t.Errorf("the chain is not linked over what went: %v", by)
+		}
+		_, err = p.memory().GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: "a", UserId: user, Name: &loombridgev1.GetRecordRequest_Id{Id: "old"}})
+		if status.Code(err) != codes.NotFound {
+			t.Errorf("an old record: %v", err)
+		}
+	}
+	waitUntil(t, "the look ends", func() bool { return p.retention(t).GetSweepTime() != nil })
+	got := p.retention(t)
+	if got.GetDeletedRecords() != 6 || got.GetFailing() || got.GetRecordsAge().AsDuration() != 30*day {
+		t.Errorf("status: %v", got)
+	}
+	if n := scrape(t, p.metrics(t))[`loom_bridge_retention_deleted_total{what="records"}`]; n != 6 {
+		t.Errorf("/metrics counts %v", n)
+	}
+	must(t, p.Stop())
+	if said, err := checkOf(t, filepath.Join(dir, "store")); err != nil {
+		t.Errorf("check: %v\n%s", err, said)
+	}
+}
+
+// Of two servers on one store one deletes what is too old, and each record goes once.
+//
+// Y13
+func TestRetainRecordsOnce(t *testing.T) {
+	store := postgresPlace(t, pgtest.Address(t))
+	const records = 300
+	first := MustBridge(t, store, "first")
+	var lines []string
+	for i := range records {
+		lines = append(lines, line(fmt.Sprint("r", i), 40*day, ""))
+	}
+	first.MustAge(t, []string{"--agent", "a"}, append(lines, line("young", day, ""))...)
+	must(t, first.Stop())
+	age := []string{"--retain-records", (30 * day).String()}
+	servers := []*process{MustBridge(t, store, "a", age...), MustBridge(t, store, "b", age...)}
+	waitUntil(t, "all old records go", func() bool { return servers[0].ids(t, "a", "") == "young" })
+	waitUntil(t, "both have looked", func() bool {
+		return servers[0].retention(t).GetSweepTime() != nil && servers[1].retention(t).GetSweepTime() != nil
+	})
+	counts := []int64{servers[0].retention(t).GetDeletedRecords(), servers[1].retention(t).GetDeletedRecords()}
+	if max(counts[0], counts[1]) != records || min(counts[0], counts[1]) != 0 {
+		t.Errorf("the servers deleted %d, want one all %d", counts, records)
+	}
+}
