@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
@@ -33,6 +36,9 @@ type Options struct {
 	// Records is how long records stay that are neither changed nor repeated. Default: for
 	// ever.
 	Records time.Duration
+	// Sessions is how long sessions stay in which nothing is recorded, with all that belongs
+	// to them. Default: for ever.
+	Sessions time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Logger hears of what can't be deleted. Default silent.
@@ -44,14 +50,23 @@ type Parts struct {
 	Engine kv.Engine
 	Writer *kv.Writer
 	Memory *memory.Store
+	Log    *session.Log
+	Blobs  *blob.Store
+	Tiers  *tiers.Tiers
+	// Busy tells whether a session in which nothing was recorded for long is in use
+	// nevertheless. Nil: none is.
+	Busy func(ctx context.Context, scope kv.Scope, session string) (bool, error)
+	// Gone hears of each session that was deleted. Nil: nobody does.
+	Gone func(scope kv.Scope, session string)
 }
 
 // Stats are what a Sweeper has done since it was made.
 type Stats struct {
-	// RecordsAge is Options.Records.
-	RecordsAge time.Duration
-	// Records is how many it has deleted.
-	Records int64
+	// RecordsAge and SessionsAge are those of Options.
+	RecordsAge, SessionsAge time.Duration
+	// Records and Sessions are how many it has deleted, Results the offloaded results that
+	// went with sessions.
+	Records, Sessions, Results int64
 	// Swept is when its last look ended that found everything in order, by the clock of
 	// Options; zero for none.
 	Swept time.Time
@@ -67,7 +82,8 @@ type Sweeper struct {
 	every   time.Duration
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	records atomic.Int64
+
+	records, sessions, results atomic.Int64
 
 	sweeping sync.Mutex // held while a look is under way; guards known
 	known    map[kv.Scope]look
@@ -98,7 +114,7 @@ func New(parts Parts, opts *Options) *Sweeper {
 	s.leases = lease.NewHolder(parts.Engine, parts.Writer, nil)
 	s.every = sweepEvery
 	on := false
-	for _, age := range []time.Duration{s.opts.Records} {
+	for _, age := range []time.Duration{s.opts.Records, s.opts.Sessions} {
 		if age > 0 {
 			on, s.every = true, max(sweepPause, min(s.every, age))
 		}
@@ -122,7 +138,10 @@ func (s *Sweeper) Close() error {
 func (s *Sweeper) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Stats{RecordsAge: max(0, s.opts.Records), Records: s.records.Load(), Swept: s.swept, Failing: s.failing}
+	return Stats{
+		RecordsAge: max(0, s.opts.Records), SessionsAge: max(0, s.opts.Sessions),
+		Records: s.records.Load(), Sessions: s.sessions.Load(), Results: s.results.Load(), Swept: s.swept, Failing: s.failing,
+	}
 }
 
 func (s *Sweeper) work(ctx context.Context) {
@@ -149,6 +168,9 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	var failed []error
 	if s.opts.Records > 0 {
 		failed = append(failed, s.tenants(ctx, kv.Records, s.sweepRecords))
+	}
+	if s.opts.Sessions > 0 {
+		failed = append(failed, s.tenants(ctx, kv.Log, s.sweepSessions))
 	}
 	err := errors.Join(failed...)
 	s.mu.Lock()

@@ -80,6 +80,12 @@ func (f Forgetting) sessions(ctx context.Context, scope kv.Scope) (map[string]bo
 	return gone, nil
 }
 
+// ForgetSession deletes L2 and L3 of a session, but for what is pinned there.
+func (t *Tiers) ForgetSession(ctx context.Context, scope kv.Scope, session string) error {
+	_, err := Forgetting{Tiers: t}.tasks(ctx, sessionKey{scope, session})
+	return err
+}
+
 // tasks deletes L2 and L3 of a session.
 func (f Forgetting) tasks(ctx context.Context, p sessionKey) (deleted int, err error) {
 	for _, tier := range []int{tierWorking, tierSummary} {

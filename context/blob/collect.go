@@ -69,13 +69,36 @@ func (s *Store) Collect(ctx context.Context, scope kv.Scope, opts *CollectOption
 	return c.done, c.keepAnswer(ctx, digest)
 }
 
+// CollectSessions deletes the owner's blobs that were made in some sessions, expired or
+// not, as Collect does; over tells which sessions need theirs. It returns how many paths
+// went. What is in long-term memory, archived, marked as important, in use, or named by a
+// memory record or by a session that needs it stays.
+func (s *Store) CollectSessions(ctx context.Context, scope kv.Scope, made map[string]bool, over Sessions) (deleted int64, err error) {
+	if s.opts.Backfill != nil {
+		if complete, err := s.opts.Backfill.Complete(ctx, scope.Tenant); !complete || err != nil {
+			return 0, err
+		}
+	}
+	for more := true; more; {
+		c := collection{store: s, scope: scope, sessions: over, of: made}
+		err := c.run(ctx)
+		if deleted += c.done.Entries; err != nil {
+			return deleted, fmt.Errorf("blob: collect sessions of %s: %w", scope, err)
+		}
+		more = c.done.More
+	}
+	return deleted, nil
+}
+
 // collection is one run of Collect.
 type collection struct {
 	store    *Store
 	scope    kv.Scope
 	sessions Sessions
 	opts     CollectOptions
-	done     Collected
+	// of are the sessions whose blobs alone are looked at, expired or not; nil: all.
+	of   map[string]bool
+	done Collected
 }
 
 func (c *collection) run(ctx context.Context) error {
@@ -115,6 +138,9 @@ func (c *collection) candidates(ctx context.Context, look *references, after str
 			return nil, "", err
 		}
 		seen, last = seen+1, e.Home()
+		if c.of != nil && !c.of[e.SessionID] {
+			continue
+		}
 		reason, err := c.reason(ctx, look.from, &e, &c.done.Kept)
 		if err != nil {
 			return nil, "", err
@@ -152,7 +178,7 @@ func (c *collection) reason(ctx context.Context, from kv.Getter, e *Entry, kept 
 		return &kept.LongTerm, nil
 	case e.Important:
 		return &kept.Important, nil
-	case !e.Expired:
+	case !e.Expired && !c.of[e.SessionID]:
 		return &kept.NotExpired, nil
 	}
 	leased, err := c.store.leased(ctx, from, c.scope, e.Ref)

@@ -57,6 +57,23 @@ func numbered(rest []byte, last map[string]uint64) (session string, number uint6
 	return session, number, err
 }
 
+// gone are the numbers that the sessions of a tag begin behind: those up to them were
+// deleted.
+func (c *check) gone(ctx context.Context, tag byte, read func(value []byte) (uint64, error)) (map[string]uint64, error) {
+	last := make(map[string]uint64)
+	err := c.walk(ctx, tag, func(rest, value []byte) error {
+		session, _, err := kv.CutEscaped(rest)
+		if err != nil {
+			return nil // agree tells
+		}
+		if gone, err := read(value); err == nil && gone > 0 {
+			last[session] = gone
+		}
+		return nil
+	})
+	return last, err
+}
+
 // agree wants the counter that read finds in each value of a tag to be that of its
 // session.
 func (c *check) agree(ctx context.Context, tag byte, last map[string]uint64, read func(value []byte) (uint64, error)) error {
@@ -89,8 +106,14 @@ func (c *check) get(ctx context.Context, key []byte) ([]byte, error) {
 }
 
 func (c *check) entries(ctx context.Context) error {
-	last := make(map[string]uint64)
-	err := c.walk(ctx, tagEntry, func(rest, value []byte) error {
+	last, err := c.gone(ctx, tagHead, func(value []byte) (uint64, error) {
+		h, err := decodeHead(value)
+		return h.gone, err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.walk(ctx, tagEntry, func(rest, value []byte) error {
 		session, position, err := numbered(rest, last)
 		if err != nil {
 			return err
@@ -159,8 +182,14 @@ func (c *check) steps(ctx context.Context) error {
 }
 
 func (c *check) tasks(ctx context.Context) error {
-	last := make(map[string]uint64)
-	err := c.walk(ctx, tagTask, func(rest, value []byte) error {
+	last, err := c.gone(ctx, tagTally, func(value []byte) (uint64, error) {
+		t, err := decodeTally(value)
+		return t.Gone, err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.walk(ctx, tagTask, func(rest, value []byte) error {
 		session, number, err := numbered(rest, last)
 		if err != nil {
 			return err
@@ -190,8 +219,14 @@ func (c *check) tasks(ctx context.Context) error {
 
 // folds reads the journals, and the states that say which of their entries count.
 func (c *check) folds(ctx context.Context) error {
-	last := make(map[string]uint64)
-	err := c.walk(ctx, tagJournal, func(rest, value []byte) error {
+	last, err := c.gone(ctx, tagFolds, func(value []byte) (uint64, error) {
+		s, err := decodeState(value)
+		return s.gone, err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.walk(ctx, tagJournal, func(rest, value []byte) error {
 		_, number, err := numbered(rest, last)
 		if err != nil {
 			return err

@@ -1,26 +1,35 @@
 package session
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
+	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// fieldEnded marks the head of a session that is over. An entry that comes
-// later writes the head without it.
-const fieldEnded = 2
+const (
+	// fieldEnded marks the head of a session that is over. An entry that comes
+	// later writes the head without it.
+	fieldEnded = 2
+	// fieldGone is the last position that Delete took.
+	fieldGone = 3
+)
 
 // head is where a session's log stands.
 type head struct {
-	last  uint64
-	ended bool
+	last, gone uint64
+	ended      bool
 }
 
 func encodeHead(h head) []byte {
-	return wire.AppendUint(encodeCounter(h.last), fieldEnded, flag(h.ended))
+	dst := wire.AppendUint(encodeCounter(h.last), fieldEnded, flag(h.ended))
+	return wire.AppendUint(dst, fieldGone, h.gone)
 }
 
 func decodeHead(value []byte) (h head, err error) {
@@ -33,6 +42,8 @@ func decodeHead(value []byte) (h head, err error) {
 			h.last = f.Value
 		case fieldEnded:
 			h.ended = f.Value != 0
+		case fieldGone:
+			h.gone = f.Value
 		}
 	}
 	return h, nil
@@ -57,7 +68,8 @@ func (l *Log) End(ctx context.Context, scope kv.Scope, session string) (last uin
 		if last = h.last; err != nil || h.ended {
 			return err
 		}
-		tx.Put(kv.Log, key, encodeHead(head{last: last, ended: true}))
+		h.ended = true
+		tx.Put(kv.Log, key, encodeHead(h))
 		return nil
 	}})
 	if err != nil {
@@ -127,8 +139,8 @@ func (l *Log) Summary(ctx context.Context, scope kv.Scope, session string) (Summ
 		return Summary{}, err
 	}
 	sum := Summary{ID: session, Last: h.last, Ended: h.ended}
-	values, err = l.engine.Get(ctx, kv.Log, entryKey(scope, session, firstPosition), entryKey(scope, session, h.last),
-		taskKey(scope, session, firstPosition), taskKey(scope, session, tally.Last))
+	values, err = l.engine.Get(ctx, kv.Log, entryKey(scope, session, h.gone+1), entryKey(scope, session, h.last),
+		taskKey(scope, session, tally.Gone+1), taskKey(scope, session, tally.Last))
 	if err != nil {
 		return Summary{}, fmt.Errorf("session: read times: %w", err)
 	}
@@ -155,6 +167,218 @@ func (s *Summary) see(value []byte) error {
 		}
 		if t := f.Time(); t.After(s.Updated) {
 			s.Updated = t
+		}
+	}
+	return nil
+}
+
+const (
+	// maxDeleted bounds about how many keys one commit of a Delete takes, and
+	// maxDeletedBytes what it reads for that.
+	maxDeleted      = 1000
+	maxDeletedBytes = 4 << 20
+)
+
+// tagsOfPrompts are those of context/assemble/past: records, texts, generations.
+const tagsOfPrompts = "pxr"
+
+// Delete takes a session out of the log if nothing was recorded in it since a moment and no
+// tool call of it is under way, and tells whether it did: entries, tasks, folds, settings,
+// working state and the prompts that were recorded. Its steps are not found any more, and
+// their numbers, like its positions, are given to no others: what is recorded later under
+// its id goes on behind them. It works in small commits; the oldest entries go first, so
+// that one that was broken off, or that something is recorded beside, leaves the rest whole.
+func (l *Log) Delete(ctx context.Context, scope kv.Scope, session string, before time.Time) (bool, error) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return false, err
+	}
+	for d := (deletion{log: l, scope: scope, session: session, before: before}); ; {
+		if busy, err := l.hasIntent(ctx, scope, session); busy || err != nil {
+			return false, err
+		}
+		err := l.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: d.stage, Lazy: true}))
+		if err != nil || d.young {
+			return false, wrapped(err)
+		}
+		if !d.more {
+			return true, nil
+		}
+	}
+}
+
+func wrapped(err error) error {
+	if err != nil {
+		err = fmt.Errorf("session: delete: %w", err)
+	}
+	return err
+}
+
+// hasIntent tells whether a tool call of a session is under way.
+func (l *Log) hasIntent(ctx context.Context, scope kv.Scope, session string) (bool, error) {
+	for _, list := range []kv.Scope{intents.Part(scope), intents.Whole(scope.Tenant)} {
+		for pair, err := range l.engine.Scan(ctx, kv.System, kv.Prefix(intentKey(list, scope, ""))) {
+			if err != nil {
+				return false, fmt.Errorf("session: read intents: %w", err)
+			}
+			in, err := readIntent(pair)
+			if err != nil {
+				return false, err
+			}
+			if of, err := sessionID(in.SessionID); err == nil && of == session {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// deletion is one commit of a Delete.
+type deletion struct {
+	log     *Log
+	scope   kv.Scope
+	session string
+	before  time.Time
+
+	young bool // something was recorded since before
+	more  bool // there may be more to delete
+	left  int  // how many more keys may go
+	bytes int
+}
+
+func (d *deletion) stage(ctx context.Context, tx *kv.Tx) error {
+	d.young, d.more, d.left, d.bytes = false, false, maxDeleted, 0
+	j := journal{d.scope, d.session}
+	values, err := tx.Get(ctx, kv.Log, headKey(d.scope, d.session), tallyKey(d.scope, d.session))
+	if err != nil {
+		return err
+	}
+	h, err := decodeHead(values[0])
+	if err != nil {
+		return err
+	}
+	tally, err := decodeTally(values[1])
+	if err != nil {
+		return err
+	}
+	last, err := lastRecorded(ctx, tx, d.scope, d.session, values[0], values[1])
+	if d.young = !last.Before(d.before); d.young || err != nil {
+		return err
+	}
+	state, err := j.state(ctx, tx)
+	if err != nil {
+		return err
+	}
+	steps := []func() error{
+		func() error {
+			return d.numbered(ctx, tx, journalPrefix(d.scope, d.session), nil, func(number uint64) {
+				tx.Put(kv.Log, foldsKey(d.scope, d.session), encodeState(foldState{version: state.version, given: state.given, gone: number}))
+			})
+		},
+		func() error { return d.prompts(ctx, tx) },
+		func() error { return d.single(ctx, tx) },
+		func() error {
+			return d.numbered(ctx, tx, taskPrefix(d.scope, d.session), func(value []byte) error {
+				t, _, err := decodeTask(value)
+				tx.Delete(kv.Log, taskIDKey(d.scope, t.ID))
+				return err
+			}, func(number uint64) {
+				tx.Put(kv.Log, tallyKey(d.scope, d.session), encodeTally(Tally{Last: tally.Last, Through: tally.Last, Gone: number}))
+			})
+		},
+		func() error {
+			return d.numbered(ctx, tx, entryPrefix(d.scope, d.session), func(value []byte) error {
+				e, err := decodeEntry(value)
+				if err == nil && e.Step != nil { // numbers of steps have no gap
+					tx.Put(kv.Log, stepKey(d.scope, e.Step.Number), nil)
+				}
+				if errors.Is(err, errUnknownKind) {
+					err = nil
+				}
+				return err
+			}, func(number uint64) {
+				tx.Put(kv.Log, headKey(d.scope, d.session), encodeHead(head{last: h.last, gone: number, ended: true}))
+			})
+		},
+	}
+	for _, do := range steps {
+		if err := do(); err != nil || d.more {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbered deletes the next values with numbers, with their mentions, and tells done which
+// was the last.
+func (d *deletion) numbered(ctx context.Context, tx *kv.Tx, prefix []byte, see func(value []byte) error, done func(number uint64)) error {
+	last := uint64(0)
+	for pair, err := range tx.Scan(ctx, kv.Log, kv.Prefix(prefix)) {
+		if err != nil {
+			return err
+		}
+		if d.full(len(pair.Value)) {
+			break
+		}
+		if see != nil {
+			if err := see(pair.Value); err != nil {
+				return err
+			}
+		}
+		names := namesIn(pair.Value)
+		mention.Drop(tx, d.log.Ref(d.scope), d.session, names)
+		d.left -= len(names)
+		tx.Delete(kv.Log, pair.Key)
+		last = keyPosition(pair.Key)
+	}
+	if last > 0 {
+		done(last)
+	}
+	return nil
+}
+
+// full counts a key, unless the commit is large enough.
+func (d *deletion) full(bytes int) bool {
+	if d.left <= 0 || d.bytes > maxDeletedBytes {
+		d.more = true
+		return true
+	}
+	d.left--
+	d.bytes += bytes
+	return false
+}
+
+// prompts deletes what was recorded of prompts. The parts of a text go together.
+func (d *deletion) prompts(ctx context.Context, tx *kv.Tx) error {
+	const part = 2 // bytes of its number
+	var text []byte
+	for _, tag := range []byte(tagsOfPrompts) {
+		for pair, err := range tx.Scan(ctx, kv.Log, kv.Prefix(kv.AppendEscaped(d.scope.Key(tag), d.session))) {
+			if err != nil {
+				return err
+			}
+			of := pair.Key[:max(0, len(pair.Key)-part)]
+			if (tag != 'x' || !bytes.Equal(of, text)) && d.full(len(pair.Value)) {
+				return nil
+			}
+			text = of
+			tx.Delete(kv.Log, pair.Key)
+		}
+	}
+	return nil
+}
+
+// single deletes settings and states.
+func (d *deletion) single(ctx context.Context, tx *kv.Tx) error {
+	for _, tag := range []byte{tagConfig, tagAnchor, tagWorking, tagSprint, tagSnapshot} {
+		for pair, err := range tx.Scan(ctx, kv.Log, kv.Prefix(kv.AppendEscaped(d.scope.Key(tag), d.session))) {
+			if err != nil {
+				return err
+			}
+			if d.full(len(pair.Value)) {
+				return nil
+			}
+			tx.Delete(kv.Log, pair.Key)
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ type foldState struct {
 	given          uint64 // highest number that a batch was given
 	since          uint64
 	change         uint64 // first entry of the last change that was not undone, 0 for none
+	gone           uint64 // the last entry that Delete took
 }
 
 // begin returns a change of so many entries, which are the next ones.

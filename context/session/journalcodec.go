@@ -32,6 +32,7 @@ const (
 	fieldStateSince
 	fieldStateChange
 	fieldStateGiven
+	fieldStateGone
 )
 
 // Fields of a stored mark.
@@ -89,7 +90,8 @@ func encodeState(s foldState) []byte {
 	dst = wire.AppendUint(dst, fieldStateThrough, s.through)
 	dst = wire.AppendUint(dst, fieldStateSince, s.since)
 	dst = wire.AppendUint(dst, fieldStateChange, s.change)
-	return wire.AppendUint(dst, fieldStateGiven, s.given)
+	dst = wire.AppendUint(dst, fieldStateGiven, s.given)
+	return wire.AppendUint(dst, fieldStateGone, s.gone)
 }
 
 func decodeState(value []byte) (foldState, error) {
@@ -131,6 +133,8 @@ func (s *foldState) set(f wire.Field) (err error) {
 		s.change = f.Value
 	case fieldStateGiven:
 		s.given = f.Value
+	case fieldStateGone:
+		s.gone = f.Value
 	}
 	return err
 }

@@ -162,23 +162,27 @@ const firstPosition = 1
 // them.
 func (l *Log) stageEntries(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, entries []Entry) ([]uint64, error) {
 	l.settle(ctx, scope)
-	head := headKey(scope, session)
-	last, err := readCounter(ctx, tx, head)
+	values, err := tx.Get(ctx, kv.Log, headKey(scope, session))
+	if err != nil {
+		return nil, fmt.Errorf("session: read head: %w", err)
+	}
+	h, err := decodeHead(values[0])
 	if err != nil {
 		return nil, err
 	}
 	positions := make([]uint64, len(entries))
 	for i, e := range entries {
-		last++
-		positions[i] = last
+		h.last++
+		positions[i] = h.last
 		value := appendEntry(nil, e)
 		if len(value) > kv.MaxValueBytes {
 			return nil, &kv.LimitError{What: "log entry", Size: len(value), Limit: kv.MaxValueBytes}
 		}
-		tx.Put(kv.Log, entryKey(scope, session, last), value)
+		tx.Put(kv.Log, entryKey(scope, session, h.last), value)
 		stageMentions(tx, scope, session, value)
 	}
-	tx.Put(kv.Log, head, encodeCounter(last))
+	h.ended = false
+	tx.Put(kv.Log, headKey(scope, session), encodeHead(h))
 	return positions, nil
 }
 
@@ -272,7 +276,7 @@ func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, posi
 		}
 		defer r.keep(nil)
 		at := r.last
-		for ; at > 0; at-- {
+		for ; at > r.gone; at-- {
 			e, known := r.known.at(at)
 			if !known {
 				break
@@ -281,7 +285,7 @@ func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, posi
 				return
 			}
 		}
-		if at > 0 {
+		if at > r.gone {
 			all(l.entries(ctx, scope, sessionID, at+1, true, r.known), yield)
 		}
 	}

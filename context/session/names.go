@@ -130,6 +130,45 @@ func (l *Log) IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, sessio
 	return false, nil
 }
 
+// Active tells whether something was recorded in a session since a moment. What it reads by
+// Get changes whenever the answer becomes true.
+func (l *Log) Active(ctx context.Context, from kv.Getter, scope kv.Scope, session string, since time.Time) (bool, error) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return false, err
+	}
+	values, err := from.Get(ctx, kv.Log, headKey(scope, session), tallyKey(scope, session))
+	if err != nil {
+		return false, fmt.Errorf("session: read head: %w", err)
+	}
+	last, err := lastRecorded(ctx, from, scope, session, values[0], values[1])
+	return !last.Before(since), err
+}
+
+// lastRecorded is when something was recorded in a session last, which has that head and
+// tally; zero when there is nothing in it.
+func lastRecorded(ctx context.Context, from getter, scope kv.Scope, session string, headValue, tallyValue []byte) (time.Time, error) {
+	h, err := decodeHead(headValue)
+	if err != nil {
+		return time.Time{}, err
+	}
+	tally, err := decodeTally(tallyValue)
+	if err != nil {
+		return time.Time{}, err
+	}
+	values, err := from.Get(ctx, kv.Log, entryKey(scope, session, h.last), taskKey(scope, session, tally.Last))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("session: read times: %w", err)
+	}
+	var sum Summary
+	for _, value := range values {
+		if err := sum.see(value); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return sum.Updated, nil
+}
+
 // idle tells whether something was so long ago; a negative time is never over.
 func (l *Log) idle(last time.Time, limit time.Duration) bool {
 	return limit >= 0 && l.now().Sub(last) >= limit

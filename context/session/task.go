@@ -251,7 +251,7 @@ func (l *Log) stageNew(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) (
 	putTask(tx, scope, t, now)
 	tx.Put(kv.Log, taskIDKey(scope, t.ID), encodePlace(t.SessionID, t.Number))
 	if log.ended {
-		tx.Put(kv.Log, headKey(scope, t.SessionID), encodeHead(head{last: log.last}))
+		tx.Put(kv.Log, headKey(scope, t.SessionID), encodeHead(head{last: log.last, gone: log.gone}))
 	}
 	return t, nil
 }

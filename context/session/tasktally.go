@@ -48,6 +48,8 @@ type Tally struct {
 	Second, Third int
 	// Moved counts the tasks that ever entered the third tier.
 	Moved uint64
+	// Gone is the last task that Delete took.
+	Gone uint64
 }
 
 // Tally returns the tally of a session; all zero when it has no tasks.
@@ -95,6 +97,7 @@ const (
 	fieldTallySecond
 	fieldTallyThird
 	fieldTallyMoved
+	fieldTallyGone
 )
 
 func encodeTally(t Tally) []byte {
@@ -103,7 +106,8 @@ func encodeTally(t Tally) []byte {
 	dst = wire.AppendText(dst, fieldTallyFilled, appendNumbers(nil, t.Filled))
 	dst = wire.AppendUint(dst, fieldTallySecond, uint64(max(0, t.Second)))
 	dst = wire.AppendUint(dst, fieldTallyThird, uint64(max(0, t.Third)))
-	return wire.AppendUint(dst, fieldTallyMoved, t.Moved)
+	dst = wire.AppendUint(dst, fieldTallyMoved, t.Moved)
+	return wire.AppendUint(dst, fieldTallyGone, t.Gone)
 }
 
 func decodeTally(value []byte) (t Tally, err error) {
@@ -126,6 +130,8 @@ func decodeTally(value []byte) (t Tally, err error) {
 			t.Third = count(f)
 		case fieldTallyMoved:
 			t.Moved = f.Value
+		case fieldTallyGone:
+			t.Gone = f.Value
 		}
 	}
 	return t, nil

@@ -29,13 +29,13 @@ const (
 // long as what is new, and a little for each stretch. The entries are for reading only. An
 // error comes last, with a zero Entry.
 func (l *Log) Unfolded(ctx context.Context, scope kv.Scope, session string, folds []history.Fold) iter.Seq2[Entry, error] {
-	folded := covered(folds)
 	return func(yield func(Entry, error) bool) {
 		r, err := l.reading(ctx, scope, session)
 		if err != nil {
 			yield(Entry{}, err)
 			return
 		}
+		folded := covered(folds, r.gone)
 		defer r.keep(folded)
 		for _, s := range stretches(folded, r.last) {
 			if !r.stretch(ctx, s, yield) {
@@ -51,7 +51,8 @@ type reading struct {
 	log   *Log
 	of    journal
 	known *cachedEntries
-	last  uint64
+	// last is the position of the newest entry, gone that of the newest deleted one.
+	last, gone uint64
 	// wanted are positions to fetch before what is yielded next.
 	wanted []uint64
 }
@@ -67,7 +68,7 @@ func (l *Log) reading(ctx context.Context, scope kv.Scope, session string) (*rea
 		return nil, err
 	}
 	j := journal{scope, session}
-	return &reading{log: l, of: j, known: l.entryCache.of(j), last: h.last}, nil
+	return &reading{log: l, of: j, known: l.entryCache.of(j), last: h.last, gone: h.gone}, nil
 }
 
 // keep remembers what was read.
@@ -181,10 +182,13 @@ func (l *Log) scan(ctx context.Context, scope kv.Scope, id string, s history.Spa
 	}
 }
 
-// covered returns the positions that stand in folds: spans that ascend and don't
-// touch.
-func covered(folds []history.Fold) []history.Span {
+// covered returns the positions that stand in folds, or are gone: spans that ascend and
+// don't touch.
+func covered(folds []history.Fold, gone uint64) []history.Span {
 	var all []history.Span
+	if gone > 0 {
+		all = append(all, history.Span{First: firstPosition, Last: gone})
+	}
 	for i := range folds {
 		all = append(all, folds[i].Spans...)
 	}

@@ -157,7 +157,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	if err := d.Children.Start(context.Background()); err != nil {
 		return err
 	}
-	d.Retention = retention.New(retention.Parts{Engine: engine, Writer: writer, Memory: d.Memory}, &o.Retention)
+	d.Retention = retention.New(retention.Parts{
+		Engine: engine, Writer: writer, Memory: d.Memory, Log: d.Log, Blobs: d.Blobs, Tiers: d.Tiers, Busy: d.busy, Gone: d.past.Forget,
+	}, &o.Retention)
 	d.onClose(d.Retention.Close)
 	return d.join()
 }
@@ -364,6 +366,19 @@ func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (
 		return 0, err
 	}
 	return blob.NamingKindSeq, nil
+}
+
+// busy tells whether something runs for a session: a program, or a child of it.
+func (d *Domain) busy(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
+	if d.Jobs != nil {
+		for _, job := range d.Jobs.List(jobs.Owner{Scope: scope, Session: sessionID}) {
+			if job.Ended.IsZero() {
+				return true, nil
+			}
+		}
+	}
+	all, err := d.Family.List(ctx, scope)
+	return slices.ContainsFunc(all, func(c children.Child) bool { return c.ParentSession == sessionID && c.Result == nil }), err
 }
 
 // reader reads back what prompts leave out; uses is that of readback.Options.

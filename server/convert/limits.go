@@ -51,9 +51,12 @@ func McpServerCounts(all []mcp.Status) *loombridgev1.McpServerCounts {
 
 // Retention tells what is deleted for its age; audited is how many records of calls were.
 func Retention(s retention.Stats, audited int64) *loombridgev1.RetentionStatus {
-	out := &loombridgev1.RetentionStatus{DeletedRecords: s.Records, DeletedAuditRecords: audited, Failing: s.Failing}
+	out := &loombridgev1.RetentionStatus{DeletedRecords: s.Records, DeletedSessions: s.Sessions, DeletedResults: s.Results, DeletedAuditRecords: audited, Failing: s.Failing}
 	if s.RecordsAge > 0 {
 		out.RecordsAge = durationpb.New(s.RecordsAge)
+	}
+	if s.SessionsAge > 0 {
+		out.SessionsAge = durationpb.New(s.SessionsAge)
 	}
 	if !s.Swept.IsZero() {
 		out.SweepTime = timestamppb.New(s.Swept)

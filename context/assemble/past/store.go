@@ -121,6 +121,9 @@ func (s *Store) Save(ctx context.Context, scope kv.Scope, sessionID string, p Pr
 	return nil
 }
 
+// Forget drops what is known of a session whose records somebody has deleted.
+func (s *Store) Forget(scope kv.Scope, sessionID string) { s.forget(place{scope, sessionID}) }
+
 // batch is what a record adds.
 type batch struct {
 	scope      kv.Scope

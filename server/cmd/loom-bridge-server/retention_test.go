@@ -12,7 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -132,5 +134,129 @@ func TestRetainRecordsOnce(t *testing.T) {
 	counts := []int64{servers[0].retention(t).GetDeletedRecords(), servers[1].retention(t).GetDeletedRecords()}
 	if max(counts[0], counts[1]) != records || min(counts[0], counts[1]) != 0 {
 		t.Errorf("the servers deleted %d, want one all %d", counts, records)
+	}
+}
+
+// say adds a message to a session.
+func (p *process) say(tb testing.TB, session, text string) *loombridgev1.AppendMessagesResponse {
+	tb.Helper()
+	got, err := p.context().AppendMessages(tb.Context(), &loombridgev1.AppendMessagesRequest{
+		AgentId: "a", SessionId: session, Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: text}},
+	})
+	must(tb, err)
+	return got
+}
+
+// heard are the messages of a session.
+func (p *process) heard(tb testing.TB, session string) (texts []string) {
+	tb.Helper()
+	got, err := p.context().ListConversation(tb.Context(), &loombridgev1.ListConversationRequest{AgentId: "a", SessionId: session})
+	must(tb, err)
+	for _, m := range got.GetEntries() {
+		texts = append(texts, m.GetMessage().GetContent())
+	}
+	return texts
+}
+
+// A session in which nothing was recorded for longer than the age goes, with its steps,
+// results, tasks, folds, prompts and settings; one that is used stays, and so does one whose
+// call or child is at work. What comes later under its id goes on behind it.
+//
+// Y13
+func TestRetainSessions(t *testing.T) {
+	dir := t.TempDir()
+	before := MustRun(t, dir)
+	c := plant(t, before, "a", "s", "b", 1)
+	before.say(t, "parent", "wait for the child")
+	_, err := before.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "parent", ChildId: "slow", Goal: "take long"})
+	must(t, err)
+	_, err = before.context().CompleteTask(t.Context(), &loombridgev1.CompleteTaskRequest{AgentId: "aschild", TaskId: "aschild", Conclusion: "the sea is calm"})
+	must(t, err)
+	steps, err := before.context().ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "a", SessionId: "s"})
+	must(t, err)
+	must(t, before.Stop())
+
+	p := MustRun(t, dir, "--retain-sessions", "1s", "--shell-allow", "echo,cat,sleep", "--metrics-addr", "127.0.0.1:0")
+	p.say(t, "running", "look for the file")
+	call := until("go")
+	call.AgentId, call.SessionId = "a", "running"
+	answered := MustBegin(t, p, call)
+	spoken := 0
+	young := func() {
+		p.say(t, "young", fmt.Sprint("still here ", spoken))
+		spoken++
+	}
+	waitUntil(t, "the old session goes", func() bool {
+		young()
+		return len(p.heard(t, "s")) == 0
+	})
+	first := p.retention(t).GetSweepTime()
+	waitUntil(t, "two more looks end", func() bool {
+		young()
+		return p.retention(t).GetSweepTime().AsTime().Sub(first.AsTime()) > 2*time.Second
+	})
+	for session, n := range map[string]int{"young": min(spoken, 100), "running": 1, "s": 0} {
+		if got := p.heard(t, session); len(got) != n {
+			t.Errorf("session %s has messages %q, want %d", session, got, n)
+		}
+	}
+	if got := p.heard(t, "parent"); len(got) == 0 {
+		t.Error("a session went whose child is at work")
+	}
+	for _, s := range steps.GetSteps() {
+		_, err := p.context().GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: "a", StepId: s.GetId()})
+		if status.Code(err) != codes.NotFound {
+			t.Errorf("step %s: %v", s.GetId(), err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(p.Workspace, "go"), []byte("go"), 0o600))
+	if got := <-answered; !got.GetSuccess() {
+		t.Errorf("the call that ran: %v", got)
+	}
+	last := p.say(t, "s", "back again")
+	if got := p.heard(t, "s"); len(got) != 1 || got[0] != "back again" {
+		t.Errorf("a session that came back has %q", got)
+	}
+	prompt, err := p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s", Goal: "go on", MaxTokens: 100_000})
+	if must(t, err); !strings.Contains(fmt.Sprint(prompt), "back again") || strings.Contains(fmt.Sprint(prompt), "canary") {
+		t.Errorf("its prompt: %v", prompt)
+	}
+	if got := last.GetPositions(); len(got) != 1 || got[0] < 10 {
+		t.Errorf("it begins again at %v", got)
+	}
+	status := p.retention(t)
+	if status.GetDeletedSessions() < 1 || status.GetDeletedResults() < 1 || status.GetSessionsAge().AsDuration() != time.Second {
+		t.Errorf("status: %v", status)
+	}
+	if n := scrape(t, p.metrics(t))[`loom_bridge_retention_deleted_total{what="sessions"}`]; n < 1 {
+		t.Errorf("/metrics counts %v sessions", n)
+	}
+	must(t, p.Stop())
+	if said, err := checkOf(t, filepath.Join(dir, "store")); err != nil {
+		t.Errorf("check: %v\n%s", err, said)
+	}
+	// What a fork begins with is the child's, and an answer is kept as long as answers are.
+	engine, err := rockskv.OpenReadOnly(filepath.Join(dir, "store"), nil)
+	must(t, err)
+	planted, left := c.where(), map[string]int{}
+	must(t, engine.Each(t.Context(), func(ks kv.Keyspace, pair kv.Pair) error {
+		if _, rest, err := kv.SplitKey(pair.Key); err != nil || rest[0] == 'q' || ks != kv.Log && ks != kv.Blobs && ks != kv.Records {
+			return err
+		}
+		for name, where := range c {
+			if strings.Contains(string(pair.Key)+string(pair.Value), name) {
+				left[where]++
+			}
+		}
+		return nil
+	}))
+	must(t, engine.Close())
+	for _, where := range []string{"sessions", "blobs", "prompts", "thoughts", "results", "tasks", "compressed results", "renewals", "settings", "working states"} {
+		if planted[where] == 0 || left[where] > 0 {
+			t.Errorf("%d of %d canaries of %s are left", left[where], planted[where], where)
+		}
+	}
+	if left["texts"] == 0 {
+		t.Error("records that were saved in the session are gone")
 	}
 }

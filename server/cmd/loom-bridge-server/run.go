@@ -178,7 +178,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
 		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
 		Jobs:  jobs.Options{MaxRunning: config.Sharing.MaxJobs},
-		Audit: audit.Options{Retention: config.AuditRetention}, Retention: retention.Options{Records: config.RetainRecords}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
+		Audit: audit.Options{Retention: config.AuditRetention}, Retention: retention.Options{Records: config.RetainRecords, Sessions: config.RetainSessions}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
 		Hand: hand.Options{Redact: config.Redact, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
 		Events: events.Options{
 			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,

@@ -289,6 +289,7 @@ func (c *Config) eventSettings() []setting {
 		{"approval-timeout", positive(&c.ApprovalTimeout), approval.DefaultWait, "longest wait of a call for a person's approval; then it is denied"},
 		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0, unlimited)), audit.DefaultRetention, "keep the record of each tool call so long; its digest stays; 0: for ever"},
 		{"retain-records", span(&c.RetainRecords, 0, unlimited), 0, "delete records neither changed nor repeated for so long; pinned ones stay; 0: never"},
+		{"retain-sessions", span(&c.RetainSessions, 0, unlimited), 0, "delete sessions in which nothing was recorded for so long, steps included; 0: never"},
 		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), answers.DefaultFor, "keep the answer of a request with a request_id so long; 0: for ever"},
 	}
 }

@@ -451,6 +451,14 @@ func eventEffects() []effect {
 			with: "0", without: "1",
 		},
 		{
+			setting: "retain-sessions", args: []string{"--retain-sessions", "20ms"}, after: 200 * time.Millisecond,
+			see: func(s *stand) func() string {
+				s.process.say(s.tb, "s", "soon old")
+				return func() string { return fmt.Sprint(len(s.process.heard(s.tb, "s"))) }
+			},
+			with: "0", without: "1",
+		},
+		{
 			setting: "registration-idle", args: []string{"--registration-idle", "20ms"}, both: []string{"--metrics-addr", "127.0.0.1:0"}, after: 200 * time.Millisecond,
 			see: func(s *stand) func() string {
 				helper := &peer{id: "helper", tool: "my:tool"}

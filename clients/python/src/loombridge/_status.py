@@ -36,6 +36,12 @@ class Retention:
     """Records that went so."""
     deleted_audit_records: int
     """Records of tool calls that went so."""
+    sessions_age: float | None
+    """Seconds that sessions stay in which nothing is recorded; None: for ever."""
+    deleted_sessions: int
+    """Sessions that went so."""
+    deleted_results: int
+    """Offloaded results that went with them."""
     sweep_time: datetime | None
     """When the last look ended that left nothing behind, in UTC; None: there was none."""
     failing: bool
@@ -123,6 +129,9 @@ def _retention(m: admin_pb2.RetentionStatus) -> Retention:
         records_age=_age(m.records_age) if m.HasField("records_age") else None,
         deleted_records=m.deleted_records,
         deleted_audit_records=m.deleted_audit_records,
+        sessions_age=_age(m.sessions_age) if m.HasField("sessions_age") else None,
+        deleted_sessions=m.deleted_sessions,
+        deleted_results=m.deleted_results,
         sweep_time=_values.moment(m.sweep_time) if m.HasField("sweep_time") else None,
         failing=m.failing,
     )

@@ -23,6 +23,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ScopeKind says what owns a memory.
+type ScopeKind int32
+
+const (
+	// SCOPE_KIND_UNSPECIFIED: any.
+	ScopeKind_SCOPE_KIND_UNSPECIFIED ScopeKind = 0
+	// SCOPE_KIND_AGENT: an agent.
+	ScopeKind_SCOPE_KIND_AGENT ScopeKind = 1
+	// SCOPE_KIND_USER: a person, across agents.
+	ScopeKind_SCOPE_KIND_USER ScopeKind = 2
+	// SCOPE_KIND_SPACE: a space. See SharingService.
+	ScopeKind_SCOPE_KIND_SPACE ScopeKind = 3
+)
+
+// Enum value maps for ScopeKind.
+var (
+	ScopeKind_name = map[int32]string{
+		0: "SCOPE_KIND_UNSPECIFIED",
+		1: "SCOPE_KIND_AGENT",
+		2: "SCOPE_KIND_USER",
+		3: "SCOPE_KIND_SPACE",
+	}
+	ScopeKind_value = map[string]int32{
+		"SCOPE_KIND_UNSPECIFIED": 0,
+		"SCOPE_KIND_AGENT":       1,
+		"SCOPE_KIND_USER":        2,
+		"SCOPE_KIND_SPACE":       3,
+	}
+)
+
+func (x ScopeKind) Enum() *ScopeKind {
+	p := new(ScopeKind)
+	*p = x
+	return p
+}
+
+func (x ScopeKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ScopeKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_admin_proto_enumTypes[0].Descriptor()
+}
+
+func (ScopeKind) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_admin_proto_enumTypes[0]
+}
+
+func (x ScopeKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ScopeKind.Descriptor instead.
+func (ScopeKind) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{0}
+}
+
 // GetStatusRequest has no fields.
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -251,6 +308,13 @@ type RetentionStatus struct {
 	// sweep_time is when the last look for what is too old ended that left nothing behind;
 	// unset: there was none.
 	SweepTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=sweep_time,json=sweepTime,proto3" json:"sweep_time,omitempty"`
+	// sessions_age is how long sessions stay in which nothing is recorded
+	// (`--retain-sessions`); unset: for ever.
+	SessionsAge *durationpb.Duration `protobuf:"bytes,6,opt,name=sessions_age,json=sessionsAge,proto3" json:"sessions_age,omitempty"`
+	// deleted_sessions is how many sessions went so.
+	DeletedSessions int64 `protobuf:"varint,7,opt,name=deleted_sessions,json=deletedSessions,proto3" json:"deleted_sessions,omitempty"`
+	// deleted_results is how many paths of offloaded results went with them.
+	DeletedResults int64 `protobuf:"varint,8,opt,name=deleted_results,json=deletedResults,proto3" json:"deleted_results,omitempty"`
 	// failing says that the last one could not delete something; the server's log says why.
 	Failing       bool `protobuf:"varint,5,opt,name=failing,proto3" json:"failing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -313,6 +377,27 @@ func (x *RetentionStatus) GetSweepTime() *timestamppb.Timestamp {
 		return x.SweepTime
 	}
 	return nil
+}
+
+func (x *RetentionStatus) GetSessionsAge() *durationpb.Duration {
+	if x != nil {
+		return x.SessionsAge
+	}
+	return nil
+}
+
+func (x *RetentionStatus) GetDeletedSessions() int64 {
+	if x != nil {
+		return x.DeletedSessions
+	}
+	return 0
+}
+
+func (x *RetentionStatus) GetDeletedResults() int64 {
+	if x != nil {
+		return x.DeletedResults
+	}
+	return 0
 }
 
 func (x *RetentionStatus) GetFailing() bool {
@@ -730,6 +815,258 @@ func (x *ListBackupsResponse) GetBackups() []*Backup {
 	return nil
 }
 
+// ListScopesRequest says which owners to list.
+type ListScopesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenant is whose they are. Default: the caller's. Another one needs `operates`. At most
+	// 128 bytes.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// kind lists owners of one kind alone. Default: all.
+	Kind ScopeKind `protobuf:"varint,2,opt,name=kind,proto3,enum=loombridge.v1.ScopeKind" json:"kind,omitempty"`
+	// prefix is what the ids begin with. Default: any. At most 256 bytes.
+	Prefix string `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// page_size is how many at most. Default 100, at most 1,000. A page may have fewer, also
+	// none, and another one behind it: the server passes over 10,000 owners a page that the
+	// caller may not administer.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token is the next_page_token of the page before. Its listing must be the same.
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// agent_id is an agent that the caller may act for: what it was granted admin of is listed
+	// as well. Default: none.
+	AgentId       string `protobuf:"bytes,6,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListScopesRequest) Reset() {
+	*x = ListScopesRequest{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListScopesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListScopesRequest) ProtoMessage() {}
+
+func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListScopesRequest.ProtoReflect.Descriptor instead.
+func (*ListScopesRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListScopesRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListScopesRequest) GetKind() ScopeKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ScopeKind_SCOPE_KIND_UNSPECIFIED
+}
+
+func (x *ListScopesRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListScopesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListScopesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListScopesRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+// ListScopesResponse has a page of owners.
+type ListScopesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// scopes are those that have anything stored in memory.
+	Scopes []*MemoryScope `protobuf:"bytes,1,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// next_page_token gets the next page; empty when there is none.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListScopesResponse) Reset() {
+	*x = ListScopesResponse{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListScopesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListScopesResponse) ProtoMessage() {}
+
+func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListScopesResponse.ProtoReflect.Descriptor instead.
+func (*ListScopesResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListScopesResponse) GetScopes() []*MemoryScope {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *ListScopesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// MemoryScope is an owner and what its memory holds, by the counts that the store keeps.
+type MemoryScope struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// owner is whose memory it is.
+	Owner *MemoryOwner `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	// records is how many there are, those replaced and archived included; 0 where they are
+	// all gone and something beside them is left, such as answers to repeated requests.
+	Records int64 `protobuf:"varint,2,opt,name=records,proto3" json:"records,omitempty"`
+	// archived is how many of them lie in the archive.
+	Archived int64 `protobuf:"varint,3,opt,name=archived,proto3" json:"archived,omitempty"`
+	// versions is how many earlier versions of records are kept.
+	Versions int64 `protobuf:"varint,4,opt,name=versions,proto3" json:"versions,omitempty"`
+	// words is how long the records are together.
+	Words int64 `protobuf:"varint,5,opt,name=words,proto3" json:"words,omitempty"`
+	// sessions is how many sessions the records name.
+	Sessions int64 `protobuf:"varint,6,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// bytes is about what records and index take on the disk, without what was written
+	// lately; 0 where the engine does not tell, such as PostgreSQL.
+	Bytes         int64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemoryScope) Reset() {
+	*x = MemoryScope{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemoryScope) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemoryScope) ProtoMessage() {}
+
+func (x *MemoryScope) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemoryScope.ProtoReflect.Descriptor instead.
+func (*MemoryScope) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *MemoryScope) GetOwner() *MemoryOwner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
+func (x *MemoryScope) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *MemoryScope) GetArchived() int64 {
+	if x != nil {
+		return x.Archived
+	}
+	return 0
+}
+
+func (x *MemoryScope) GetVersions() int64 {
+	if x != nil {
+		return x.Versions
+	}
+	return 0
+}
+
+func (x *MemoryScope) GetWords() int64 {
+	if x != nil {
+		return x.Words
+	}
+	return 0
+}
+
+func (x *MemoryScope) GetSessions() int64 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
+func (x *MemoryScope) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // Backup is a copy of the whole store at one moment.
 type Backup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -753,7 +1090,7 @@ type Backup struct {
 
 func (x *Backup) Reset() {
 	*x = Backup{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +1102,7 @@ func (x *Backup) String() string {
 func (*Backup) ProtoMessage() {}
 
 func (x *Backup) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +1115,7 @@ func (x *Backup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backup.ProtoReflect.Descriptor instead.
 func (*Backup) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Backup) GetName() string {
@@ -847,7 +1184,7 @@ type BackupStatus struct {
 
 func (x *BackupStatus) Reset() {
 	*x = BackupStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +1196,7 @@ func (x *BackupStatus) String() string {
 func (*BackupStatus) ProtoMessage() {}
 
 func (x *BackupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +1209,7 @@ func (x *BackupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
 func (*BackupStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BackupStatus) GetLast() *Backup {
@@ -919,7 +1256,7 @@ type ToolLimit struct {
 
 func (x *ToolLimit) Reset() {
 	*x = ToolLimit{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1268,7 @@ func (x *ToolLimit) String() string {
 func (*ToolLimit) ProtoMessage() {}
 
 func (x *ToolLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1281,7 @@ func (x *ToolLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolLimit.ProtoReflect.Descriptor instead.
 func (*ToolLimit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ToolLimit) GetRule() string {
@@ -999,7 +1336,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1348,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1361,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -1114,7 +1451,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1463,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1476,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -1174,7 +1511,7 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
+	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"\x12\n" +
 	"\x10GetStatusRequest\"\xc5\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
@@ -1201,14 +1538,17 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\tretention\x18P \x01(\v2\x1e.loombridge.v1.RetentionStatusR\tretention\x1a;\n" +
 	"\rRedactedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xff\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x91\x03\n" +
 	"\x0fRetentionStatus\x12:\n" +
 	"\vrecords_age\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"recordsAge\x12'\n" +
 	"\x0fdeleted_records\x18\x02 \x01(\x03R\x0edeletedRecords\x122\n" +
 	"\x15deleted_audit_records\x18\x03 \x01(\x03R\x13deletedAuditRecords\x129\n" +
 	"\n" +
-	"sweep_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsweepTime\x12\x18\n" +
+	"sweep_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsweepTime\x12<\n" +
+	"\fsessions_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vsessionsAge\x12)\n" +
+	"\x10deleted_sessions\x18\a \x01(\x03R\x0fdeletedSessions\x12'\n" +
+	"\x0fdeleted_results\x18\b \x01(\x03R\x0edeletedResults\x12\x18\n" +
 	"\afailing\x18\x05 \x01(\bR\afailing\"\xab\x01\n" +
 	"\fBridgeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -1238,7 +1578,26 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x06backup\x18\x03 \x01(\v2\x15.loombridge.v1.BackupR\x06backup\"\x14\n" +
 	"\x12ListBackupsRequest\"F\n" +
 	"\x13ListBackupsResponse\x12/\n" +
-	"\abackups\x18\x01 \x03(\v2\x15.loombridge.v1.BackupR\abackups\"\xec\x01\n" +
+	"\abackups\x18\x01 \x03(\v2\x15.loombridge.v1.BackupR\abackups\"\xc8\x01\n" +
+	"\x11ListScopesRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12,\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x18.loombridge.v1.ScopeKindR\x04kind\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x19\n" +
+	"\bagent_id\x18\x06 \x01(\tR\aagentId\"p\n" +
+	"\x12ListScopesResponse\x122\n" +
+	"\x06scopes\x18\x01 \x03(\v2\x1a.loombridge.v1.MemoryScopeR\x06scopes\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd9\x01\n" +
+	"\vMemoryScope\x120\n" +
+	"\x05owner\x18\x01 \x01(\v2\x1a.loombridge.v1.MemoryOwnerR\x05owner\x12\x18\n" +
+	"\arecords\x18\x02 \x01(\x03R\arecords\x12\x1a\n" +
+	"\barchived\x18\x03 \x01(\x03R\barchived\x12\x1a\n" +
+	"\bversions\x18\x04 \x01(\x03R\bversions\x12\x14\n" +
+	"\x05words\x18\x05 \x01(\x03R\x05words\x12\x1a\n" +
+	"\bsessions\x18\x06 \x01(\x03R\bsessions\x12\x14\n" +
+	"\x05bytes\x18\a \x01(\x03R\x05bytes\"\xec\x01\n" +
 	"\x06Backup\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1272,11 +1631,18 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +
 	"\x06damage\x18\x03 \x03(\tR\x06damage\x129\n" +
 	"\n" +
-	"scrub_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tscrubTime2\x99\x02\n" +
+	"scrub_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tscrubTime*h\n" +
+	"\tScopeKind\x12\x1a\n" +
+	"\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n" +
+	"\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n" +
+	"\x10SCOPE_KIND_SPACE\x10\x032\xf1\x02\n" +
 	"\fAdminService\x12S\n" +
 	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01\x12Y\n" +
 	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse0\x01\x12Y\n" +
-	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x03\x90\x02\x01\x12V\n" +
+	"\n" +
+	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_admin_proto_rawDescOnce sync.Once
@@ -1290,59 +1656,71 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_admin_proto_rawDescData
 }
 
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_loombridge_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_loombridge_v1_admin_proto_goTypes = []any{
-	(*GetStatusRequest)(nil),      // 0: loombridge.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 1: loombridge.v1.GetStatusResponse
-	(*RetentionStatus)(nil),       // 2: loombridge.v1.RetentionStatus
-	(*BridgeStatus)(nil),          // 3: loombridge.v1.BridgeStatus
-	(*ToolCallCounts)(nil),        // 4: loombridge.v1.ToolCallCounts
-	(*McpServerCounts)(nil),       // 5: loombridge.v1.McpServerCounts
-	(*CreateBackupRequest)(nil),   // 6: loombridge.v1.CreateBackupRequest
-	(*CreateBackupResponse)(nil),  // 7: loombridge.v1.CreateBackupResponse
-	(*ListBackupsRequest)(nil),    // 8: loombridge.v1.ListBackupsRequest
-	(*ListBackupsResponse)(nil),   // 9: loombridge.v1.ListBackupsResponse
-	(*Backup)(nil),                // 10: loombridge.v1.Backup
-	(*BackupStatus)(nil),          // 11: loombridge.v1.BackupStatus
-	(*ToolLimit)(nil),             // 12: loombridge.v1.ToolLimit
-	(*SandboxStatus)(nil),         // 13: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 14: loombridge.v1.StoreStatus
-	nil,                           // 15: loombridge.v1.GetStatusResponse.RedactedEntry
-	nil,                           // 16: loombridge.v1.ToolCallCounts.OutcomesEntry
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(ScopeKind)(0),                // 0: loombridge.v1.ScopeKind
+	(*GetStatusRequest)(nil),      // 1: loombridge.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 2: loombridge.v1.GetStatusResponse
+	(*RetentionStatus)(nil),       // 3: loombridge.v1.RetentionStatus
+	(*BridgeStatus)(nil),          // 4: loombridge.v1.BridgeStatus
+	(*ToolCallCounts)(nil),        // 5: loombridge.v1.ToolCallCounts
+	(*McpServerCounts)(nil),       // 6: loombridge.v1.McpServerCounts
+	(*CreateBackupRequest)(nil),   // 7: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 8: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 9: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 10: loombridge.v1.ListBackupsResponse
+	(*ListScopesRequest)(nil),     // 11: loombridge.v1.ListScopesRequest
+	(*ListScopesResponse)(nil),    // 12: loombridge.v1.ListScopesResponse
+	(*MemoryScope)(nil),           // 13: loombridge.v1.MemoryScope
+	(*Backup)(nil),                // 14: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 15: loombridge.v1.BackupStatus
+	(*ToolLimit)(nil),             // 16: loombridge.v1.ToolLimit
+	(*SandboxStatus)(nil),         // 17: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 18: loombridge.v1.StoreStatus
+	nil,                           // 19: loombridge.v1.GetStatusResponse.RedactedEntry
+	nil,                           // 20: loombridge.v1.ToolCallCounts.OutcomesEntry
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*MemoryOwner)(nil),           // 23: loombridge.v1.MemoryOwner
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	17, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	14, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	13, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	11, // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
-	12, // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
-	4,  // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
-	5,  // 6: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
-	15, // 7: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
-	3,  // 8: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
-	2,  // 9: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
-	18, // 10: loombridge.v1.RetentionStatus.records_age:type_name -> google.protobuf.Duration
-	17, // 11: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
-	17, // 12: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
-	16, // 13: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
-	10, // 14: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	10, // 15: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
-	17, // 16: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	10, // 17: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	17, // 18: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	0,  // 19: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	6,  // 20: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	8,  // 21: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	1,  // 22: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	7,  // 23: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	9,  // 24: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	22, // [22:25] is the sub-list for method output_type
-	19, // [19:22] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	21, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	18, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	17, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	15, // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	16, // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
+	5,  // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
+	6,  // 6: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
+	19, // 7: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
+	4,  // 8: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
+	3,  // 9: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
+	22, // 10: loombridge.v1.RetentionStatus.records_age:type_name -> google.protobuf.Duration
+	21, // 11: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
+	22, // 12: loombridge.v1.RetentionStatus.sessions_age:type_name -> google.protobuf.Duration
+	21, // 13: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
+	20, // 14: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
+	14, // 15: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	14, // 16: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	0,  // 17: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
+	13, // 18: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
+	23, // 19: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
+	21, // 20: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	14, // 21: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	21, // 22: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	1,  // 23: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	7,  // 24: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	9,  // 25: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	11, // 26: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
+	2,  // 27: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	8,  // 28: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	10, // 29: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	12, // 30: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
+	27, // [27:31] is the sub-list for method output_type
+	23, // [23:27] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -1350,18 +1728,20 @@ func file_loombridge_v1_admin_proto_init() {
 	if File_loombridge_v1_admin_proto != nil {
 		return
 	}
+	file_loombridge_v1_memory_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   17,
+			NumEnums:      1,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_loombridge_v1_admin_proto_goTypes,
 		DependencyIndexes: file_loombridge_v1_admin_proto_depIdxs,
+		EnumInfos:         file_loombridge_v1_admin_proto_enumTypes,
 		MessageInfos:      file_loombridge_v1_admin_proto_msgTypes,
 	}.Build()
 	File_loombridge_v1_admin_proto = out.File

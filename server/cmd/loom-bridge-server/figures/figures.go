@@ -190,7 +190,7 @@ var (
 	figureHosted     = gaugeOf("mcp_server_ready", "1 where the MCP server is ready, 0 where it can't be reached.", "tenant", "server")
 	figureHostTools  = gaugeOf("mcp_server_tools", "Tools of the MCP server that can be called.", "tenant", "server")
 	figureHostTokens = gaugeOf("mcp_server_tool_tokens", "About what all tools of the MCP server would take in a prompt.", "tenant", "server")
-	figureAged       = gaugeOf("retention_deleted_total", "What was deleted for its age, by what it was: records, or audit for the records of calls.", "what").counting()
+	figureAged       = gaugeOf("retention_deleted_total", "What was deleted for its age, by what it was: records, sessions, results of sessions, or audit for the records of calls.", "what").counting()
 	figureOpen       = gaugeOf("egress_connections", "Connections of tools to hosts that are open.")
 	figureMaxBacklog = gaugeOf("subscription_backlog_max_events", "Events that wait for the reader that is furthest behind.")
 )
@@ -259,6 +259,8 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	}
 	aged := f.parts.Retention.Stats()
 	send(figureAged, float64(aged.Records), "records")
+	send(figureAged, float64(aged.Sessions), "sessions")
+	send(figureAged, float64(aged.Results), "results")
 	send(figureAged, float64(f.parts.Audit.Swept()), "audit")
 	out := f.parts.Egress.Stats()
 	send(figureReached, float64(out.Allowed), "allowed")

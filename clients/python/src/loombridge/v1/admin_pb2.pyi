@@ -69,18 +69,24 @@ class GetStatusResponse(_message.Message):
     def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ..., tool_calls: _Optional[_Union[ToolCallCounts, _Mapping]] = ..., mcp_servers: _Optional[_Union[McpServerCounts, _Mapping]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ..., retention: _Optional[_Union[RetentionStatus, _Mapping]] = ...) -> None: ...
 
 class RetentionStatus(_message.Message):
-    __slots__ = ("records_age", "deleted_records", "deleted_audit_records", "sweep_time", "failing")
+    __slots__ = ("records_age", "deleted_records", "deleted_audit_records", "sweep_time", "sessions_age", "deleted_sessions", "deleted_results", "failing")
     RECORDS_AGE_FIELD_NUMBER: _ClassVar[int]
     DELETED_RECORDS_FIELD_NUMBER: _ClassVar[int]
     DELETED_AUDIT_RECORDS_FIELD_NUMBER: _ClassVar[int]
     SWEEP_TIME_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_AGE_FIELD_NUMBER: _ClassVar[int]
+    DELETED_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_RESULTS_FIELD_NUMBER: _ClassVar[int]
     FAILING_FIELD_NUMBER: _ClassVar[int]
     records_age: _duration_pb2.Duration
     deleted_records: int
     deleted_audit_records: int
     sweep_time: _timestamp_pb2.Timestamp
+    sessions_age: _duration_pb2.Duration
+    deleted_sessions: int
+    deleted_results: int
     failing: bool
-    def __init__(self, records_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_records: _Optional[int] = ..., deleted_audit_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., failing: bool = ...) -> None: ...
+    def __init__(self, records_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_records: _Optional[int] = ..., deleted_audit_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sessions_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_sessions: _Optional[int] = ..., deleted_results: _Optional[int] = ..., failing: bool = ...) -> None: ...
 
 class BridgeStatus(_message.Message):
     __slots__ = ("name", "epoch", "address", "since_time", "answering")
