@@ -20,6 +20,7 @@ var (
 	_ kv.Shared       = (*DB)(nil)
 	_ kv.Far          = (*DB)(nil)
 	_ kv.RangeDropper = (*DB)(nil)
+	_ kv.Sizer        = (*DB)(nil)
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
 
@@ -33,6 +34,7 @@ type DB struct {
 	herald  *herald
 	health  kv.Health
 	counts  counters
+	samples samples
 	origin  string // tells this process's moves from those of others
 
 	holder *pgx.Conn // holds the store for this process until the keeper has it

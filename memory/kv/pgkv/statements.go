@@ -12,6 +12,7 @@ type statements struct {
 	lock, put, remove      string
 	drop                   string
 	up, upTo, down, downTo string
+	count, sample          string
 }
 
 // failed is the list of the commits of a join that loom_raise found to fail.
@@ -34,6 +35,9 @@ func forKeyspaces() []statements {
 			upTo:   page(ks, `key >= $1 AND key < $4`, `key`),
 			down:   page(ks, `key >= $1`, `key DESC`),
 			downTo: page(ks, `key >= $1 AND key < $4`, `key DESC`),
+			count: fmt.Sprintf(`SELECT count(*), coalesce(sum(size), 0)::int8 FROM (SELECT %s AS size FROM %s WHERE key >= $1`+
+				` AND ($2::bytea IS NULL OR key < $2) ORDER BY key LIMIT $4) p`, fmt.Sprintf(pairSize, 3), ks),
+			sample: fmt.Sprintf(`SELECT key, %s FROM %s TABLESAMPLE SYSTEM ($1) ORDER BY key`, fmt.Sprintf(pairSize, 2), ks),
 		}
 	}
 	return all
@@ -46,7 +50,11 @@ func page(ks kv.Keyspace, where, order string) string {
 		` FROM %[1]s WHERE %[2]s ORDER BY %[3]s LIMIT $2) p WHERE before < $3 ORDER BY %[3]s`, ks, where, order)
 }
 
+// pairSize is the size of a pair, of a value smaller than an argument.
+const pairSize = `octet_length(key)::int8 + CASE WHEN octet_length(value) < $%d::int8 THEN octet_length(value) ELSE 0 END`
+
 const (
+	tablePages    = `SELECT pg_relation_size(to_regclass($1)) / current_setting('block_size')::int8`
 	readSequences = `SELECT g.i, q.n, q.token FROM unnest($1::int2[], $2::bytea[]) WITH ORDINALITY AS g(k, s, i)` +
 		` JOIN sequences q ON q.keyspace = g.k AND q.scope = g.s`
 	rawSequences  = `SELECT scope, n, token FROM sequences WHERE keyspace = $1 AND scope > $2 AND n <> 0 ORDER BY scope LIMIT $3`

@@ -237,3 +237,47 @@ func TestSoakPostgres(t *testing.T) {
 	}
 	t.Logf("%d rounds of two kills: %d acknowledged, none lost, none twice", rounds, want)
 }
+
+// A store in PostgreSQL that is as large as it may become refuses what would be stored, on
+// every server, and takes it again when enough was deleted.
+//
+// Z25
+func TestPostgresStoreFull(t *testing.T) {
+	place := postgresPlace(t, mustStartPostgres(t).Address)
+	limit := []string{"--store", place, "--max-store-bytes", "2000000", "--store-check-interval", "20ms"}
+	a, b := MustRun(t, t.TempDir(), limit...), MustRun(t, t.TempDir(), limit...)
+	save := func(p *process, text string) (string, error) {
+		r, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: text})
+		return r.GetId(), err
+	}
+	large := strings.Repeat("words and more words ", 5000)
+	var ids []string
+	var err error
+	for err == nil && len(ids) < 2000 {
+		var id string
+		if id, err = save(a, large); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	if reasonOf(err) != "QUOTA_EXCEEDED" || !strings.Contains(err.Error(), "--max-store-bytes") {
+		t.Fatalf("after %d records of %d bytes: %v", len(ids), len(large), err)
+	}
+	waitUntil(t, "the other server refuses, too", func() bool {
+		_, err := save(b, "a note")
+		return reasonOf(err) == "QUOTA_EXCEEDED"
+	})
+	_, err = b.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "words"})
+	must(t, err)
+	for _, id := range ids {
+		_, err := a.memory().DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{
+			AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id},
+		})
+		must(t, err)
+	}
+	for _, p := range []*process{a, b} {
+		waitUntil(t, "there is room again", func() bool {
+			_, err := save(p, "a note")
+			return err == nil
+		})
+	}
+}

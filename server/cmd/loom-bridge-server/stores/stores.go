@@ -49,6 +49,7 @@ type far interface {
 	Engine
 	kv.RangeDropper
 	kv.Far
+	kv.Sizer
 }
 
 // alone is a far Engine without what it offers to several processes.
