@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -45,6 +46,7 @@ type adminService struct {
 	bridges        *bridges.Registry
 	memory         Memory
 	grants         sharing.Grants
+	places         Places
 	redact         *redact.Redactor
 	retention      Retention
 	audit          Audit
@@ -139,6 +141,43 @@ func (s *adminService) mayBackUp(ctx context.Context) error {
 		return errNoBackups
 	}
 	return nil
+}
+
+// Places is what the handlers need of the workspaces of the servers on one store.
+type Places interface {
+	Of(ctx context.Context, scope kv.Scope) (places.Owner, bool, error)
+	Move(ctx context.Context, scope kv.Scope, to string) (before, after places.Owner, err error)
+}
+
+var _ Places = (*places.Places)(nil)
+
+// GetWorkspace tells which server has the workspace of an agent.
+func (s *adminService) GetWorkspace(ctx context.Context, r *loombridgev1.GetWorkspaceRequest) (*loombridgev1.GetWorkspaceResponse, error) {
+	scope, err := agentScope(ctx, r, validate.GetWorkspaceRequest)
+	if err != nil {
+		return nil, err
+	}
+	owner, found, err := s.places.Of(ctx, scope)
+	if err != nil || !found {
+		return &loombridgev1.GetWorkspaceResponse{}, err
+	}
+	return &loombridgev1.GetWorkspaceResponse{Workspace: convert.Workspace(owner)}, nil
+}
+
+// MoveWorkspace gives the workspace of an agent to another server.
+func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWorkspaceRequest) (*loombridgev1.MoveWorkspaceResponse, error) {
+	if err := auth.Operator(ctx); err != nil {
+		return nil, err
+	}
+	scope, err := agentScope(ctx, r, validate.MoveWorkspaceRequest)
+	if err != nil {
+		return nil, err
+	}
+	before, after, err := s.places.Move(ctx, scope, r.GetServer())
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.MoveWorkspaceResponse{Before: convert.Workspace(before), After: convert.Workspace(after)}, nil
 }
 
 // progressEvery is the time between two messages about how far something is.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/redaction"
 )
 
@@ -28,8 +29,11 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 		s.mapUnary,
 		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
 		selector.UnaryServerInterceptor(s.limitCalls, selector.MatchFunc(limited)),
-		recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
+		recoverUnary,
 		s.acceptUnary,
+	}
+	if s.forwards != nil {
+		chain = append(chain, s.forwards.Unary)
 	}
 	if s.metrics != nil {
 		chain = append([]grpc.UnaryServerInterceptor{s.metrics.GRPC.UnaryServerInterceptor()}, chain...)
@@ -68,6 +72,19 @@ func (s *Server) mapUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
 	}
 	return answer, nil
 }
+
+// forwarded is what a call of another server passes: its caller was authenticated there.
+func (s *Server) forwarded(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	answer, err := s.mapUnary(ctx, req, info, func(ctx context.Context, req any) (any, error) {
+		return recoverUnary(ctx, req, info, func(ctx context.Context, req any) (any, error) { return s.acceptUnary(ctx, req, info, next) })
+	})
+	if fault, ok := errors.AsType[*observe.CallError](err); ok && fault.Hidden {
+		s.observer.Log.ErrorContext(ctx, "a call that another server forwarded failed", "method", info.FullMethod, "error", fault.Cause)
+	}
+	return answer, err
+}
+
+var recoverUnary = recovery.UnaryServerInterceptor(recovery.WithRecoveryHandlerContext(recovered))
 
 func checkSize(answer any, limit int) error {
 	message, ok := answer.(proto.Message)

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -140,6 +141,10 @@ func detailsOf(err error) map[string]string {
 	if e, ok := errors.AsType[*tools.NotFoundError](err); ok {
 		put("tool", validate.Printable(e.Name))
 		put("nearest", e.Nearest)
+	}
+	if e, ok := errors.AsType[*places.Error](err); ok {
+		put("server", validate.Printable(e.Owner.Server))
+		put("address", validate.Printable(e.Owner.Address))
 	}
 	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
 		put("tool", e.Tool)

@@ -17,7 +17,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
+	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -203,6 +205,13 @@ func errorTable() []errorRow {
 
 		{hand.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{hand.ErrElsewhere, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_REQUEST_ELSEWHERE, ""},
+		{places.ErrAway, codes.Unavailable, loombridgev1.ErrorReason_ERROR_REASON_WORKSPACE_AWAY, ""},
+		{places.ErrUnjoined, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_WORKSPACE_ELSEWHERE, ""},
+		{places.ErrLost, codes.Internal, loombridgev1.ErrorReason_ERROR_REASON_OUTCOME_UNKNOWN, ""},
+		{places.ErrUnknown, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_SERVER_NOT_FOUND, ""},
+		{places.ErrNowhere, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_WORKSPACE_ELSEWHERE, ""},
+		{mesh.ErrBusy, codes.Unavailable, reasonOverloaded, ""},
+		{mesh.ErrTooLarge, codes.ResourceExhausted, reasonTooLarge, ""},
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
@@ -27,6 +28,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
+	"github.com/loom-bridge/loom-bridge/server/forward"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
@@ -100,6 +102,9 @@ type Options struct {
 	Backups Backups
 	// Bridges are the servers on the same store. Default: there is this one alone.
 	Bridges *bridges.Registry
+	// Places knows which of those servers has the workspace of an agent. Default nil: calls
+	// that touch one run here.
+	Places *places.Places
 	// Redact looks for secrets in requests whose texts are stored, which marks then stand
 	// for. What records and steps say is the domain's to redact. Default nil: nothing is.
 	Redact *redact.Redactor
@@ -130,6 +135,8 @@ type Server struct {
 	scrubbed     func() time.Time
 	backups      Backups
 	bridges      *bridges.Registry
+	places       *places.Places
+	forwards     *forward.Forwarder // nil where all calls run here
 	redact       *redact.Redactor
 	sandbox      sandbox.Confinement
 	prepared     func() int
@@ -172,6 +179,7 @@ func New(services Services, opts *Options) *Server {
 		scrubbed:     o.Scrubbed,
 		backups:      o.Backups,
 		bridges:      o.Bridges,
+		places:       o.Places,
 		redact:       o.Redact,
 		sandbox:      o.Sandbox,
 		prepared:     o.PreparedStarts,
@@ -183,6 +191,9 @@ func New(services Services, opts *Options) *Server {
 		conns:        conns.NewPool(o.Limits.MaxConnections, o.Limits.SilentTimeout),
 		reflections:  make(chan struct{}, maxReflections),
 		draining:     make(chan struct{}),
+	}
+	if o.Places != nil {
+		s.forwards = forward.New(o.Places, s.forwarded, o.Logger)
 	}
 	s.grpc = grpc.NewServer(s.grpcOptions(o)...)
 	if o.LoomTenant == "" {
@@ -269,11 +280,12 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 
 func (s *Server) registerNative() {
 	d := s.services
-	loombridgev1.RegisterBridgeServiceServer(s.grpc, &bridgeService{
+	calls := &bridgeService{
 		memory: d.Memory, grants: d.Grants, hand: d.Hand, events: d.Events, agents: d.Agents, children: d.Children, limits: s.limits,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
 		shares:  s.shares, now: s.now, log: s.observer.Log,
-	})
+	}
+	loombridgev1.RegisterBridgeServiceServer(s.grpc, calls)
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, limits: s.limits})
 	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
@@ -282,14 +294,23 @@ func (s *Server) registerNative() {
 		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
-	loombridgev1.RegisterToolServiceServer(s.grpc, &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, children: d.Children, limits: s.limits})
+	described := &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, children: d.Children, limits: s.limits}
+	loombridgev1.RegisterToolServiceServer(s.grpc, described)
+	if s.forwards != nil {
+		s.forwards.Add(loombridgev1.BridgeService_Tool_FullMethodName, forward.To(calls.Tool, func(ctx context.Context, r *loombridgev1.ToolRequest) (kv.Scope, bool) {
+			return touched(ctx, d.Tools, r, r.GetName())
+		}))
+		s.forwards.Add(loombridgev1.ToolService_GetProfile_FullMethodName, forward.To(described.GetProfile, func(ctx context.Context, r *loombridgev1.GetProfileRequest) (kv.Scope, bool) {
+			return touched(ctx, d.Tools, r, r.GetTool())
+		}))
+	}
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{
 		events: d.Events, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, now: s.now, log: s.observer.Log,
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
-		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges, redact: s.redact, memory: d.Memory, grants: d.Grants, retention: d.Retention, audit: d.Audit,
+		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges, places: s.places, redact: s.redact, memory: d.Memory, grants: d.Grants, retention: d.Retention, audit: d.Audit,
 	})
 }
 
@@ -299,6 +320,9 @@ func (s *Server) registerLoom(d loomv1.Deps, o Options) {
 	d.Options.StallTimeout = s.limits.StallTimeout
 	d.Options.Requests = s.shares.Requests
 	d.Options.Now, d.Options.Logger, d.Options.Draining = s.now, o.Logger, s.draining
+	if s.forwards != nil {
+		d.Forward = s.forwards.Add
+	}
 	loomv1.Register(s.grpc, d)
 }
 

@@ -27,6 +27,7 @@ type Tools interface {
 	List(tenant, after string, levels ...int) []tools.Offer
 	Own(name string) (*tools.Tool, bool)
 	CountOwn() int
+	Find(tenant, name string) (*tools.Tool, bool)
 }
 
 // Audit is what the handlers need of the records of calls.
@@ -49,6 +50,17 @@ type toolService struct {
 	hosted    ToolServers
 	children  Children
 	limits    Limits
+}
+
+// touched is the agent whose workspace a tool touches; false for a tool that touches none,
+// and for a caller who may not act for the agent.
+func touched(ctx context.Context, known Tools, r interface{ GetAgentId() string }, name string) (kv.Scope, bool) {
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
+	if err != nil || scope.Validate() != nil {
+		return kv.Scope{}, false
+	}
+	tool, ok := known.Find(scope.Tenant, name)
+	return scope, ok && tool.Descriptor().Workspace
 }
 
 // ListTools returns the tools of some levels or of all, those of agents included, that the

@@ -35,6 +35,7 @@ func (c *client) offer(t *sdk.Tool) (tool, bool) {
 // describe makes a tool; false for one that can't be called.
 func (c *client) describe(d tools.Descriptor, run func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error)) (tool, bool) {
 	d.Level, d.Category = tools.LevelShell, tools.CategoryMCP
+	d.Workspace = c.Command != "" // the program runs in a folder of this server
 	d.Description = text.Valid(d.Description)
 	if len(d.Description) > maxDescription {
 		d.Description = text.Head(d.Description, maxDescription) + "…"

@@ -143,7 +143,7 @@ func (f *files) tools() []tool {
 		}, f.stat},
 	}
 	for i := range list {
-		list[i].Level, list[i].Category = tools.LevelFunction, "file"
+		list[i].Level, list[i].Category, list[i].Workspace = tools.LevelFunction, "file", true
 		list[i] = f.confined(list[i])
 	}
 	return list

@@ -127,6 +127,7 @@ func (s *shell) tools() []tool {
 		list = append(list, s.jobTools()...)
 	}
 	for i := range list {
+		list[i].Workspace = true
 		list[i].run = guarding(list[i].run)
 	}
 	return list
@@ -357,6 +358,7 @@ func Absent(why string) func(name string) *tools.Tool {
 			Level:       tools.LevelFunction,
 			Category:    "shell",
 			ResultKind:  "json",
+			Workspace:   true,
 		}, refuseCommand(why))
 		if err != nil {
 			panic(err) // the descriptor is a constant, and a test makes it

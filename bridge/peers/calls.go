@@ -129,3 +129,12 @@ func (f *failure) error(id string) error {
 	}
 	return errors.New(f.text)
 }
+
+// Forward is places.Elsewhere's.
+func (p *Peers) Forward(ctx context.Context, at mesh.Peer, payload []byte) ([]byte, error) {
+	return p.mesh.Request(ctx, at, topicPlace, payload)
+}
+
+func (p *Peers) servePlace(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
+	return p.parts.Places.Handle(ctx, payload), nil
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
@@ -24,6 +25,7 @@ const (
 	topicDirect  = "direct"  // asked: an event for an agent's newest stream
 	topicGap     = "gap"     // asked: what an agent was sent
 	topicDelete  = "delete"  // asked: to delete an agent
+	topicPlace   = "place"   // asked: a call that touches a workspace
 )
 
 const (
@@ -51,6 +53,8 @@ type Options struct {
 type Parts struct {
 	Events *events.Bus
 	Agents *agents.Directory
+	// Places answers calls that touch the workspaces of this bridge.
+	Places *places.Places
 	// Returned is told of children that have their results. Default: nobody is.
 	Returned func(child, parent kv.Scope)
 }
@@ -83,6 +87,7 @@ type place struct{ tenant, name string }
 var (
 	_ events.Elsewhere = (*Peers)(nil)
 	_ agents.Elsewhere = (*Peers)(nil)
+	_ places.Elsewhere = (*Peers)(nil)
 )
 
 // New returns the peers on a mesh, which is not open yet. Nothing is told before Open.
@@ -110,6 +115,7 @@ func (p *Peers) Open(parts Parts) error {
 	p.mesh.Serve(topicDirect, p.serveDirect)
 	p.mesh.Serve(topicGap, p.serveGap)
 	p.mesh.Serve(topicDelete, p.serveDelete)
+	p.mesh.Serve(topicPlace, p.servePlace)
 	p.mesh.OnPeer(p.onPeer)
 	p.running.Go(p.tell)
 	return p.mesh.Open()

@@ -40,6 +40,9 @@ type Descriptor struct {
 	// Mutates says that the tool changes something outside the log. An intent
 	// is written before such a tool runs.
 	Mutates bool
+	// Workspace says that the tool touches the agent's workspace, so that it runs at the
+	// server that has it.
+	Workspace bool
 	// Category groups tools in summaries: "file", "search" and others.
 	Category string
 	// ResultKind says how a long result is shortened: "text", "json" and others.

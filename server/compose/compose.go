@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/peers"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/protect"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
@@ -74,6 +75,7 @@ type Domain struct {
 	Family    *children.Store
 	Children  *children.Spawner
 	MCP       *mcp.Clients
+	Places    *places.Places // nil where all calls run here
 
 	folders *children.Workspaces
 	places  hand.Workspaces
@@ -112,6 +114,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Registry = tools.NewRegistry(&tools.Options{Levels: o.ToolLevels})
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
+	d.openPlaces(engine, writer, o)
 	if r := bridges.Of(engine); r != nil {
 		o.Audit.Others, o.Children.Others = r.Others, r.Others
 	}
@@ -170,7 +173,7 @@ func (d *Domain) join() error {
 		return nil
 	}
 	d.onClose(d.peers.Close)
-	return d.peers.Open(peers.Parts{Events: d.Events, Agents: d.Agents, Returned: d.Children.Returned})
+	return d.peers.Open(peers.Parts{Events: d.Events, Agents: d.Agents, Places: d.Places, Returned: d.Children.Returned})
 }
 
 // openJobs opens the jobs in the background, where programs run. No program changes what is
@@ -358,6 +361,15 @@ func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Agents.Catalogue = d.Tools
 	d.Agents = agents.New(engine, writer, &o.Agents)
 	d.onClose(d.Agents.Close)
+}
+
+// openPlaces opens what knows where workspaces are.
+func (d *Domain) openPlaces(engine kv.Engine, writer *kv.Writer, o Options) {
+	p := places.Options{PerAgent: o.OwnWorkspaces, Now: o.Now}
+	if d.peers != nil {
+		p.Elsewhere = d.peers
+	}
+	d.Places = places.New(engine, writer, bridges.Of(engine), &p)
 }
 
 // naming is how the blobs of a session are called.

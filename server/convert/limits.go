@@ -5,6 +5,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
@@ -70,8 +71,18 @@ func Bridges(r *bridges.Registry) []*loombridgev1.BridgeStatus {
 	out := make([]*loombridgev1.BridgeStatus, len(all))
 	for i, b := range all {
 		out[i] = &loombridgev1.BridgeStatus{
-			Name: b.Name, Epoch: b.Epoch, Address: b.Address, SinceTime: timestamppb.New(b.Since), Answering: b.String() == r.Holder(),
+			Name: b.Name, Epoch: b.Epoch, Address: b.Address, SinceTime: timestamppb.New(b.Since), Answering: b.String() == r.Holder(), Workspace: b.Workspace,
 		}
 	}
 	return out
+}
+
+// Workspace tells which server has a workspace; nil for nobody.
+func Workspace(o places.Owner) *loombridgev1.Workspace {
+	if o.Folder == "" {
+		return nil
+	}
+	return &loombridgev1.Workspace{
+		Server: o.Server, Address: o.Address, Folder: o.Folder, SinceTime: timestamppb.New(o.Since), Away: o.Away, Answering: o.Here,
+	}
 }

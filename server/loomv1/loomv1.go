@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	"github.com/loom-bridge/loom-bridge/server/forward"
 )
 
 // Defaults of Options.
@@ -62,6 +63,9 @@ type Deps struct {
 	Spawned func(agent kv.Scope) bool
 	// Acts is an error for an agent that does nothing any more. Default: every agent does.
 	Acts func(ctx context.Context, agent kv.Scope) error
+	// Forward has calls of a method taken to the server that has the workspace which they
+	// touch. Default: they run here.
+	Forward func(method string, r forward.Route)
 	// Tenant returns whose data a call works on. Its error ends the call as it
 	// is.
 	Tenant func(ctx context.Context) (string, error)
@@ -128,9 +132,14 @@ func Register(r grpc.ServiceRegistrar, d Deps) {
 	if d.Acts == nil {
 		d.Acts = func(context.Context, kv.Scope) error { return nil }
 	}
-	loomv1pb.RegisterBridgeServer(r, newBridgeService(d))
+	bridge, caller := newBridgeService(d), &toolService{toolCaller: toolCaller{d}}
+	loomv1pb.RegisterBridgeServer(r, bridge)
 	loomv1pb.RegisterMemoryServiceServer(r, &memoryService{Deps: d})
-	loomv1pb.RegisterToolServiceServer(r, &toolService{toolCaller: toolCaller{d}})
+	loomv1pb.RegisterToolServiceServer(r, caller)
+	if d.Forward != nil {
+		d.Forward(loomv1pb.Bridge_ForwardToolCall_FullMethodName, forward.To(bridge.ForwardToolCall, caller.touches))
+		d.Forward(loomv1pb.ToolService_Call_FullMethodName, forward.To(caller.Call, caller.touches))
+	}
 	loomv1pb.RegisterEventBusServer(r, newEventBusService(d))
 	loomv1pb.RegisterAgentRuntimeServer(r, &agentRuntimeService{Deps: d})
 }

@@ -157,6 +157,22 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 	return notFound(call.GetName())
 }
 
+// touches is the agent whose workspace a call touches: run finds the tool in the same order.
+func (c toolCaller) touches(ctx context.Context, call *loomv1pb.ToolCall) (kv.Scope, bool) {
+	tenant, err := c.Tenant(ctx)
+	if err != nil {
+		return kv.Scope{}, false
+	}
+	tool, ok := c.Tools.Own(call.GetName())
+	if !ok || tool.Descriptor().Name != call.GetName() {
+		if _, agents := c.Agents.Lookup(tenant, call.GetName()); agents {
+			return kv.Scope{}, false
+		}
+		tool, ok = c.Tools.Find(tenant, call.GetName())
+	}
+	return callerScope(tenant, call), ok && tool.Descriptor().Workspace
+}
+
 // checkJSON returns an error for text that is no JSON; empty text is valid.
 func checkJSON(text string) error {
 	if text == "" {

@@ -3,6 +3,7 @@ package validate
 import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
@@ -22,5 +23,20 @@ func ListScopesRequest(r *loombridgev1.ListScopesRequest) error {
 	if _, ok := page.ParseScopeToken(r.GetPageToken()); !ok {
 		c.add("page_token", "is none of this listing")
 	}
+	return c.err()
+}
+
+// GetWorkspaceRequest checks what AdminService.GetWorkspace is asked.
+func GetWorkspaceRequest(r *loombridgev1.GetWorkspaceRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	return c.err()
+}
+
+// MoveWorkspaceRequest checks what AdminService.MoveWorkspace is asked.
+func MoveWorkspaceRequest(r *loombridgev1.MoveWorkspaceRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.required("server", r.GetServer(), bridges.MaxWorkspaceBytes)
 	return c.err()
 }

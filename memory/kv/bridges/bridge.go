@@ -16,6 +16,8 @@ import (
 const (
 	MaxNameBytes    = 128
 	MaxAddressBytes = 256
+	// MaxWorkspaceBytes bounds the name of a folder: a server's name and a path.
+	MaxWorkspaceBytes = 4096 + MaxNameBytes + 1
 	// MaxBridges bounds those that are registered with one store at once.
 	MaxBridges = 256
 )
@@ -41,6 +43,9 @@ type Bridge struct {
 	Address string
 	// Mesh is where its mesh is reached, host:port; empty where it listens for nobody.
 	Mesh string
+	// Workspace names the folder that its tools work in, the same after a restart; empty
+	// where all bridges on the store have one folder.
+	Workspace string
 	// Since is when this registration was made, by the store's clock.
 	Since time.Time
 }
@@ -73,6 +78,7 @@ const (
 	fieldAddress
 	fieldSince
 	fieldUntil
+	fieldWorkspace
 )
 
 func bridgeKey(id string) []byte { return scope.Key(tagBridge, []byte(id)) }
@@ -83,6 +89,7 @@ func (b Bridge) encode() []byte {
 	dst := wire.AppendUint(nil, fieldEpoch, b.Epoch)
 	dst = wire.AppendText(dst, fieldName, b.Name)
 	dst = wire.AppendText(dst, fieldAddress, b.Address)
+	dst = wire.AppendText(dst, fieldWorkspace, b.Workspace)
 	return wire.AppendTime(dst, fieldSince, b.Since)
 }
 
@@ -101,6 +108,8 @@ func decodeBridge(id string, value []byte) Bridge {
 			b.Name = string(f.Bytes)
 		case fieldAddress:
 			b.Address = string(f.Bytes)
+		case fieldWorkspace:
+			b.Workspace = string(f.Bytes)
 		case fieldSince:
 			b.Since = f.Time()
 		}
@@ -136,11 +145,11 @@ func decodeEpoch(value []byte) (epoch uint64) {
 }
 
 // check refuses what can't be registered.
-func check(name, address string) error {
+func check(name, address, workspace string) error {
 	for _, c := range []struct {
 		what, text string
 		limit      int
-	}{{"name", name, MaxNameBytes}, {"address", address, MaxAddressBytes}} {
+	}{{"name", name, MaxNameBytes}, {"address", address, MaxAddressBytes}, {"workspace", workspace, MaxWorkspaceBytes}} {
 		switch {
 		case len(c.text) > c.limit:
 			return fmt.Errorf("%w: %s of %d bytes exceeds %d", ErrInvalid, c.what, len(c.text), c.limit)

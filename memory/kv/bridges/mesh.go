@@ -47,7 +47,7 @@ func (r *Registry) Secret(ctx context.Context) ([]byte, error) {
 
 // SetMesh says where the mesh of this bridge is reached, in this and later registrations.
 func (r *Registry) SetMesh(ctx context.Context, address string) error {
-	if err := check("", address); err != nil {
+	if err := check("", address, ""); err != nil {
 		return err
 	}
 	r.mu.Lock()

@@ -38,6 +38,8 @@ type Options struct {
 	Name string
 	// Address is where other bridges reach it.
 	Address string
+	// Workspace is Bridge.Workspace.
+	Workspace string
 	// Term is how long a lease holds; the other times are parts of it. Default Term.
 	Term time.Duration
 	// Logger hears of bridges that come and go. Default silent.
@@ -80,7 +82,7 @@ func Join(ctx context.Context, engine kv.Shared, opts *Options) (*Registry, erro
 	if r.opts.Logger == nil {
 		r.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := check(r.opts.Name, r.opts.Address); err != nil {
+	if err := check(r.opts.Name, r.opts.Address, r.opts.Workspace); err != nil {
 		return nil, err
 	}
 	if err := r.checkClock(ctx); err != nil {
@@ -118,6 +120,14 @@ func (r *Registry) Self() Bridge {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.self
+}
+
+// Workspace is the folder of this process, as the Options say.
+func (r *Registry) Workspace() string {
+	if r == nil {
+		return ""
+	}
+	return r.opts.Workspace
 }
 
 // All returns the bridges that are registered, this one among them, in the order of their
@@ -254,7 +264,7 @@ func (r *Registry) tryRegister(ctx context.Context, now time.Time) (Bridge, erro
 	if delete(others.bridges, r.id); len(others.bridges) >= MaxBridges {
 		return Bridge{}, ErrTooMany
 	}
-	self := Bridge{ID: r.id, Epoch: others.epoch + 1, Name: r.opts.Name, Address: r.opts.Address, Since: now.UTC().Truncate(time.Microsecond)}
+	self := Bridge{ID: r.id, Epoch: others.epoch + 1, Name: r.opts.Name, Address: r.opts.Address, Workspace: r.opts.Workspace, Since: now.UTC().Truncate(time.Microsecond)}
 	c := kv.Commit{Guards: []kv.Guard{{Ref: ref, Sequence: sequences[0]}}, Batch: new(kv.Batch), Unfenced: true}
 	c.Batch.Put(kv.System, scope.Key(tagEpoch), encodeLease(self.Epoch, time.Time{}))
 	c.Batch.Put(kv.System, bridgeKey(self.ID), self.encode())

@@ -34,7 +34,7 @@ type fleet struct {
 }
 
 func (f *fleet) start(name string) *apart {
-	return MustBridgeApart(f.tb, f.store, name, "--workspace", f.workspace, "--shell-allow", "echo,sleep", "--log-level", "off")
+	return MustBridgeApart(f.tb, f.store, name, "--workspace", f.workspace, "--workspace-shared", "--shell-allow", "echo,sleep", "--log-level", "off")
 }
 
 // any is one of those that run.

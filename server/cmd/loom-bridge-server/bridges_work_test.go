@@ -97,7 +97,7 @@ func TestBridgesRunRequestsOnce(t *testing.T) {
 	var both []*process
 	for _, name := range []string{"a", "b"} {
 		both = append(both, MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "local"), "--workspace", workspace,
-			"--store", store, "--bridge-name", name, "--shell-allow", "echo,sleep"))
+			"--store", store, "--bridge-name", name, "--workspace-shared", "--shell-allow", "echo,sleep"))
 	}
 	for what, c := range map[string]struct {
 		ids, calls int
@@ -178,14 +178,14 @@ func MustBegin(tb testing.TB, p *process, r *loombridgev1.ToolRequest) <-chan *l
 func TestBridgesSettleOnlyTheDead(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
-	a := MustBridge(t, store, "a", "--shell-allow", "echo,cat,sleep", "--data-dir", filepath.Join(t.TempDir(), "local"))
-	dead := MustBridgeApart(t, store, "dead", "--shell-allow", "echo,cat,sleep")
+	a := MustBridge(t, store, "a", "--workspace-shared", "--shell-allow", "echo,cat,sleep", "--data-dir", filepath.Join(t.TempDir(), "local"))
+	dead := MustBridgeApart(t, store, "dead", "--workspace-shared", "--shell-allow", "echo,cat,sleep")
 	mine, its := until("go"), until("never")
 	its.CallId, its.RequestId = "", "its"
 	living := MustBegin(t, a, mine)
 	_ = MustBegin(t, &dead.process, its)
 	dead.Kill(t)
-	c := MustBridge(t, store, "c")
+	c := MustBridge(t, store, "c", "--workspace-shared")
 
 	var settled *loombridgev1.ToolResponse
 	waitUntil(t, "the call of the dead server is settled", func() bool {
@@ -329,7 +329,8 @@ func TestBridgesEmbedOnce(t *testing.T) {
 func TestBridgesAuditSideBySide(t *testing.T) {
 	address := pgtest.Address(t)
 	store, local := postgresPlace(t, address), t.TempDir()
-	a, b, c := MustBridge(t, store, "a"), MustBridge(t, store, "b"), MustBridgeApart(t, store, "c")
+	const shared = "--workspace-shared" // each runs its own calls
+	a, b, c := MustBridge(t, store, "a", shared), MustBridge(t, store, "b", shared), MustBridgeApart(t, store, "c", shared)
 	calls := 0
 	verify := func() (said string, err error) {
 		return loomCommand(t, "audit", "verify", "--store", store, "--data-dir", local)
@@ -356,7 +357,7 @@ func TestBridgesAuditSideBySide(t *testing.T) {
 	}
 	c.Kill(t)
 	sealed(a, b)
-	sealed(MustBridge(t, store, "d"), a, b)
+	sealed(MustBridge(t, store, "d", shared), a, b)
 
 	schema, err := url.Parse(store)
 	must(t, err)

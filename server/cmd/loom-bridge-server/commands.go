@@ -31,6 +31,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/scopes"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/transfers"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/workspaces"
 )
 
 // refuse is the error about the value of a flag.
@@ -296,6 +297,18 @@ func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 		"token; its credential must say whose calls it approves."
 	take(command.PersistentFlags(), "addr", keyConfig)
 	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS")
+	return command
+}
+
+// workspaceCommand tells and changes which server has a workspace.
+func workspaceCommand(env environment, stdout io.Writer) *cobra.Command {
+	s := &shim{env: env}
+	var command *cobra.Command
+	command = workspaces.Command(workspaces.Options{Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
+		return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
+	}})
+	take(command.PersistentFlags(), "addr", keyConfig)
+	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
 	return command
 }
 

@@ -41,6 +41,8 @@ type Config struct {
 	// BridgeName and BridgeAddr are what this server is called, and where it is reached,
 	// among those that have one store.
 	BridgeName, BridgeAddr string
+	// WorkspaceShared says that they all have one workspace folder.
+	WorkspaceShared bool
 	// Mesh says how this server reaches the others.
 	Mesh meshes.Settings
 	// StoreWait is how long another process may still have the store open: of servers

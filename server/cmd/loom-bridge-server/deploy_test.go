@@ -22,11 +22,11 @@ func TestDeploy(t *testing.T) {
 		for _, found := range deployed.FindAllStringSubmatch(string(text), -1) {
 			settings[found[1]] = found[2]
 		}
-		if len(settings) != 6 {
+		if len(settings) != 8 {
 			t.Fatalf("%s: %v", name, settings)
 		}
 		// What belongs to the place is that of the test.
-		for variable, value := range map[string]string{"ADDR": "127.0.0.1:0", "METRICS_ADDR": "127.0.0.1:0", "STORE": store} {
+		for variable, value := range map[string]string{"ADDR": "127.0.0.1:0", "METRICS_ADDR": "127.0.0.1:0", "MESH_LISTEN": "127.0.0.1:0", "STORE": store} {
 			settings["LOOM_BRIDGE_"+variable] = value
 		}
 		var servers []*process

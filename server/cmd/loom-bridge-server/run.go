@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout, stderr),
 		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr),
 		hookCommand(env, stdout, stderr), approvalsCommand(env, stdout), recordsCommand(env, stdout, stderr), scopesCommand(env, stdout), backupCommand(env, stdout, stderr),
-		eraseCommand(env.get, stdout), migrateCommand(stdout, stderr))
+		eraseCommand(env.get, stdout), migrateCommand(stdout, stderr), workspaceCommand(env, stdout))
 	addHelp(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -212,7 +212,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
-	options.Bridges = bridges.Of(engine)
+	options.Bridges, options.Places = bridges.Of(engine), parts.Places
 	if copies != nil {
 		options.Backups = copies
 	}

@@ -72,11 +72,12 @@ const (
 	// maxReduction is as much as the largest windows hold.
 	maxReduction = 1_000_000
 
-	keyConfig     = "config"
-	keyDataDir    = "data-dir"
-	keyStore      = "store"
-	keyBridgeName = "bridge-name"
-	keyMesh       = "mesh"
+	keyConfig          = "config"
+	keyDataDir         = "data-dir"
+	keyStore           = "store"
+	keyBridgeName      = "bridge-name"
+	keyWorkspaceShared = "workspace-shared"
+	keyMesh            = "mesh"
 	// keyBackupDir is that of the commands about backups, too.
 	keyBackupDir = "backup-dir"
 	keyLogLevel  = "log-level"
@@ -130,6 +131,7 @@ func (c *Config) servingSettings() []setting {
 		{"mesh-routes", list(&c.Mesh.Routes, "host:port,..."), nil, "where others listen, beside what they say in the store"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
+		{keyWorkspaceShared, yes(&c.WorkspaceShared), nil, "every server on one postgres store has this folder, such as by NFS"},
 		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},
 	}
 }

@@ -29,6 +29,11 @@ func servingEffects() []effect {
 			see:  func(s *stand) func() string { return once(fmt.Sprint(s.bridges(s.tb)[0].GetName() == "first")) },
 			with: "true", without: "false",
 		},
+		{
+			setting: "workspace-shared", args: []string{"--workspace-shared"}, both: []string{"--store", "$PG"},
+			see:  func(s *stand) func() string { return once(fmt.Sprint(s.bridges(s.tb)[0].GetWorkspace() == "")) },
+			with: "true", without: "false",
+		},
 		{ // it has the store to itself
 			setting: "mesh", args: []string{"--mesh", "embedded"},
 			see:  func(s *stand) func() string { return once(s.status()) },

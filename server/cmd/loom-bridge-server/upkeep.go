@@ -173,9 +173,19 @@ func (c Config) joinStore(ctx context.Context, address string, logger *slog.Logg
 	o := stores.Options{
 		Name: cmp.Or(c.BridgeName, fmt.Sprintf("%s-%d", host, os.Getpid())), Address: cmp.Or(c.BridgeAddr, reachable(address, host)), Logger: logger,
 	}
+	if !c.WorkspaceShared {
+		folder, err := filepath.Abs(c.Workspace)
+		if err != nil {
+			return nil, &ConfigError{"workspace", c.Workspace, err.Error()}
+		}
+		o.Workspace = cmp.Or(c.BridgeName, host) + ":" + folder
+	}
 	engine, err := c.takeStore(ctx, o, stores.Place.Join)
 	if errors.Is(err, bridges.ErrInvalid) { // the address is checked already
 		return nil, &ConfigError{keyBridgeName, c.BridgeName, err.Error()}
+	}
+	if errors.Is(err, stores.ErrMixed) {
+		return nil, &ConfigError{keyWorkspaceShared, fmt.Sprint(c.WorkspaceShared), err.Error()}
 	}
 	return engine, err
 }

@@ -484,6 +484,33 @@ class AgentEndedError(LoomBridgeError):
     """The child has its result, and does nothing more."""
 
 
+class WorkspaceAwayError(LoomBridgeError):
+    """The server that has the agent's workspace is not reached; nothing ran."""
+
+    @property
+    def server(self) -> str:
+        """What that server is called."""
+        return self.metadata.get("server", "")
+
+
+class WorkspaceElsewhereError(LoomBridgeError):
+    """Another server has the agent's workspace, and no mesh joins the two; nothing ran."""
+
+    @property
+    def server(self) -> str:
+        """What that server is called."""
+        return self.metadata.get("server", "")
+
+    @property
+    def address(self) -> str:
+        """Where it is reached."""
+        return self.metadata.get("address", "")
+
+
+class ServerNotFoundError(LoomBridgeError):
+    """No server of that name is registered with the store, or several are."""
+
+
 BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "INVALID_REQUEST": InvalidRequestError,
     "INTERNAL": InternalError,
@@ -495,6 +522,9 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "GRANT_NOT_FOUND": GrantNotFoundError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_ELSEWHERE": RequestElsewhereError,
+    "WORKSPACE_AWAY": WorkspaceAwayError,
+    "WORKSPACE_ELSEWHERE": WorkspaceElsewhereError,
+    "SERVER_NOT_FOUND": ServerNotFoundError,
     "RECORD_NOT_FOUND": RecordNotFoundError,
     "RECORD_EXISTS": RecordExistsError,
     "INVALID_FILTER": InvalidFilterError,

@@ -24,6 +24,8 @@ class Bridge:
     """When it was registered, in UTC."""
     answering: bool
     """It is the one that answered."""
+    workspace: str = ""
+    """The folder that its tools work in; empty where all have one folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
                 address=b.address,
                 since=_values.moment(b.since_time),
                 answering=b.answering,
+                workspace=b.workspace,
             )
             for b in m.bridges
         ),

@@ -80,6 +80,302 @@ func (ScopeKind) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{0}
 }
 
+// GetWorkspaceRequest names an agent.
+type GetWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose workspace is asked for. All agents of a tenant have one, unless the
+	// servers run with `--own-workspace`. Required.
+	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWorkspaceRequest) Reset() {
+	*x = GetWorkspaceRequest{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWorkspaceRequest) ProtoMessage() {}
+
+func (x *GetWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*GetWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *GetWorkspaceRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+// GetWorkspaceResponse is which server has it.
+type GetWorkspaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// workspace is that; unset before the first call that touches it, whose server gets it.
+	Workspace     *Workspace `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWorkspaceResponse) Reset() {
+	*x = GetWorkspaceResponse{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWorkspaceResponse) ProtoMessage() {}
+
+func (x *GetWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*GetWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GetWorkspaceResponse) GetWorkspace() *Workspace {
+	if x != nil {
+		return x.Workspace
+	}
+	return nil
+}
+
+// Workspace says which server has an agent's workspace.
+type Workspace struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// server and address are those of the server when it was given the workspace.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// address is where the other servers reach it.
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// folder is BridgeStatus.workspace of that server, which is the same after a restart.
+	Folder string `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
+	// since_time is when it was given the workspace.
+	SinceTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	// away says that no server which is registered has that folder: calls that touch it are
+	// refused as WORKSPACE_AWAY.
+	Away bool `protobuf:"varint,5,opt,name=away,proto3" json:"away,omitempty"`
+	// answering says that it is the server which answers.
+	Answering     bool `protobuf:"varint,6,opt,name=answering,proto3" json:"answering,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Workspace) Reset() {
+	*x = Workspace{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Workspace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Workspace) ProtoMessage() {}
+
+func (x *Workspace) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Workspace.ProtoReflect.Descriptor instead.
+func (*Workspace) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Workspace) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *Workspace) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Workspace) GetFolder() string {
+	if x != nil {
+		return x.Folder
+	}
+	return ""
+}
+
+func (x *Workspace) GetSinceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SinceTime
+	}
+	return nil
+}
+
+func (x *Workspace) GetAway() bool {
+	if x != nil {
+		return x.Away
+	}
+	return false
+}
+
+func (x *Workspace) GetAnswering() bool {
+	if x != nil {
+		return x.Answering
+	}
+	return false
+}
+
+// MoveWorkspaceRequest says which workspace goes where.
+type MoveWorkspaceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose workspace is moved, with that of all agents who share it. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// server is the name of the server that gets it, or its folder where several have one
+	// name. It must be registered. Required.
+	Server        string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveWorkspaceRequest) Reset() {
+	*x = MoveWorkspaceRequest{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveWorkspaceRequest) ProtoMessage() {}
+
+func (x *MoveWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*MoveWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MoveWorkspaceRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *MoveWorkspaceRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+// MoveWorkspaceResponse is who had the workspace and who has it.
+type MoveWorkspaceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// before is who had it; unset for nobody.
+	Before *Workspace `protobuf:"bytes,1,opt,name=before,proto3" json:"before,omitempty"`
+	// after is who has it.
+	After         *Workspace `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveWorkspaceResponse) Reset() {
+	*x = MoveWorkspaceResponse{}
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveWorkspaceResponse) ProtoMessage() {}
+
+func (x *MoveWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*MoveWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *MoveWorkspaceResponse) GetBefore() *Workspace {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *MoveWorkspaceResponse) GetAfter() *Workspace {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
 // GetStatusRequest has no fields.
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -89,7 +385,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -101,7 +397,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -114,7 +410,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{0}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 // GetStatusResponse describes the running server.
@@ -160,7 +456,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -172,7 +468,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -185,7 +481,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -323,7 +619,7 @@ type RetentionStatus struct {
 
 func (x *RetentionStatus) Reset() {
 	*x = RetentionStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -335,7 +631,7 @@ func (x *RetentionStatus) String() string {
 func (*RetentionStatus) ProtoMessage() {}
 
 func (x *RetentionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -348,7 +644,7 @@ func (x *RetentionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetentionStatus.ProtoReflect.Descriptor instead.
 func (*RetentionStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RetentionStatus) GetRecordsAge() *durationpb.Duration {
@@ -421,14 +717,17 @@ type BridgeStatus struct {
 	// since_time is when it was registered, by the store's clock.
 	SinceTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
 	// answering says that it is the server which answers.
-	Answering     bool `protobuf:"varint,5,opt,name=answering,proto3" json:"answering,omitempty"`
+	Answering bool `protobuf:"varint,5,opt,name=answering,proto3" json:"answering,omitempty"`
+	// workspace is the folder that its tools work in: its name or that of its machine, a colon
+	// and the path. Empty where all servers have one folder (`--workspace-shared`).
+	Workspace     string `protobuf:"bytes,120,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BridgeStatus) Reset() {
 	*x = BridgeStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +739,7 @@ func (x *BridgeStatus) String() string {
 func (*BridgeStatus) ProtoMessage() {}
 
 func (x *BridgeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +752,7 @@ func (x *BridgeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BridgeStatus.ProtoReflect.Descriptor instead.
 func (*BridgeStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BridgeStatus) GetName() string {
@@ -491,6 +790,13 @@ func (x *BridgeStatus) GetAnswering() bool {
 	return false
 }
 
+func (x *BridgeStatus) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
 // ToolCallCounts are the calls of tools by all agents, over either API, since the server
 // started. The share of errors is failed_calls over calls.
 type ToolCallCounts struct {
@@ -508,7 +814,7 @@ type ToolCallCounts struct {
 
 func (x *ToolCallCounts) Reset() {
 	*x = ToolCallCounts{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +826,7 @@ func (x *ToolCallCounts) String() string {
 func (*ToolCallCounts) ProtoMessage() {}
 
 func (x *ToolCallCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +839,7 @@ func (x *ToolCallCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCallCounts.ProtoReflect.Descriptor instead.
 func (*ToolCallCounts) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ToolCallCounts) GetCalls() int64 {
@@ -572,7 +878,7 @@ type McpServerCounts struct {
 
 func (x *McpServerCounts) Reset() {
 	*x = McpServerCounts{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +890,7 @@ func (x *McpServerCounts) String() string {
 func (*McpServerCounts) ProtoMessage() {}
 
 func (x *McpServerCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +903,7 @@ func (x *McpServerCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServerCounts.ProtoReflect.Descriptor instead.
 func (*McpServerCounts) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *McpServerCounts) GetServers() int32 {
@@ -633,7 +939,7 @@ type CreateBackupRequest struct {
 
 func (x *CreateBackupRequest) Reset() {
 	*x = CreateBackupRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +951,7 @@ func (x *CreateBackupRequest) String() string {
 func (*CreateBackupRequest) ProtoMessage() {}
 
 func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +964,7 @@ func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupRequest.ProtoReflect.Descriptor instead.
 func (*CreateBackupRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CreateBackupRequest) GetFull() bool {
@@ -683,7 +989,7 @@ type CreateBackupResponse struct {
 
 func (x *CreateBackupResponse) Reset() {
 	*x = CreateBackupResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +1001,7 @@ func (x *CreateBackupResponse) String() string {
 func (*CreateBackupResponse) ProtoMessage() {}
 
 func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -708,7 +1014,7 @@ func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupResponse.ProtoReflect.Descriptor instead.
 func (*CreateBackupResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateBackupResponse) GetBytesDone() int64 {
@@ -741,7 +1047,7 @@ type ListBackupsRequest struct {
 
 func (x *ListBackupsRequest) Reset() {
 	*x = ListBackupsRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +1059,7 @@ func (x *ListBackupsRequest) String() string {
 func (*ListBackupsRequest) ProtoMessage() {}
 
 func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +1072,7 @@ func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 // ListBackupsResponse has the backups.
@@ -780,7 +1086,7 @@ type ListBackupsResponse struct {
 
 func (x *ListBackupsResponse) Reset() {
 	*x = ListBackupsResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +1098,7 @@ func (x *ListBackupsResponse) String() string {
 func (*ListBackupsResponse) ProtoMessage() {}
 
 func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +1111,7 @@ func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackupsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListBackupsResponse) GetBackups() []*Backup {
@@ -840,7 +1146,7 @@ type ListScopesRequest struct {
 
 func (x *ListScopesRequest) Reset() {
 	*x = ListScopesRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1158,7 @@ func (x *ListScopesRequest) String() string {
 func (*ListScopesRequest) ProtoMessage() {}
 
 func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1171,7 @@ func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesRequest.ProtoReflect.Descriptor instead.
 func (*ListScopesRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListScopesRequest) GetTenant() string {
@@ -923,7 +1229,7 @@ type ListScopesResponse struct {
 
 func (x *ListScopesResponse) Reset() {
 	*x = ListScopesResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1241,7 @@ func (x *ListScopesResponse) String() string {
 func (*ListScopesResponse) ProtoMessage() {}
 
 func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1254,7 @@ func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesResponse.ProtoReflect.Descriptor instead.
 func (*ListScopesResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListScopesResponse) GetScopes() []*MemoryScope {
@@ -990,7 +1296,7 @@ type MemoryScope struct {
 
 func (x *MemoryScope) Reset() {
 	*x = MemoryScope{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1308,7 @@ func (x *MemoryScope) String() string {
 func (*MemoryScope) ProtoMessage() {}
 
 func (x *MemoryScope) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1321,7 @@ func (x *MemoryScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryScope.ProtoReflect.Descriptor instead.
 func (*MemoryScope) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MemoryScope) GetOwner() *MemoryOwner {
@@ -1090,7 +1396,7 @@ type Backup struct {
 
 func (x *Backup) Reset() {
 	*x = Backup{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1408,7 @@ func (x *Backup) String() string {
 func (*Backup) ProtoMessage() {}
 
 func (x *Backup) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1421,7 @@ func (x *Backup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backup.ProtoReflect.Descriptor instead.
 func (*Backup) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Backup) GetName() string {
@@ -1184,7 +1490,7 @@ type BackupStatus struct {
 
 func (x *BackupStatus) Reset() {
 	*x = BackupStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1502,7 @@ func (x *BackupStatus) String() string {
 func (*BackupStatus) ProtoMessage() {}
 
 func (x *BackupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1515,7 @@ func (x *BackupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
 func (*BackupStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BackupStatus) GetLast() *Backup {
@@ -1256,7 +1562,7 @@ type ToolLimit struct {
 
 func (x *ToolLimit) Reset() {
 	*x = ToolLimit{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1268,7 +1574,7 @@ func (x *ToolLimit) String() string {
 func (*ToolLimit) ProtoMessage() {}
 
 func (x *ToolLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1281,7 +1587,7 @@ func (x *ToolLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolLimit.ProtoReflect.Descriptor instead.
 func (*ToolLimit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToolLimit) GetRule() string {
@@ -1336,7 +1642,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1654,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1667,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -1451,7 +1757,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1769,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1782,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -1511,7 +1817,25 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"\x12\n" +
+	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"0\n" +
+	"\x13GetWorkspaceRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\"N\n" +
+	"\x14GetWorkspaceResponse\x126\n" +
+	"\tworkspace\x18\x01 \x01(\v2\x18.loombridge.v1.WorkspaceR\tworkspace\"\xc2\x01\n" +
+	"\tWorkspace\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x16\n" +
+	"\x06folder\x18\x03 \x01(\tR\x06folder\x129\n" +
+	"\n" +
+	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x12\n" +
+	"\x04away\x18\x05 \x01(\bR\x04away\x12\x1c\n" +
+	"\tanswering\x18\x06 \x01(\bR\tanswering\"I\n" +
+	"\x14MoveWorkspaceRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\"y\n" +
+	"\x15MoveWorkspaceResponse\x120\n" +
+	"\x06before\x18\x01 \x01(\v2\x18.loombridge.v1.WorkspaceR\x06before\x12.\n" +
+	"\x05after\x18\x02 \x01(\v2\x18.loombridge.v1.WorkspaceR\x05after\"\x12\n" +
 	"\x10GetStatusRequest\"\xc5\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
@@ -1549,14 +1873,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\fsessions_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vsessionsAge\x12)\n" +
 	"\x10deleted_sessions\x18\a \x01(\x03R\x0fdeletedSessions\x12'\n" +
 	"\x0fdeleted_results\x18\b \x01(\x03R\x0edeletedResults\x12\x18\n" +
-	"\afailing\x18\x05 \x01(\bR\afailing\"\xab\x01\n" +
+	"\afailing\x18\x05 \x01(\bR\afailing\"\xc9\x01\n" +
 	"\fBridgeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x129\n" +
 	"\n" +
 	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x1c\n" +
-	"\tanswering\x18\x05 \x01(\bR\tanswering\"\xcf\x01\n" +
+	"\tanswering\x18\x05 \x01(\bR\tanswering\x12\x1c\n" +
+	"\tworkspace\x18x \x01(\tR\tworkspace\"\xcf\x01\n" +
 	"\x0eToolCallCounts\x12\x14\n" +
 	"\x05calls\x18\x01 \x01(\x03R\x05calls\x12!\n" +
 	"\ffailed_calls\x18\x02 \x01(\x03R\vfailedCalls\x12G\n" +
@@ -1636,13 +1961,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n" +
 	"\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n" +
-	"\x10SCOPE_KIND_SPACE\x10\x032\xf1\x02\n" +
+	"\x10SCOPE_KIND_SPACE\x10\x032\xab\x04\n" +
 	"\fAdminService\x12S\n" +
 	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01\x12Y\n" +
 	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse0\x01\x12Y\n" +
 	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x03\x90\x02\x01\x12V\n" +
 	"\n" +
-	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x03\x90\x02\x01\x12\\\n" +
+	"\fGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\x03\x90\x02\x01\x12Z\n" +
+	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_admin_proto_rawDescOnce sync.Once
@@ -1657,70 +1984,83 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(ScopeKind)(0),                // 0: loombridge.v1.ScopeKind
-	(*GetStatusRequest)(nil),      // 1: loombridge.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 2: loombridge.v1.GetStatusResponse
-	(*RetentionStatus)(nil),       // 3: loombridge.v1.RetentionStatus
-	(*BridgeStatus)(nil),          // 4: loombridge.v1.BridgeStatus
-	(*ToolCallCounts)(nil),        // 5: loombridge.v1.ToolCallCounts
-	(*McpServerCounts)(nil),       // 6: loombridge.v1.McpServerCounts
-	(*CreateBackupRequest)(nil),   // 7: loombridge.v1.CreateBackupRequest
-	(*CreateBackupResponse)(nil),  // 8: loombridge.v1.CreateBackupResponse
-	(*ListBackupsRequest)(nil),    // 9: loombridge.v1.ListBackupsRequest
-	(*ListBackupsResponse)(nil),   // 10: loombridge.v1.ListBackupsResponse
-	(*ListScopesRequest)(nil),     // 11: loombridge.v1.ListScopesRequest
-	(*ListScopesResponse)(nil),    // 12: loombridge.v1.ListScopesResponse
-	(*MemoryScope)(nil),           // 13: loombridge.v1.MemoryScope
-	(*Backup)(nil),                // 14: loombridge.v1.Backup
-	(*BackupStatus)(nil),          // 15: loombridge.v1.BackupStatus
-	(*ToolLimit)(nil),             // 16: loombridge.v1.ToolLimit
-	(*SandboxStatus)(nil),         // 17: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 18: loombridge.v1.StoreStatus
-	nil,                           // 19: loombridge.v1.GetStatusResponse.RedactedEntry
-	nil,                           // 20: loombridge.v1.ToolCallCounts.OutcomesEntry
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(*MemoryOwner)(nil),           // 23: loombridge.v1.MemoryOwner
+	(*GetWorkspaceRequest)(nil),   // 1: loombridge.v1.GetWorkspaceRequest
+	(*GetWorkspaceResponse)(nil),  // 2: loombridge.v1.GetWorkspaceResponse
+	(*Workspace)(nil),             // 3: loombridge.v1.Workspace
+	(*MoveWorkspaceRequest)(nil),  // 4: loombridge.v1.MoveWorkspaceRequest
+	(*MoveWorkspaceResponse)(nil), // 5: loombridge.v1.MoveWorkspaceResponse
+	(*GetStatusRequest)(nil),      // 6: loombridge.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 7: loombridge.v1.GetStatusResponse
+	(*RetentionStatus)(nil),       // 8: loombridge.v1.RetentionStatus
+	(*BridgeStatus)(nil),          // 9: loombridge.v1.BridgeStatus
+	(*ToolCallCounts)(nil),        // 10: loombridge.v1.ToolCallCounts
+	(*McpServerCounts)(nil),       // 11: loombridge.v1.McpServerCounts
+	(*CreateBackupRequest)(nil),   // 12: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 13: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 14: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 15: loombridge.v1.ListBackupsResponse
+	(*ListScopesRequest)(nil),     // 16: loombridge.v1.ListScopesRequest
+	(*ListScopesResponse)(nil),    // 17: loombridge.v1.ListScopesResponse
+	(*MemoryScope)(nil),           // 18: loombridge.v1.MemoryScope
+	(*Backup)(nil),                // 19: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 20: loombridge.v1.BackupStatus
+	(*ToolLimit)(nil),             // 21: loombridge.v1.ToolLimit
+	(*SandboxStatus)(nil),         // 22: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 23: loombridge.v1.StoreStatus
+	nil,                           // 24: loombridge.v1.GetStatusResponse.RedactedEntry
+	nil,                           // 25: loombridge.v1.ToolCallCounts.OutcomesEntry
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*MemoryOwner)(nil),           // 28: loombridge.v1.MemoryOwner
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	21, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	18, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	17, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	15, // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
-	16, // 4: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
-	5,  // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
-	6,  // 6: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
-	19, // 7: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
-	4,  // 8: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
-	3,  // 9: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
-	22, // 10: loombridge.v1.RetentionStatus.records_age:type_name -> google.protobuf.Duration
-	21, // 11: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
-	22, // 12: loombridge.v1.RetentionStatus.sessions_age:type_name -> google.protobuf.Duration
-	21, // 13: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
-	20, // 14: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
-	14, // 15: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	14, // 16: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
-	0,  // 17: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
-	13, // 18: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
-	23, // 19: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
-	21, // 20: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	14, // 21: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	21, // 22: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	1,  // 23: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	7,  // 24: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	9,  // 25: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	11, // 26: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
-	2,  // 27: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	8,  // 28: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	10, // 29: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	12, // 30: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
-	27, // [27:31] is the sub-list for method output_type
-	23, // [23:27] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	3,  // 0: loombridge.v1.GetWorkspaceResponse.workspace:type_name -> loombridge.v1.Workspace
+	26, // 1: loombridge.v1.Workspace.since_time:type_name -> google.protobuf.Timestamp
+	3,  // 2: loombridge.v1.MoveWorkspaceResponse.before:type_name -> loombridge.v1.Workspace
+	3,  // 3: loombridge.v1.MoveWorkspaceResponse.after:type_name -> loombridge.v1.Workspace
+	26, // 4: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	23, // 5: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	22, // 6: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	20, // 7: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	21, // 8: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
+	10, // 9: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
+	11, // 10: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
+	24, // 11: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
+	9,  // 12: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
+	8,  // 13: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
+	27, // 14: loombridge.v1.RetentionStatus.records_age:type_name -> google.protobuf.Duration
+	26, // 15: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
+	27, // 16: loombridge.v1.RetentionStatus.sessions_age:type_name -> google.protobuf.Duration
+	26, // 17: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
+	25, // 18: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
+	19, // 19: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	19, // 20: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	0,  // 21: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
+	18, // 22: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
+	28, // 23: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
+	26, // 24: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	19, // 25: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	26, // 26: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	6,  // 27: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	12, // 28: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	14, // 29: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	16, // 30: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
+	1,  // 31: loombridge.v1.AdminService.GetWorkspace:input_type -> loombridge.v1.GetWorkspaceRequest
+	4,  // 32: loombridge.v1.AdminService.MoveWorkspace:input_type -> loombridge.v1.MoveWorkspaceRequest
+	7,  // 33: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	13, // 34: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	15, // 35: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	17, // 36: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
+	2,  // 37: loombridge.v1.AdminService.GetWorkspace:output_type -> loombridge.v1.GetWorkspaceResponse
+	5,  // 38: loombridge.v1.AdminService.MoveWorkspace:output_type -> loombridge.v1.MoveWorkspaceResponse
+	33, // [33:39] is the sub-list for method output_type
+	27, // [27:33] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -1735,7 +2075,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   20,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,10 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdminService_GetStatus_FullMethodName    = "/loombridge.v1.AdminService/GetStatus"
-	AdminService_CreateBackup_FullMethodName = "/loombridge.v1.AdminService/CreateBackup"
-	AdminService_ListBackups_FullMethodName  = "/loombridge.v1.AdminService/ListBackups"
-	AdminService_ListScopes_FullMethodName   = "/loombridge.v1.AdminService/ListScopes"
+	AdminService_GetStatus_FullMethodName     = "/loombridge.v1.AdminService/GetStatus"
+	AdminService_CreateBackup_FullMethodName  = "/loombridge.v1.AdminService/CreateBackup"
+	AdminService_ListBackups_FullMethodName   = "/loombridge.v1.AdminService/ListBackups"
+	AdminService_ListScopes_FullMethodName    = "/loombridge.v1.AdminService/ListScopes"
+	AdminService_GetWorkspace_FullMethodName  = "/loombridge.v1.AdminService/GetWorkspace"
+	AdminService_MoveWorkspace_FullMethodName = "/loombridge.v1.AdminService/MoveWorkspace"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -51,6 +53,16 @@ type AdminServiceClient interface {
 	// granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
 	// tenant than the caller's; AGENT_NOT_OWNED.
 	ListScopes(ctx context.Context, in *ListScopesRequest, opts ...grpc.CallOption) (*ListScopesResponse, error)
+	// GetWorkspace tells which of the servers on one store has the workspace of an agent.
+	// Calls of tools that touch it run there, wherever they are made.
+	// Errors: WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its
+	// store alone or all share one folder.
+	GetWorkspace(ctx context.Context, in *GetWorkspaceRequest, opts ...grpc.CallOption) (*GetWorkspaceResponse, error)
+	// MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
+	// agent goes on with what lies in that server's folder. Calls and background jobs that run
+	// end where they run. With authentication the credential must say `operates`.
+	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetWorkspace.
+	MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*MoveWorkspaceResponse, error)
 }
 
 type adminServiceClient struct {
@@ -110,6 +122,26 @@ func (c *adminServiceClient) ListScopes(ctx context.Context, in *ListScopesReque
 	return out, nil
 }
 
+func (c *adminServiceClient) GetWorkspace(ctx context.Context, in *GetWorkspaceRequest, opts ...grpc.CallOption) (*GetWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetWorkspaceResponse)
+	err := c.cc.Invoke(ctx, AdminService_GetWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*MoveWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveWorkspaceResponse)
+	err := c.cc.Invoke(ctx, AdminService_MoveWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -136,6 +168,16 @@ type AdminServiceServer interface {
 	// granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
 	// tenant than the caller's; AGENT_NOT_OWNED.
 	ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error)
+	// GetWorkspace tells which of the servers on one store has the workspace of an agent.
+	// Calls of tools that touch it run there, wherever they are made.
+	// Errors: WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its
+	// store alone or all share one folder.
+	GetWorkspace(context.Context, *GetWorkspaceRequest) (*GetWorkspaceResponse, error)
+	// MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
+	// agent goes on with what lies in that server's folder. Calls and background jobs that run
+	// end where they run. With authentication the credential must say `operates`.
+	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetWorkspace.
+	MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*MoveWorkspaceResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -157,6 +199,12 @@ func (UnimplementedAdminServiceServer) ListBackups(context.Context, *ListBackups
 }
 func (UnimplementedAdminServiceServer) ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListScopes not implemented")
+}
+func (UnimplementedAdminServiceServer) GetWorkspace(context.Context, *GetWorkspaceRequest) (*GetWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetWorkspace not implemented")
+}
+func (UnimplementedAdminServiceServer) MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*MoveWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveWorkspace not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -244,6 +292,42 @@ func _AdminService_ListScopes_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_GetWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).GetWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_GetWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).GetWorkspace(ctx, req.(*GetWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_MoveWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).MoveWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_MoveWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).MoveWorkspace(ctx, req.(*MoveWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -262,6 +346,14 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListScopes",
 			Handler:    _AdminService_ListScopes_Handler,
+		},
+		{
+			MethodName: "GetWorkspace",
+			Handler:    _AdminService_GetWorkspace_Handler,
+		},
+		{
+			MethodName: "MoveWorkspace",
+			Handler:    _AdminService_MoveWorkspace_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

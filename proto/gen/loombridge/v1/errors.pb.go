@@ -231,6 +231,19 @@ const (
 	// request and did not end it within the call's timeout; the same call again gets its
 	// answer. Example: Tool with the request_id of a call that runs at another server.
 	ErrorReason_ERROR_REASON_REQUEST_ELSEWHERE ErrorReason = 180
+	// ERROR_REASON_WORKSPACE_AWAY: the server that has the workspace, among those on one store,
+	// is not reached; nothing ran. Metadata has `server` and `address`. Try again when it is
+	// there; an operator can give the workspace to another one by MoveWorkspace, without its
+	// files. Example: Tool with fs:read_file while that server is down.
+	ErrorReason_ERROR_REASON_WORKSPACE_AWAY ErrorReason = 120
+	// ERROR_REASON_WORKSPACE_ELSEWHERE: another server has the workspace, and the servers are
+	// not joined by a mesh; nothing ran. Metadata has `server` and `address`, where the call
+	// can be made. Also of MoveWorkspace where workspaces belong to no server. Example: Tool
+	// with fs:read_file at a server without --mesh.
+	ErrorReason_ERROR_REASON_WORKSPACE_ELSEWHERE ErrorReason = 121
+	// ERROR_REASON_SERVER_NOT_FOUND: no server of that name is registered with the store, or
+	// several. Example: MoveWorkspace to a server that was stopped.
+	ErrorReason_ERROR_REASON_SERVER_NOT_FOUND ErrorReason = 122
 	// ERROR_REASON_ACCESS_DENIED: the agent has not the access that the call needs to the
 	// memory of a person or a space, or there is no such space: which of the two is not told.
 	// Metadata has `needed` (`read`, `write` or `admin`) and `space_id` or `user_id`.
@@ -310,6 +323,9 @@ var (
 		220: "ERROR_REASON_STORE_UNREACHABLE",
 		250: "ERROR_REASON_POSITION_GONE",
 		180: "ERROR_REASON_REQUEST_ELSEWHERE",
+		120: "ERROR_REASON_WORKSPACE_AWAY",
+		121: "ERROR_REASON_WORKSPACE_ELSEWHERE",
+		122: "ERROR_REASON_SERVER_NOT_FOUND",
 		340: "ERROR_REASON_ACCESS_DENIED",
 		341: "ERROR_REASON_SPACE_EXISTS",
 		342: "ERROR_REASON_LAST_ADMIN",
@@ -376,6 +392,9 @@ var (
 		"ERROR_REASON_STORE_UNREACHABLE":     220,
 		"ERROR_REASON_POSITION_GONE":         250,
 		"ERROR_REASON_REQUEST_ELSEWHERE":     180,
+		"ERROR_REASON_WORKSPACE_AWAY":        120,
+		"ERROR_REASON_WORKSPACE_ELSEWHERE":   121,
+		"ERROR_REASON_SERVER_NOT_FOUND":      122,
 		"ERROR_REASON_ACCESS_DENIED":         340,
 		"ERROR_REASON_SPACE_EXISTS":          341,
 		"ERROR_REASON_LAST_ADMIN":            342,
@@ -414,7 +433,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x82\x11\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xec\x11\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -477,6 +496,9 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1eERROR_REASON_STORE_UNREACHABLE\x10\xdc\x01\x12\x1f\n" +
 	"\x1aERROR_REASON_POSITION_GONE\x10\xfa\x01\x12#\n" +
 	"\x1eERROR_REASON_REQUEST_ELSEWHERE\x10\xb4\x01\x12\x1f\n" +
+	"\x1bERROR_REASON_WORKSPACE_AWAY\x10x\x12$\n" +
+	" ERROR_REASON_WORKSPACE_ELSEWHERE\x10y\x12!\n" +
+	"\x1dERROR_REASON_SERVER_NOT_FOUND\x10z\x12\x1f\n" +
 	"\x1aERROR_REASON_ACCESS_DENIED\x10\xd4\x02\x12\x1e\n" +
 	"\x19ERROR_REASON_SPACE_EXISTS\x10\xd5\x02\x12\x1c\n" +
 	"\x17ERROR_REASON_LAST_ADMIN\x10\xd6\x02\x12!\n" +

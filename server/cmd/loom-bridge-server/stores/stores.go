@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
@@ -24,6 +25,9 @@ import (
 
 // ErrNoFiles: what was asked for works on the files of a store, and a PostgreSQL has its own.
 var ErrNoFiles = errors.New("the store is in PostgreSQL, which has its own files")
+
+// ErrMixed: some of the servers on the store share one workspace folder, and some do not.
+var ErrMixed = places.ErrMixed
 
 // Engine is an open store.
 type Engine interface {
@@ -186,7 +190,9 @@ type Options struct {
 	Wait time.Duration
 	// Name is what a server that joins others is called, and Address where they reach it.
 	Name, Address string
-	Logger        *slog.Logger
+	// Workspace names its folder, as bridges.Bridge.Workspace.
+	Workspace string
+	Logger    *slog.Logger
 }
 
 const (
@@ -242,9 +248,12 @@ func (p Place) join(ctx context.Context, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := bridges.Join(ctx, db, &bridges.Options{Name: o.Name, Address: o.Address, Logger: o.Logger})
+	registry, err := bridges.Join(ctx, db, &bridges.Options{Name: o.Name, Address: o.Address, Workspace: o.Workspace, Logger: o.Logger})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if err := places.Check(registry); err != nil {
+		return nil, errors.Join(err, registry.Close(), db.Close())
 	}
 	return together{db, registry}, nil
 }

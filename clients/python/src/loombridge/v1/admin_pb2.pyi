@@ -23,6 +23,50 @@ SCOPE_KIND_AGENT: ScopeKind
 SCOPE_KIND_USER: ScopeKind
 SCOPE_KIND_SPACE: ScopeKind
 
+class GetWorkspaceRequest(_message.Message):
+    __slots__ = ("agent_id",)
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    def __init__(self, agent_id: _Optional[str] = ...) -> None: ...
+
+class GetWorkspaceResponse(_message.Message):
+    __slots__ = ("workspace",)
+    WORKSPACE_FIELD_NUMBER: _ClassVar[int]
+    workspace: Workspace
+    def __init__(self, workspace: _Optional[_Union[Workspace, _Mapping]] = ...) -> None: ...
+
+class Workspace(_message.Message):
+    __slots__ = ("server", "address", "folder", "since_time", "away", "answering")
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    FOLDER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_TIME_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
+    ANSWERING_FIELD_NUMBER: _ClassVar[int]
+    server: str
+    address: str
+    folder: str
+    since_time: _timestamp_pb2.Timestamp
+    away: bool
+    answering: bool
+    def __init__(self, server: _Optional[str] = ..., address: _Optional[str] = ..., folder: _Optional[str] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., away: bool = ..., answering: bool = ...) -> None: ...
+
+class MoveWorkspaceRequest(_message.Message):
+    __slots__ = ("agent_id", "server")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    server: str
+    def __init__(self, agent_id: _Optional[str] = ..., server: _Optional[str] = ...) -> None: ...
+
+class MoveWorkspaceResponse(_message.Message):
+    __slots__ = ("before", "after")
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    before: Workspace
+    after: Workspace
+    def __init__(self, before: _Optional[_Union[Workspace, _Mapping]] = ..., after: _Optional[_Union[Workspace, _Mapping]] = ...) -> None: ...
+
 class GetStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
@@ -89,18 +133,20 @@ class RetentionStatus(_message.Message):
     def __init__(self, records_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_records: _Optional[int] = ..., deleted_audit_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sessions_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_sessions: _Optional[int] = ..., deleted_results: _Optional[int] = ..., failing: bool = ...) -> None: ...
 
 class BridgeStatus(_message.Message):
-    __slots__ = ("name", "epoch", "address", "since_time", "answering")
+    __slots__ = ("name", "epoch", "address", "since_time", "answering", "workspace")
     NAME_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     SINCE_TIME_FIELD_NUMBER: _ClassVar[int]
     ANSWERING_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_FIELD_NUMBER: _ClassVar[int]
     name: str
     epoch: int
     address: str
     since_time: _timestamp_pb2.Timestamp
     answering: bool
-    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., address: _Optional[str] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., answering: bool = ...) -> None: ...
+    workspace: str
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., address: _Optional[str] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., answering: bool = ..., workspace: _Optional[str] = ...) -> None: ...
 
 class ToolCallCounts(_message.Message):
     __slots__ = ("calls", "failed_calls", "outcomes")

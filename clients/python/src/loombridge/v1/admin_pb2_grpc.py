@@ -55,6 +55,16 @@ class AdminServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.FromString,
                 _registered_method=True)
+        self.GetWorkspace = channel.unary_unary(
+                '/loombridge.v1.AdminService/GetWorkspace',
+                request_serializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceResponse.FromString,
+                _registered_method=True)
+        self.MoveWorkspace = channel.unary_unary(
+                '/loombridge.v1.AdminService/MoveWorkspace',
+                request_serializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -101,6 +111,26 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetWorkspace(self, request, context):
+        """GetWorkspace tells which of the servers on one store has the workspace of an agent.
+        Calls of tools that touch it run there, wherever they are made.
+        Errors: WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its
+        store alone or all share one folder.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MoveWorkspace(self, request, context):
+        """MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
+        agent goes on with what lies in that server's folder. Calls and background jobs that run
+        end where they run. With authentication the credential must say `operates`.
+        Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetWorkspace.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -123,6 +153,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListScopes,
                     request_deserializer=loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.SerializeToString,
+            ),
+            'GetWorkspace': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetWorkspace,
+                    request_deserializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceResponse.SerializeToString,
+            ),
+            'MoveWorkspace': grpc.unary_unary_rpc_method_handler(
+                    servicer.MoveWorkspace,
+                    request_deserializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -234,6 +274,60 @@ class AdminService(object):
             '/loombridge.v1.AdminService/ListScopes',
             loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.SerializeToString,
             loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetWorkspace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.AdminService/GetWorkspace',
+            loombridge_dot_v1_dot_admin__pb2.GetWorkspaceRequest.SerializeToString,
+            loombridge_dot_v1_dot_admin__pb2.GetWorkspaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MoveWorkspace(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.AdminService/MoveWorkspace',
+            loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceRequest.SerializeToString,
+            loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceResponse.FromString,
             options,
             channel_credentials,
             insecure,

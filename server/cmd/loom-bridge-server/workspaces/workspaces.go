@@ -1,0 +1,75 @@
+// Package workspaces is the command that tells which of the servers on one store has the
+// workspace of an agent, and gives it to another one.
+package workspaces
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// Options are what the commands work with. All are required.
+type Options struct {
+	// Dial connects to a server; ctx then has what its calls carry.
+	Dial func(ctx context.Context) (context.Context, *grpc.ClientConn, error)
+	Out  io.Writer
+}
+
+// Command is the command with its sub-commands.
+func Command(o Options) *cobra.Command {
+	command := &cobra.Command{
+		Use: "workspace", Short: "Show or change which server has a workspace, where several have one store", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var agent, to string
+	command.PersistentFlags().StringVar(&agent, "agent", "operator", "whose workspace; all agents of a tenant have one, unless the servers run with --own-workspace")
+	move := o.sub("move", "Give it to another server that runs; its files are not copied", func(ctx context.Context, s loombridgev1.AdminServiceClient) error {
+		moved, err := s.MoveWorkspace(ctx, &loombridgev1.MoveWorkspaceRequest{AgentId: agent, Server: to})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.Out, "before: %s\nafter:  %s\nNo file was copied: bring what is needed to that folder.\n", line(moved.GetBefore()), line(moved.GetAfter()))
+		return err
+	})
+	move.Flags().StringVar(&to, "to", "", "`name` of the server, or its folder as show tells it, where several have one name")
+	_ = move.MarkFlagRequired("to") // it is there
+	command.AddCommand(move, o.sub("show", "Show which server has it", func(ctx context.Context, s loombridgev1.AdminServiceClient) error {
+		got, err := s.GetWorkspace(ctx, &loombridgev1.GetWorkspaceRequest{AgentId: agent})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(o.Out, line(got.GetWorkspace()))
+		return err
+	}))
+	return command
+}
+
+// sub is a sub-command that talks to a server.
+func (o Options) sub(use, short string, run func(ctx context.Context, s loombridgev1.AdminServiceClient) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		ctx, conn, err := o.Dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		return run(ctx, loombridgev1.NewAdminServiceClient(conn))
+	}}
+}
+
+// line tells of a workspace. Names are quoted: what others wrote must not steer a terminal.
+func line(w *loombridgev1.Workspace) string {
+	if w == nil {
+		return "nobody; the server of the first call that touches it gets it"
+	}
+	state := "there"
+	if w.GetAway() {
+		state = "away"
+	}
+	return fmt.Sprintf("%q at %q, folder %q, since %s, %s", w.GetServer(), w.GetAddress(), w.GetFolder(), w.GetSinceTime().AsTime().Local().Format(time.DateTime), state)
+}
