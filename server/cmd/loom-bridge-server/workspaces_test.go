@@ -136,7 +136,7 @@ func TestWorkspaceOfServerThatIsDown(t *testing.T) {
 	}
 
 	must(t, a.Stop())
-	waitUntil(t, "b sees that a is gone", func() bool { return b.sees(t, "b") })
+	b.listed(t, "b")
 	_, err = b.tryTool(t, "x", "fs:read_file", object{"path": "plan.txt"})
 	if reason, details := detailOf(err); reason != "WORKSPACE_AWAY" || details["server"] != "a" {
 		t.Errorf("its server is down: %v %s %v", err, reason, details)
