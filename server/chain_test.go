@@ -51,6 +51,8 @@ func (noTools) CountOwn() int { return 0 }
 
 func (noTools) Own(string) (*tools.Tool, bool) { return nil, false }
 
+func (noTools) Find(string, string) (*tools.Tool, bool) { return nil, false }
+
 // everyMethod calls f with every RPC of the API.
 func everyMethod(f func(method string, d protoreflect.MethodDescriptor)) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("loombridge.v1", func(file protoreflect.FileDescriptor) bool {
