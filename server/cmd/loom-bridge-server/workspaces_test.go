@@ -64,7 +64,7 @@ func runWorkspace(tb testing.TB, p *process, args ...string) (string, error) {
 // that is written by one is read by another, and a job that one has started is listed and
 // stopped by another. What touches no workspace runs where it is called.
 //
-// Z17
+// Z18
 func TestWorkspaceIsAtOneServer(t *testing.T) {
 	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
 	a := MustPlace(t, store, "a", inA, "--mesh", "embedded", "--shell-allow", "sleep")
@@ -124,7 +124,7 @@ func TestWorkspaceIsAtOneServer(t *testing.T) {
 // a mesh a call elsewhere is refused, with where it can be made. Servers that do not share one
 // folder start beside none that does.
 //
-// Z18
+// Z26
 func TestWorkspaceOfServerThatIsDown(t *testing.T) {
 	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
 	a := MustPlace(t, store, "a", inA)
