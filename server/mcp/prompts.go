@@ -16,7 +16,10 @@ const recalled = 10
 func (s *Server) addPrompts() {
 	s.server.AddPrompt(&sdk.Prompt{
 		Name: "recall", Description: "What long-term memory knows about a question",
-		Arguments: []*sdk.PromptArgument{{Name: "query", Description: "the question", Required: true}},
+		Arguments: []*sdk.PromptArgument{
+			{Name: "query", Description: "the question", Required: true},
+			{Name: "space", Description: "a shared space, instead of your own memory"},
+		},
 	}, s.recall)
 	s.server.AddPrompt(&sdk.Prompt{
 		Name: "handover", Description: "The session so far, to go on with it",
@@ -30,7 +33,7 @@ func (s *Server) addPrompts() {
 func (s *Server) recall(ctx context.Context, request *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 	who, query := s.callerOf(ctx, request), request.Params.Arguments["query"]
 	found, err := s.bridge.MemoryQuery(who.ctx, &loombridgev1.MemoryQueryRequest{
-		AgentId: who.agent, Query: query, Limit: recalled, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: who.agent, SpaceId: request.Params.Arguments["space"], Query: query, Limit: recalled, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	if err != nil {
 		return nil, plain(err)

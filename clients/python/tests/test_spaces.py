@@ -36,6 +36,21 @@ async def test_a_space_is_shared(srv: Server) -> None:
         team = await crew.spaces.open("py-team")
         assert (await team.get(key="release")).text == "The release is on Friday"
         assert [each.text async for each in team.list()] == ["The release is on Friday"]
+        of = loombridge.connect(srv.address, agent_id="py-maker")
+        async with of as ctx:
+            assert (await ctx.memory.get(key="release", space_id="py-team")).id == hit.record.id
+            listed = [each.id async for each in ctx.memory.list(space_id="py-team")]
+            assert listed == [hit.record.id]
+            note = await ctx.memory_save("a slip", space_id="py-team", key="slip")
+            changed = await ctx.memory.update(key="slip", tags=["t"], space_id="py-team")
+            assert changed.version == note.version + 1
+            assert await ctx.memory.delete(key="slip", space_id="py-team") == note.id
+            with pytest.raises(loombridge.RecordNotFoundError):
+                await ctx.memory.get(key="release")
+            matching = ctx.memory.delete_matching
+            assert await matching("version >= 1", dry_run=True, space_id="py-team") == 1
+        with pytest.raises(loombridge.AccessDeniedError):
+            await crew.memory.delete(key="release", space_id="py-team")
         lines = [line async for line in team.export_lines()]
         assert len(lines) == 1
         with pytest.raises(loombridge.AccessDeniedError):

@@ -13,6 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
@@ -168,6 +171,35 @@ func MustBegin(tb testing.TB, p *process, r *loombridgev1.ToolRequest) <-chan *l
 	}()
 	waitUntil(tb, "the program runs", func() bool { return runsIn(p.Workspace) > before })
 	return answered
+}
+
+// Who asks a server for what runs at another one, and waits no longer than the call may take,
+// is told so. Nothing runs twice: the same call later gets the answer of the first.
+//
+// Z04
+func TestBridgesTellWhatRunsElsewhere(t *testing.T) {
+	store, workspace := postgresPlace(t, pgtest.Address(t)), t.TempDir()
+	var both []*process
+	for _, name := range []string{"a", "b"} {
+		both = append(both, MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "local"), "--workspace", workspace,
+			"--store", store, "--bridge-name", name, "--shell-allow", "echo,cat,sleep"))
+		both[len(both)-1].Workspace = workspace
+	}
+	request := until("go")
+	request.RequestId, request.CallId, request.TurnId = "once", "", ""
+	answered := MustBegin(t, both[0], request)
+	again := proto.CloneOf(request)
+	again.Timeout = durationpb.New(200 * time.Millisecond)
+	_, err := both[1].bridge().Tool(t.Context(), again)
+	if status.Code(err) != codes.Aborted || reasonOf(err) != "REQUEST_ELSEWHERE" {
+		t.Errorf("asked meanwhile: %v, want REQUEST_ELSEWHERE", err)
+	}
+	must(t, os.WriteFile(filepath.Join(workspace, "go"), []byte("go"), 0o600))
+	first := <-answered
+	second, err := both[1].bridge().Tool(t.Context(), again)
+	if must(t, err); second.GetStep().GetId() == "" || second.GetStep().GetId() != first.GetStep().GetId() || runsIn(workspace) != 1 {
+		t.Errorf("asked later: %v, want the answer %v; it ran %d times", second, first, runsIn(workspace))
+	}
 }
 
 // A server that starts leaves alone what runs at another one. What ran at one that was killed

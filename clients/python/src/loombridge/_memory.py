@@ -34,12 +34,19 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         self._agent_id = agent_id
         self._session_id = session_id
 
+    def _at(self, space_id: str | None) -> _rpc.Transport:
+        """Return the transport for requests about a space, if there is one."""
+        if space_id is None:
+            return self._transport
+        return self._transport.within(_values.text("space_id", space_id))
+
     async def get(
         self,
         *,
         id: str | None = None,  # noqa: A002  the record's own word
         key: str | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         include_embedding: bool = False,
         as_of: datetime | None = None,
         peek: bool = False,
@@ -51,6 +58,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
             id: the record's id.
             key: the caller's own name for it; give exactly one of the two.
             user_id: read that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             include_embedding: return the vector too.
             as_of: return it as it was at that moment, by the server's clock; with a time
                 zone. Default: as it is.
@@ -72,7 +80,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         _records.name(request, id, key)
         if as_of is not None:
             request.as_of.CopyFrom(_values.timestamp("as_of", as_of))
-        answer = await self._transport.call(_rpc.GET_RECORD, request, timeout=timeout)
+        answer = await self._at(space_id).call(_rpc.GET_RECORD, request, timeout=timeout)
         return _records.record(answer.record)
 
     async def update(
@@ -98,6 +106,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         clear: Iterable[_records.RecordField] = (),
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
@@ -131,6 +140,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
             clear: fields to empty, such as `("tags", "expiry")`.
             expected_version: the version that the record must have; default: any.
             user_id: change that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
             timeout: seconds; default: the client's.
@@ -189,7 +199,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         _records.fill(request.record, draft, "")
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
-        answer = await self._transport.call(
+        answer = await self._at(space_id).call(
             _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _records.record(answer.record)
@@ -291,6 +301,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         key: str | None = None,
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> str:
@@ -301,6 +312,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
             key: the caller's own name for it; give exactly one of the two.
             expected_version: the version that the record must have; default: any.
             user_id: delete from that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
             timeout: seconds; default: the client's.
@@ -317,7 +329,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         _records.name(request, id, key)
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
-        answer = await self._transport.call(
+        answer = await self._at(space_id).call(
             _rpc.DELETE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
         return answer.id
@@ -370,6 +382,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         tiers: Iterable[int] | int | None = None,
         dry_run: bool = False,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> int:
         """Delete all records that a filter lets through; return how many that were.
@@ -383,6 +396,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
             tiers: the memory tiers, from 2 to 4; default: 4, the long-term one.
             dry_run: only count them.
             user_id: delete from that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             timeout: seconds; default: the client's.
 
         Raises:
@@ -395,7 +409,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
             tiers=_query.tiers(tiers),
             dry_run=dry_run,
         )
-        answer = await self._transport.call(
+        answer = await self._at(space_id).call(
             _rpc.DELETE_RECORDS, request, timeout=timeout, repeatable=dry_run
         )
         return answer.deleted
@@ -412,6 +426,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
         valid_at: datetime | None = None,
         page_size: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _bulk.RecordListing:
         """Return the records, for `async for`, in the order in which they came.
@@ -430,6 +445,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
             page_size: how many to ask for at a time, for a loop that will end early;
                 default and at most: 500.
             user_id: list that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             timeout: seconds for each page; default: the client's.
 
         Raises:
@@ -448,7 +464,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
             page_size=_bulk.page_size(page_size),
         )
         _query.fill_moment(request, as_of, valid_at)
-        return _bulk.RecordListing(self._transport, request, timeout)
+        return _bulk.RecordListing(self._at(space_id), request, timeout)
 
     def save_many(
         self,

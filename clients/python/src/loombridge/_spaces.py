@@ -42,8 +42,8 @@ class AccessGrant:
 class SpaceMemory(_memory.Memory):
     """The records of a space, made by `ctx.spaces.open`: `ctx.memory` for that space.
 
-    Its methods take no `user_id`. Saving one and querying are `ctx.memory_save` and
-    `ctx.memory_query` with `space_id`.
+    Its methods take neither `user_id` nor `space_id`. Saving one and querying are
+    `ctx.memory_save` and `ctx.memory_query` with `space_id`.
     """
 
 
@@ -51,8 +51,8 @@ class Spaces:
     """Spaces, and who has access to them and to the memories of persons: `ctx.spaces`.
 
     A space is a memory with a name that agents share. `ctx.memory_save` and
-    `ctx.memory_query` save and find there with `space_id=`; `open` gives the rest of
-    `ctx.memory` for it.
+    `ctx.memory_query` save and find there with `space_id=`, and what reads, changes, lists
+    and deletes records in `ctx.memory` takes it, too; `open` gives all of `ctx.memory` for it.
     """
 
     def __init__(self, transport: _rpc.Transport, agent_id: str, session_id: str) -> None:

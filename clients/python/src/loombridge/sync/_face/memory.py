@@ -116,6 +116,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         id: str | None = None,
         key: str | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         include_embedding: bool = False,
         as_of: datetime | None = None,
         peek: bool = False,
@@ -127,6 +128,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             id=id,
             key=key,
             user_id=user_id,
+            space_id=space_id,
             include_embedding=include_embedding,
             as_of=as_of,
             peek=peek,
@@ -156,6 +158,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         clear: Iterable[_records.RecordField] = (),
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
@@ -182,6 +185,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             clear=clear,
             expected_version=expected_version,
             user_id=user_id,
+            space_id=space_id,
             request_id=request_id,
             timeout=timeout,
         )
@@ -239,6 +243,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         key: str | None = None,
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> str:
@@ -249,6 +254,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             key=key,
             expected_version=expected_version,
             user_id=user_id,
+            space_id=space_id,
             request_id=request_id,
             timeout=timeout,
         )
@@ -274,6 +280,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         tiers: Iterable[int] | int | None = None,
         dry_run: bool = False,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> int:
         """Delete all records that a filter lets through; return how many that were."""
@@ -283,6 +290,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             tiers=tiers,
             dry_run=dry_run,
             user_id=user_id,
+            space_id=space_id,
             timeout=timeout,
         )
 
@@ -298,6 +306,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         valid_at: datetime | None = None,
         page_size: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> RecordListing:
         """Return the records, for `for`, in the order in which they came."""
@@ -314,6 +323,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
                 valid_at=valid_at,
                 page_size=page_size,
                 user_id=user_id,
+                space_id=space_id,
                 timeout=timeout,
             ),
         )
