@@ -153,6 +153,8 @@ func fill[T ~int | ~int64](field *T, byDefault T) {
 type Stats struct {
 	// Peers are those that are there.
 	Peers int
+	// Links are the connections by which they are reached: those of the transport.
+	Links int
 	// Serving are the requests of peers that run.
 	Serving int
 	// Sent and Received are messages, requests and answers; beats are not counted.
@@ -165,6 +167,16 @@ type Stats struct {
 	// a dead epoch, or seen before.
 	Refused uint64
 }
+
+// Traffic is what came from a peer since it is there.
+type Traffic struct {
+	Peer Peer
+	// Received are messages, requests and answers.
+	Received uint64
+}
+
+// Linked is a Transport that tells how many connections it has now.
+type Linked interface{ Links() int }
 
 // Mesh is one bridge's end. All methods are safe for concurrent use; those that add
 // handlers come before Open. The methods of a nil *Mesh find no peers.
@@ -203,8 +215,9 @@ type Mesh struct {
 // peerState is what is known of a peer.
 type peerState struct {
 	Peer
-	heard time.Time
-	here  bool
+	heard    time.Time
+	here     bool
+	received uint64
 }
 
 // New returns the end of a bridge on a transport, which the mesh closes.
@@ -337,8 +350,12 @@ func (m *Mesh) Stats() Stats {
 	if m == nil {
 		return Stats{}
 	}
+	links := 0
+	if linked, ok := m.transport.(Linked); ok {
+		links = linked.Links()
+	}
 	return Stats{
-		Peers: len(m.Peers()), Serving: m.serving.count(), Sent: m.counts.sent.Load(), Received: m.counts.received.Load(),
+		Peers: len(m.Peers()), Links: links, Serving: m.serving.count(), Sent: m.counts.sent.Load(), Received: m.counts.received.Load(),
 		Dropped: m.counts.dropped.Load(), Unsent: m.counts.unsent.Load(), Refused: m.counts.refused.Load(),
 	}
 }

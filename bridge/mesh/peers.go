@@ -91,6 +91,30 @@ func (m *Mesh) hear(p Peer, goodbye bool) bool {
 	return true
 }
 
+// received counts a message of a peer.
+func (m *Mesh) received(from Peer) {
+	m.counts.received.Add(1)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.peers[from.ID]; p != nil && p.Peer == from {
+		p.received++
+	}
+}
+
+// Traffic is what came from each peer that is there, by id.
+func (m *Mesh) Traffic() []Traffic {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Traffic
+	for _, p := range m.peers {
+		if p.here {
+			all = append(all, Traffic{p.Peer, p.received})
+		}
+	}
+	slices.SortFunc(all, func(a, b Traffic) int { return a.Peer.Compare(b.Peer) })
+	return all
+}
+
 // isGone tells whether a life of a bridge has ended. The caller holds mu.
 func (m *Mesh) isGone(p Peer) bool {
 	last, ended := m.gone[p.ID]

@@ -89,7 +89,7 @@ func (r *receiver) receive(sealed []byte) {
 		return
 	}
 	if msg, whole := r.join(&f); whole {
-		m.counts.received.Add(1)
+		m.received(f.from)
 		m.take(f.from, msg)
 	}
 }

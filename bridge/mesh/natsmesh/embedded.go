@@ -101,6 +101,19 @@ func (e *Embedded) stop() {
 // Addr is where other bridges reach this one.
 func (e *Embedded) Addr() string { return e.server.ClusterAddr().String() }
 
+// Links is mesh.Linked's: the servers of other bridges that it has routes to.
+func (e *Embedded) Links() int {
+	all, err := e.server.Routez(nil)
+	if err != nil {
+		return 0
+	}
+	others := make(map[string]bool)
+	for _, r := range all.Routes {
+		others[r.RemoteID] = true
+	}
+	return len(others)
+}
+
 // urls are routes as the server wants them.
 func (e *Embedded) urls(routes []string) ([]*url.URL, error) {
 	routes = clean(routes)

@@ -148,6 +148,14 @@ func (t *transport) subject(to mesh.Peer) string {
 	return t.prefix + ".to." + hex.EncodeToString([]byte(to.ID)) + "." + strconv.FormatUint(to.Epoch, 10)
 }
 
+// Links is mesh.Linked's: the connection to the server.
+func (t *transport) Links() int {
+	if t.conn.IsConnected() {
+		return 1
+	}
+	return 0
+}
+
 // Open is mesh.Transport's.
 func (t *transport) Open(self mesh.Peer, receive func(frame []byte)) error {
 	var one sync.Mutex // the two subscriptions have a goroutine each

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -126,5 +128,104 @@ func TestMesh(t *testing.T) {
 		t.Errorf("the agents of one that was killed were gone after %v", passed)
 	}
 	for e := nextEvent(t, listener, "agent.status"); e.GetSource() != "provider" || !strings.Contains(e.GetPayloadJson(), "disconnected"); e = nextEvent(t, listener, "agent.status") {
+	}
+}
+
+// mustNATS starts a server of NATS that no bridge carries, and returns its URL.
+func mustNATS(tb testing.TB) string {
+	tb.Helper()
+	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
+	must(tb, err)
+	s.Start()
+	tb.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(waitTime) {
+		tb.Fatal("the server of NATS is not ready")
+	}
+	return s.ClientURL()
+}
+
+// Servers reach each other over a server of NATS that runs elsewhere as they do over their
+// own: a tool is called, a message of many frames included, an interrupt is heard by its
+// agent, and a fold by whoever listens, whichever servers they are at. /metrics tells what
+// went over the mesh.
+//
+// Z19, Z27, Z29
+func TestMeshElsewhere(t *testing.T) {
+	store := postgresPlace(t, pgtest.Address(t))
+	for _, way := range []string{mustNATS(t), "embedded"} {
+		name, _, _ := strings.Cut(way, ":")
+		t.Run(name, func(t *testing.T) { testMeshAcross(t, store, name, way) })
+	}
+}
+
+func testMeshAcross(t *testing.T, store, session, way string) {
+	a := MustBridge(t, store, "a", "--mesh", way, "--metrics-addr", "127.0.0.1:0")
+	b := MustBridge(t, store, "b", "--mesh", way, "--metrics-addr", "127.0.0.1:0")
+	measured := func(p *process, name string) (sum float64) {
+		for series, value := range scrape(t, p.metrics(t)) {
+			if got, _, _ := strings.Cut(series, "{"); got == "loom_bridge_mesh_"+name {
+				sum += value
+			}
+		}
+		return sum
+	}
+	for _, p := range []*process{a, b} {
+		waitUntil(t, "each is there for the other", func() bool { return measured(p, "peers") == 1 && measured(p, "links") == 1 })
+	}
+	worker := a.attach(t.Context(), t, "worker", []string{"agent.worker.interrupts", "context.folded"}, "sum")
+	waitUntil(t, "b lists the tool of a", func() bool { return b.lists(t, "sum") })
+
+	before := measured(a, "received_from_total")
+	large := strings.Repeat("x", 900_000)
+	answers := make(chan error, 1)
+	go func() {
+		answer, err := b.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{
+			AgentId: "a", Name: "sum", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"text":"` + large + `"}`},
+		})
+		if err == nil && !answer.GetSuccess() {
+			err = fmt.Errorf("answer %v", answer)
+		}
+		answers <- err
+	}()
+	call := nextCall(t, worker)
+	if len(call.GetArgumentsJson()) < len(large) {
+		t.Errorf("arguments of %d bytes", len(call.GetArgumentsJson()))
+	}
+	must(t, worker.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_ToolResult{ToolResult: &loombridgev1.AttachToolResult{
+		CallId: call.GetCallId(), Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: `{"sum":3}`},
+	}}}))
+	must(t, <-answers)
+	if now := measured(a, "received_from_total"); now <= before || measured(a, "received_total") < now || measured(b, "sent_total") < 1 {
+		t.Errorf("a has %v messages of b, and had %v; all in all %v; b sent %v", now, before, measured(a, "received_total"), measured(b, "sent_total"))
+	}
+
+	_, err := b.context().UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{
+		AgentId: "worker", SessionId: session, Signals: []*loombridgev1.Signal{{EventId: "fire", Summary: "it burns", DeltaH: new(0.81)}},
+	})
+	must(t, err)
+	if e := nextEvent(t, worker, "agent.worker.interrupts"); !strings.Contains(e.GetPayloadJson(), `"summary":"it burns"`) {
+		t.Errorf("the agent hears %v", e)
+	}
+
+	for i := range 12 {
+		_, err := b.context().RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+			AgentId: "other", SessionId: session, ToolName: "system:shell", Success: true,
+			ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"command":"make %d"}`, i)},
+			OutputForm:    &loombridgev1.RecordStepRequest_OutputText{OutputText: strings.Repeat(fmt.Sprintf("line %d of a long output\n", i), 40)},
+		})
+		must(t, err)
+	}
+	folded, err := b.context().CompactHistory(t.Context(), &loombridgev1.CompactHistoryRequest{AgentId: "other", SessionId: session})
+	must(t, err)
+	if e := nextEvent(t, worker, "context.folded"); folded.GetBatch() == nil || e.GetSource() != "other" || !strings.Contains(e.GetPayloadJson(), `"session_id":"`+session+`"`) {
+		t.Errorf("%v was folded; it hears %v", folded.GetBatch(), e)
+	}
+	for _, counted := range []string{"dropped_total", "unsent_total"} {
+		if n := measured(a, counted) + measured(b, counted); n != 0 {
+			t.Errorf("%s: %v", counted, n)
+		}
 	}
 }

@@ -205,6 +205,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	}
 	opened.add(metrics.Watch(parts, engine, scrub, logger))
 	metrics.WatchBackups(copies)
+	metrics.WatchMesh(others)
 	metrics.WatchRedaction(config.Redact)
 	options := server.Options{
 		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport, Redact: config.Redact,
