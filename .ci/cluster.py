@@ -23,8 +23,8 @@ class Bridge:
         """Say what it is called and where it works."""
         self.name, self.address = name, ""
         self._command = [binary, "--addr", "127.0.0.1:0", "--store", store, "--bridge-name", name]
-        self._command += ["--workspace", str(root), "--workspace-shared", "--data-dir", str(root / name)]
-        self._command += ["--log-level", "error"]
+        self._command += ["--workspace", str(root), "--workspace-shared"]
+        self._command += ["--data-dir", str(root / name), "--log-level", "error"]
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -297,9 +298,11 @@ func (s *Server) registerNative() {
 	described := &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, children: d.Children, limits: s.limits}
 	loombridgev1.RegisterToolServiceServer(s.grpc, described)
 	if s.forwards != nil {
-		s.forwards.Add(loombridgev1.BridgeService_Tool_FullMethodName, forward.To(calls.Tool, func(ctx context.Context, r *loombridgev1.ToolRequest) (kv.Scope, bool) {
+		tool := forward.To(calls.Tool, func(ctx context.Context, r *loombridgev1.ToolRequest) (kv.Scope, bool) {
 			return touched(ctx, d.Tools, r, r.GetName())
-		}))
+		})
+		tool.Away = hand.WithoutWorkspace
+		s.forwards.Add(loombridgev1.BridgeService_Tool_FullMethodName, tool)
 		s.forwards.Add(loombridgev1.ToolService_GetProfile_FullMethodName, forward.To(described.GetProfile, func(ctx context.Context, r *loombridgev1.GetProfileRequest) (kv.Scope, bool) {
 			return touched(ctx, d.Tools, r, r.GetTool())
 		}))

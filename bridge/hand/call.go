@@ -101,11 +101,28 @@ func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 	}
 }
 
+type awayKey struct{}
+
+// WithoutWorkspace is ctx for a call whose workspace can't be reached: its answer of before is
+// given again, what a server that ended has left of it is settled, and else it fails with err.
+func WithoutWorkspace(ctx context.Context, err error) context.Context {
+	return context.WithValue(ctx, awayKey{}, err)
+}
+
+// away is why the workspace of a call can't be reached; nil for one that can.
+func away(ctx context.Context) error {
+	err, _ := ctx.Value(awayKey{}).(error)
+	return err
+}
+
 // perform runs the tool, if it may run, and records the step: whoever makes the next
 // prompt has to see what came of the call.
 func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, fmt.Errorf("hand: call: %w", err)
+	}
+	if err := away(ctx); err != nil {
+		return Answer{}, err
 	}
 	free, err := h.bound(ctx, c)
 	if err != nil {

@@ -31,10 +31,10 @@ type Error struct {
 
 func (e *Error) Error() string {
 	at := fmt.Sprintf("the workspace is at the server %q (folder %s, address %s)", e.Owner.Server, e.Owner.Folder, e.Owner.Address)
-	switch e.Kind {
-	case ErrUnjoined:
+	switch {
+	case errors.Is(e.Kind, ErrUnjoined):
 		return at + ", and this server has no mesh: start both with --mesh, send the agent's calls there, or give all servers one folder and --workspace-shared"
-	case ErrLost:
+	case errors.Is(e.Kind, ErrLost):
 		return at + ", which did not answer: the call may have taken effect; make it again with the same request_id"
 	}
 	return at + ", which is not reached: start it again, or give the workspace to another server by `loom-bridge-server workspace move`, which copies no files"

@@ -138,6 +138,7 @@ func decode(value []byte) (o Owner) {
 // at is an owner with what is known of it just now, and the server that has the folder.
 func (p *Places) at(o Owner) (Owner, bridges.Bridge) {
 	self := p.registry.Self()
+	o.Away = false
 	if o.Here = o.Folder == self.Workspace; o.Here {
 		return o, self
 	}
@@ -187,6 +188,12 @@ func (p *Places) Where(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {
 		return mesh.Peer{}, nil
 	}
 	o, b := p.at(o)
+	if o.Away {
+		if err := p.registry.Refresh(ctx); err != nil {
+			return mesh.Peer{}, fmt.Errorf("places: %w", err)
+		}
+		o, b = p.at(o)
+	}
 	switch {
 	case o.Away:
 		return mesh.Peer{}, &Error{ErrAway, o}
@@ -274,7 +281,7 @@ func (p *Places) named(to string) (bridges.Bridge, error) {
 // agent.
 func (p *Places) Forward(ctx context.Context, scope kv.Scope, at mesh.Peer, method string, payload []byte) ([]byte, error) {
 	answer, err := p.opts.Elsewhere.Forward(ctx, at, wire.AppendItem(wire.AppendText(nil, fieldMethod, method), fieldPayload, payload))
-	kind := error(nil)
+	var kind error
 	switch {
 	case errors.Is(err, mesh.ErrNotSent), err == nil && len(answer) == 0:
 		kind = ErrAway

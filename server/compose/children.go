@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -16,7 +17,7 @@ func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
 		o.OnResult = d.peers.Result
 	}
 	d.Children = children.New(children.Deps{
-		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Folders: d.folders, Forks: d.Assembler,
+		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Folders: places.NewFolders(d.Places, d.folders), Forks: d.Assembler,
 		Teller: topics.Teller{Bus: d.Events},
 		InUse: func(tenant, agent string) bool {
 			_, known := d.Agents.Get(tenant, agent)

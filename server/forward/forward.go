@@ -40,6 +40,9 @@ type Route struct {
 	Touches func(ctx context.Context, request proto.Message) (kv.Scope, bool)
 	// Call answers a request.
 	Call func(ctx context.Context, request proto.Message) (proto.Message, error)
+	// Away is what the method gets, with the ctx that this returns, when the workspace can't
+	// be reached, so that it answers what needs none. Default: the call fails.
+	Away func(ctx context.Context, err error) context.Context
 	// Request makes an empty request, and Answer an empty answer.
 	Request, Answer func() proto.Message
 }
@@ -103,6 +106,9 @@ func (f *Forwarder) Unary(ctx context.Context, request any, info *grpc.UnaryServ
 		return next(ctx, request)
 	}
 	at, err := f.places.Where(ctx, scope)
+	if _, away := errors.AsType[*places.Error](err); away && route.Away != nil {
+		return next(route.Away(ctx, err), request)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -157,24 +163,23 @@ func encodeCall(ctx context.Context, request proto.Message) ([]byte, error) {
 
 // decodeCall reads a call into its request, and returns ctx as that of its caller.
 func decodeCall(ctx context.Context, payload []byte, request proto.Message) (context.Context, error) {
+	var id auth.Identity
 	for field, err := range wire.Fields(payload) {
 		if err != nil {
 			return nil, err
 		}
 		switch field.Number {
 		case fieldIdentity:
-			id, err := auth.DecodeIdentity(field.Bytes)
-			if err != nil {
+			if id, err = auth.DecodeIdentity(field.Bytes); err != nil {
 				return nil, err
 			}
-			ctx = auth.With(ctx, id)
 		case fieldMessage:
 			if err := proto.Unmarshal(field.Bytes, request); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return ctx, nil
+	return auth.With(ctx, id), nil
 }
 
 func encodeAnswer(answer proto.Message, err error) []byte {

@@ -316,6 +316,12 @@ func (r *Registry) entries(ctx context.Context) (entries, error) {
 	return e, nil
 }
 
+// Refresh reads who is registered: All may not yet have one that came just now.
+func (r *Registry) Refresh(ctx context.Context) error {
+	_, err := r.read(ctx)
+	return err
+}
+
 // read reads who is registered.
 func (r *Registry) read(ctx context.Context) ([]Bridge, error) {
 	e, err := r.entries(ctx)

@@ -135,8 +135,18 @@ func TestWorkspaceOfServerThatIsDown(t *testing.T) {
 		t.Errorf("without a mesh: %v %s %v", err, reason, details)
 	}
 
+	once := &loombridgev1.ToolRequest{
+		AgentId: "x", SessionId: "s", Name: "fs:write_file", RequestId: "r1", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"path":"once.txt","content":"x"}`},
+	}
+	first, err := a.bridge().Tool(t.Context(), once)
+	must(t, err)
+
 	must(t, a.Stop())
 	b.listed(t, "b")
+	if again, err := b.bridge().Tool(t.Context(), once); err != nil || !again.GetReplayed() || again.GetStep().GetId() != first.GetStep().GetId() {
+		t.Errorf("the answer of before: %v %v, want that of %v", again, err, first)
+	}
 	_, err = b.tryTool(t, "x", "fs:read_file", object{"path": "plan.txt"})
 	if reason, details := detailOf(err); reason != "WORKSPACE_AWAY" || details["server"] != "a" {
 		t.Errorf("its server is down: %v %s %v", err, reason, details)
@@ -188,5 +198,31 @@ func TestWorkspaceIsShared(t *testing.T) {
 	}
 	if _, err := runWorkspace(t, a, "show"); reasonOf(err) != "WORKSPACE_ELSEWHERE" {
 		t.Errorf("one folder for all belongs to nobody: %v", err)
+	}
+}
+
+// A child that is spawned at one server has its folder where the workspace is, and an entry
+// of that name there refuses it.
+func TestWorkspaceOfChild(t *testing.T) {
+	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
+	a := MustPlace(t, store, "a", inA, "--mesh", "embedded")
+	b := MustPlace(t, store, "b", inB, "--mesh", "embedded")
+	a.MustUse(t, "x", "fs:write_file", object{"path": "taken/plan.txt", "content": "sail at noon"})
+	waitUntil(t, "b reaches a", func() bool {
+		got, err := b.tryTool(t, "x", "fs:read_file", object{"path": "taken/plan.txt"})
+		return err == nil && got.GetSuccess()
+	})
+	_, err := b.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "x", ChildId: "taken", Goal: "sail"})
+	if reasonOf(err) != "AGENT_EXISTS" {
+		t.Errorf("a child of the name of a folder at a: %v", err)
+	}
+	_, err = b.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "x", ChildId: "mate", Goal: "sail"})
+	must(t, err)
+	b.MustUse(t, "mate", "fs:write_file", object{"path": "log.txt", "content": "aye"})
+	if text, err := os.ReadFile(filepath.Join(inA, "mate", "log.txt")); err != nil || string(text) != "aye" {
+		t.Errorf("the child's file: %q %v", text, err)
+	}
+	if left, err := os.ReadDir(inB); err != nil || len(left) > 0 {
+		t.Errorf("b's own folder has %v %v", left, err)
 	}
 }
