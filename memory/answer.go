@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/passage"
 	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 )
 
 const (
@@ -33,8 +34,21 @@ type Hit struct {
 	// Older are the ids of records that stated the same of the same before, by their form,
 	// the newest first.
 	Older []string
+	// Through, unless nil, is the relation that brought the record, which was not found
+	// itself: it has no score.
+	Through *Through
 	// Explanation is there when the query asked for it.
 	Explanation *Explanation
+}
+
+// Through is the relation between a hit and a record that came with it.
+type Through struct {
+	// Relation has the hit at one end, and at the other the record, or one that it has
+	// replaced.
+	Relation relations.Relation
+	// Hit is the id of the hit, and Score its score.
+	Hit   string
+	Score float64
 }
 
 // Part is what is told of a record's text.
@@ -137,6 +151,11 @@ type Receipt struct {
 	// replaced since that moment, and Lost how many of them are missing because what they
 	// were then is kept no longer.
 	Reread, Lost int
+	// Related is how many records came through relations, of those that fit; RelatedExcluded
+	// how many did not because of the filter, their tier, expiry, replacement, the archive
+	// or review; RelatedOver how many fell to Related.Limit or to MaxBytes, or were not
+	// looked at because too much had been.
+	Related, RelatedExcluded, RelatedOver int
 	// Degraded names what the search had to do without.
 	Degraded []string
 	// Empty is why there are no hits.
@@ -208,6 +227,9 @@ func (a *asking) fill(ctx context.Context, result *Answer, weights []float64) er
 	texts := make([]passage.Text, len(result.Hits))
 	for i, hit := range result.Hits {
 		texts[i] = passage.Text{Text: hit.Record.Text, Value: valueOf(i, hit.Score)}
+		if hit.Through != nil {
+			texts[i].Value = valueOf(i, hit.Through.Score)
+		}
 	}
 	by := passage.Filler{Terms: a.analyzer.Terms, Weights: make(map[string]float64), Count: a.countTokens}
 	for i, word := range a.asked.Words {
@@ -229,6 +251,7 @@ func valueOf(place int, score float64) float64 { return score / float64(place+1)
 // keep keeps of the hits the parts that are given, and counts what is not.
 func (a *asking) keep(result *Answer, parts []passage.Part) {
 	receipt, kept := &result.Receipt, result.Hits[:0]
+	receipt.Related = 0
 	for i, hit := range result.Hits {
 		part := &parts[i]
 		if !part.Given() {
@@ -239,6 +262,9 @@ func (a *asking) keep(result *Answer, parts []passage.Part) {
 		if !part.Whole {
 			receipt.InPart++
 			hit.Part = &Part{Passages: part.Passages, Tokens: a.countTokens(hit.Record.Text)}
+		}
+		if hit.Through != nil {
+			receipt.Related++
 		}
 		kept = append(kept, hit)
 	}

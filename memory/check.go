@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -144,9 +145,9 @@ func checkKeys(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 }
 
 // CheckRecords reads an owner's records back without their index: records, earlier
-// versions, keys, moments of expiry. found is told what is wrong; the error is only
+// versions, keys, moments of expiry, relations. found is told what is wrong; the error is only
 // why the check could not go on. Memory grows with the records that have earlier
-// versions or expire.
+// versions or relations, or expire.
 func CheckRecords(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	bad := false
 	report := func(err error) { bad = true; found(err) }
@@ -200,11 +201,12 @@ type lives struct {
 	versions map[string]int64  // how many earlier versions the record has
 	expiring map[string][]byte // the key that says when it expires
 	archived int64             // how many lie in the archive
+	related  map[string]bool   // those that may have relations
 }
 
-// checkLife compares earlier versions and moments of expiry with the records.
+// checkLife compares earlier versions, moments of expiry and relations with the records.
 func checkLife(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexical.Differences) error {
-	l := lives{scope: scope, versions: make(map[string]int64), expiring: make(map[string][]byte)}
+	l := lives{scope: scope, versions: make(map[string]int64), expiring: make(map[string][]byte), related: make(map[string]bool)}
 	for r, err := range record.All(ctx, view, scope) {
 		if err != nil {
 			return err
@@ -215,6 +217,9 @@ func checkLife(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 		if r.Archived {
 			l.archived++
 		}
+		if r.Related {
+			l.related[r.ID] = true
+		}
 		if !r.ExpireTime.IsZero() {
 			l.expiring[r.ID] = expiryKey(scope, r.ExpireTime, r.ID)
 		}
@@ -223,6 +228,9 @@ func checkLife(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 		return err
 	}
 	if err := checkSame(ctx, view, scope, found); err != nil {
+		return err
+	}
+	if err := relations.Check(ctx, view, scope, func(id string) bool { return l.related[id] }, found.Add); err != nil {
 		return err
 	}
 	return l.checkExpiry(ctx, view, found)

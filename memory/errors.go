@@ -7,6 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
@@ -52,7 +53,7 @@ func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, own := range []error{ErrInvalid, filter.ErrInvalid, ErrExists, ErrNotFound, ErrVersionConflict, ErrPositionGone, ErrNoEmbedder, ErrEmbedder} {
+	for _, own := range []error{ErrInvalid, filter.ErrInvalid, ErrExists, ErrNotFound, ErrVersionConflict, ErrPositionGone, relations.ErrFull, ErrNoEmbedder, ErrEmbedder} {
 		if errors.Is(err, own) {
 			return err
 		}

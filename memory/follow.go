@@ -30,7 +30,7 @@ type Following struct {
 
 // Change is a record that was saved or changed, or one that is gone.
 type Change struct {
-	// Record is what it is now; nil for one that was deleted or has expired.
+	// Record is what it is now, with the relations that go out from it; nil for one that was deleted or has expired.
 	Record *record.Record
 	// ID is the record's.
 	ID string
@@ -154,7 +154,7 @@ func (r *reading) run(ctx context.Context, vectors bool) error {
 			r.at, r.found, r.view, r.sequences = after, Changes{}, view, view.Sequences()
 			err := r.read(ctx)
 			r.found.Position = r.at.String()
-			if err != nil || !vectors {
+			if err != nil {
 				return err
 			}
 			var records []*record.Record
@@ -162,6 +162,9 @@ func (r *reading) run(ctx context.Context, vectors bool) error {
 				if c.Record != nil {
 					records = append(records, c.Record)
 				}
+			}
+			if err := readRelations(ctx, view, r.scope, records...); err != nil || !vectors {
+				return err
 			}
 			return r.store.readVectors(ctx, view, r.scope, records...)
 		}, followed(r.scope)...)
@@ -181,8 +184,15 @@ func (r *reading) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range gone {
+	for _, note := range gone {
 		r.at.Deletion++
+		id, related := feed.CutRelated(note)
+		if related {
+			if err := r.stored(ctx, id); err != nil {
+				return err
+			}
+			continue
+		}
 		r.found.Changes = append(r.found.Changes, Change{ID: id, Position: r.at.String()})
 	}
 	if len(gone) == MaxPageSize {
@@ -252,11 +262,16 @@ func (r *reading) replaced(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
 	}
-	old, ok, err := record.Read(ctx, r.view, r.scope, id)
-	if err != nil || !ok || old.ExpiredAt(r.store.now()) {
+	return r.stored(ctx, id)
+}
+
+// stored adds a record as it is stored, unless it is gone.
+func (r *reading) stored(ctx context.Context, id string) error {
+	found, ok, err := record.Read(ctx, r.view, r.scope, id)
+	if err != nil || !ok || found.ExpiredAt(r.store.now()) {
 		return err
 	}
-	r.found.Changes = append(r.found.Changes, Change{Record: &old, ID: id, Position: r.at.String()})
+	r.found.Changes = append(r.found.Changes, Change{Record: &found, ID: id, Position: r.at.String()})
 	return nil
 }
 

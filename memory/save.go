@@ -120,7 +120,11 @@ func (d *draft) check(given *record.Record, by *redact.Redactor, now time.Time) 
 
 // content appends what a repeated request is compared by.
 func (d *draft) content(dst []byte) []byte {
-	const fieldTTL = 1000 // of no stored record
+	const ( // of no stored record
+		fieldTTL = 1000 + iota
+		fieldRelation
+		fieldRelated
+	)
 	r := d.record
 	r.CreateTime = time.Time{}
 	if d.ttl > 0 || r.SlidingTTL > 0 {
@@ -129,7 +133,11 @@ func (d *draft) content(dst []byte) []byte {
 	if !d.givenID {
 		r.ID = ""
 	}
-	return wire.AppendInt(append(dst, record.EncodeWhole(r)...), fieldTTL, int64(d.ttl))
+	dst = append(dst, record.EncodeWhole(r)...)
+	for _, one := range r.Relations {
+		dst = wire.AppendItem(wire.AppendItem(dst, fieldRelation, one.Name), fieldRelated, one.To)
+	}
+	return wire.AppendInt(dst, fieldTTL, int64(d.ttl))
 }
 
 func (s *saving) expires() bool {
@@ -189,6 +197,9 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 		}
 	}
 	if err := e.flush(ctx); err != nil {
+		return err
+	}
+	if err := s.relateSaved(ctx, e); err != nil {
 		return err
 	}
 	kv.StageOnceOf(e.tx, ref, e.actor.Agent, s.requestID, s.digest, s.answer(e.result), s.now)
@@ -449,6 +460,8 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 		return nil, invalid.Field(ErrInvalid, "id", "can't be given with replace: the key names the record")
 	case r.Supersedes != "":
 		return nil, invalid.Field(ErrInvalid, "supersedes", "can't be given with replace")
+	case len(r.Relations) > 0:
+		return nil, invalid.Field(ErrInvalid, "relations", "can't be given with replace: those of the record that is there stay")
 	}
 	r, err := record.Redact(r, s.redact)
 	if err != nil {

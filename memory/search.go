@@ -180,6 +180,11 @@ func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (A
 	result.Receipt.count(found)
 	result.Receipt.lookedBack(a.query.Moment)
 	result.Receipt.OverMaxBytes = len(found.Hits) - len(result.Hits)
+	if a.query.Related != nil {
+		if err := a.addRelated(ctx, searched, &result); err != nil {
+			return Answer{}, err
+		}
+	}
 	if err := a.fill(ctx, &result, found.Weights); err != nil {
 		return Answer{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/feed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
@@ -78,6 +79,9 @@ func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
 	if err := s.run(ctx, e); err != nil {
 		return err
 	}
+	for _, id := range e.related {
+		e.gone = append(e.gone, feed.Related(id))
+	}
 	if err := e.flush(ctx); err != nil {
 		return err
 	}
@@ -134,6 +138,7 @@ type edit struct {
 	archived   int64    // how many more records lie in the archive
 	removed    int      // about how many bytes removing records has written
 	gone       []string // ids of removed records that the feed is not told of yet
+	related    []string // ids of those whose relations changed; the feed is told at the end
 	statistics segment.Statistics
 	result     []record.Record // what the caller is answered
 }
@@ -277,6 +282,9 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	e.dropVersions(r)
 	if !r.ExpireTime.IsZero() {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, r.ExpireTime, r.ID))
+	}
+	if err := e.dropRelations(ctx, r); err != nil {
+		return err
 	}
 	return e.store.dropVector(ctx, e.tx, e.scope, *r)
 }

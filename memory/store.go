@@ -1,3 +1,20 @@
+// Package memory is the long-term memory: records that are saved in one atomic write
+// and found again by words, meaning, neighbours and time.
+//
+//   - A [Store] saves, changes, finds and reads records (memory/record) of any number
+//     of scopes. Nothing is read across two but by a query that names both.
+//   - A question (memory/question), narrowed by a filter (memory/filter), gets an
+//     [Answer]: its hits and a [Receipt] that says how they came about. Within a number
+//     of tokens long texts give passages (memory/passage).
+//   - Records are related to each other by name (memory/relations); a query may add what is
+//     related to its hits.
+//   - A [Staging] puts a change into a commit of the caller's.
+//
+// A save, a batch, an update and a deletion are one commit each, with all that belongs
+// to them, and the next query sees it. An update keeps what was as an earlier version
+// and analyses the whole text again, as a move of a sliding expiry does. An expired
+// record is gone for readers at once, and from the disk after [Store.Sweep]; until
+// then it counts as a record of its scope. FORMAT.md is the layout on disk.
 package memory
 
 import (
@@ -258,7 +275,8 @@ type Reading struct {
 	Peek bool
 }
 
-// Read returns a record, also when another one has replaced it, with its vector. One that
+// Read returns a record, also when another one has replaced it, with its vector and, unless
+// as of a moment, the relations that go out from it. One that
 // is not there or has expired is a *NotFoundError; as of a moment so is one that was saved
 // later, or whose version of then is kept no longer.
 func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record.Record, err error) {
@@ -274,6 +292,11 @@ func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record
 		}
 		if !ask.AsOf.IsZero() {
 			if r, err = s.asOf(ctx, view, scope, r, record.StoredTime(ask.AsOf)); err != nil {
+				return err
+			}
+		}
+		if ask.AsOf.IsZero() {
+			if err := readRelations(ctx, view, scope, &r); err != nil {
 				return err
 			}
 		}

@@ -2,13 +2,16 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 )
 
 const (
@@ -117,9 +120,49 @@ func (s *Store) exported(ctx context.Context, view kv.Reader, scope kv.Scope, r 
 		}
 		of.KeyGone = string(holder[0]) != r.ID
 	}
+	if r.Related {
+		if of.Relations, err = s.relatedBefore(ctx, view, scope, r); err != nil {
+			return nil, err
+		}
+	}
 	line, err := of.Encode()
 	return append(lines, line), err
 }
+
+// relatedBefore returns the relations of a record with those that came before it: with it
+// they stand on the line of the later one of the two, so that an import finds both. Those
+// with records that have expired are left out as these are.
+func (s *Store) relatedBefore(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (before []record.Relation, err error) {
+	all, _, err := relations.Of(ctx, view, scope, r.ID, relations.Selection{})
+	if err != nil {
+		return nil, err
+	}
+	now, own := s.now(), placeOf(r)
+	for chunk := range slices.Chunk(all, readAtOnce) {
+		keys := make([][]byte, len(chunk))
+		for i, one := range chunk {
+			other := one.To
+			if other == r.ID {
+				other = one.From
+			}
+			keys[i] = record.Key(scope, other)
+		}
+		err := record.Each(ctx, view, keys, func(i int, other *record.Record, _ int) error {
+			if other != nil && !other.ExpiredAt(now) && placeOf(*other) < own {
+				before = append(before, chunk[i])
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(before, record.CompareRelations)
+	return before, relations.Complete(ctx, view, scope, before)
+}
+
+// placeOf is where a record stands in the order of arrival.
+func placeOf(r record.Record) uint32 { return cmp.Or(r.Document.Place, r.Document.Ordinal) }
 
 // Imported says what became of the records of an Import.
 type Imported struct {
@@ -167,10 +210,11 @@ type Importer struct {
 
 // importing is a record that waits to be committed.
 type importing struct {
-	record   record.Record
-	versions []record.Record
-	keyGone  bool
-	line     int
+	record    record.Record
+	versions  []record.Record
+	keyGone   bool
+	relations []record.Relation
+	line      int
 }
 
 // Import begins an import. With skip a record whose id is there already with another
@@ -225,7 +269,7 @@ func (m *Importer) add(l record.Line, size int) error {
 	if r.FirstVersion = r.Version - int64(len(m.earlier)); r.FirstVersion <= max(1, r.Version-record.MaxVersions) {
 		r.FirstVersion = 0
 	}
-	m.waiting = append(m.waiting, importing{r, m.earlier, l.KeyGone, m.line})
+	m.waiting = append(m.waiting, importing{r, m.earlier, l.KeyGone, l.Relations, m.line})
 	m.earlier = nil
 	return nil
 }
@@ -264,8 +308,9 @@ func (m *Importer) commit(ctx context.Context) error {
 // a text in the index may take several times its bytes.
 func portion(all []importing) (n int) {
 	size := 0
+	const perRelation = 2 << 10 // its keys, under both ends
 	for _, one := range all {
-		size += one.record.Bytes()
+		size += one.record.Bytes() + perRelation*len(one.relations)
 		for _, v := range one.versions {
 			size += v.Bytes()
 		}
@@ -285,6 +330,7 @@ type transferring struct {
 	skip    bool
 	now     time.Time
 	counts  Imported
+	skipped map[int]bool // which are there as something else, or have expired
 }
 
 func (t *transferring) encode(s *Store) {
@@ -303,14 +349,40 @@ func (t *transferring) encode(s *Store) {
 }
 
 func (t *transferring) stage(ctx context.Context, e *edit) error {
-	t.counts = Imported{}
+	t.counts, t.skipped = Imported{}, make(map[int]bool)
 	e.result = make([]record.Record, len(t.all))
 	for i, one := range t.all {
 		if err := t.take(ctx, e, i); err != nil {
 			return &ImportError{one.line, err}
 		}
 	}
+	if err := e.flush(ctx); err != nil {
+		return err
+	}
+	for i, one := range t.all {
+		if err := t.relate(ctx, e, i); err != nil {
+			return &ImportError{one.line, err}
+		}
+	}
 	return e.flush(ctx)
+}
+
+// relate stages the relations of one record, unless that was skipped, with those of the
+// other records that are there.
+func (t *transferring) relate(ctx context.Context, e *edit, i int) error {
+	if t.skipped[i] {
+		return nil
+	}
+	for _, r := range t.all[i].relations {
+		_, err := e.relate(ctx, r)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // take stages one record, unless it is there.
@@ -322,9 +394,10 @@ func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 	}
 	if r.ExpiredAt(t.now) {
 		t.counts.Expired++
+		t.skipped[i] = true
 		return nil
 	}
-	switch there, err := t.there(ctx, e, one); {
+	switch there, err := t.there(ctx, e, i); {
 	case err != nil || there:
 		return err
 	}
@@ -356,7 +429,8 @@ func (t *transferring) own(e *edit, r *record.Record) error {
 }
 
 // there tells whether the record is there already.
-func (t *transferring) there(ctx context.Context, e *edit, one importing) (bool, error) {
+func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) {
+	one := t.all[i]
 	old, _, err := e.read(ctx, one.record.ID)
 	if err != nil || old == nil {
 		return false, err
@@ -372,6 +446,7 @@ func (t *transferring) there(ctx context.Context, e *edit, one importing) (bool,
 		t.counts.Unchanged++
 	case t.skip:
 		t.counts.Skipped++
+		t.skipped[i] = true
 	default:
 		return false, &ExistsError{"id", old.ID, old.ID}
 	}

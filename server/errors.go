@@ -38,6 +38,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -136,6 +137,7 @@ func errorTable() []errorRow {
 		{grants.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
 		{grants.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
+		{relations.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
 		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{filter.ErrInvalid, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
 		{memory.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
@@ -31,6 +32,8 @@ type Memory interface {
 	Read(ctx context.Context, scope kv.Scope, ask memory.Reading) (record.Record, error)
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
 	Reembed(ctx context.Context, scope kv.Scope, progress func(space string, done, total int64) error) error
+	Relate(ctx context.Context, scope kv.Scope, how memory.Relating) (int, error)
+	Relations(ctx context.Context, scope kv.Scope, ask memory.Related) ([]record.Relation, string, error)
 	Stats(ctx context.Context, scope kv.Scope) (memory.Stats, error)
 	Owners(ctx context.Context, ask memory.Owners) ([]memory.Owned, kv.Scope, error)
 	Follow(ctx context.Context, scope kv.Scope, f memory.Following, do func(memory.Changes) error) error
@@ -248,4 +251,43 @@ func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetM
 		return nil, err
 	}
 	return convert.Stats(stats), nil
+}
+
+// RelateRecords relates records to each other.
+func (s *memoryService) RelateRecords(ctx context.Context, r *loombridgev1.RelateRecordsRequest) (*loombridgev1.RelateRecordsResponse, error) {
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.RelateRecordsRequest)
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.memory.Relate(ctx, scope, memory.Relating{Relations: convert.ToRelations(r.GetRelations()), RequestID: r.GetRequestId()})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.RelateRecordsResponse{Created: convert.Int32(made)}, nil
+}
+
+// UnrelateRecords ends relations.
+func (s *memoryService) UnrelateRecords(ctx context.Context, r *loombridgev1.UnrelateRecordsRequest) (*loombridgev1.UnrelateRecordsResponse, error) {
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.UnrelateRecordsRequest)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := s.memory.Relate(ctx, scope, memory.Relating{Relations: convert.ToRelations(r.GetRelations()), End: true, RequestID: r.GetRequestId()})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.UnrelateRecordsResponse{Deleted: convert.Int32(ended)}, nil
+}
+
+// ListRelations returns how a record is related.
+func (s *memoryService) ListRelations(ctx context.Context, r *loombridgev1.ListRelationsRequest) (*loombridgev1.ListRelationsResponse, error) {
+	scope, err := sharing.Reading(ctx, s.grants, r, validate.ListRelationsRequest)
+	if err != nil {
+		return nil, err
+	}
+	found, id, err := s.memory.Relations(ctx, scope, memory.Related{ID: r.GetId(), Key: r.GetKey(), Way: relations.Way(r.GetDirection()), Names: r.GetNames()})
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ListRelationsResponse{RecordId: id, Relations: convert.Relations(found)}, nil
 }

@@ -178,6 +178,27 @@ func sharingTable() map[string]tableRow {
 		"MemoryService/ListVersions": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			return told(s.Memory.ListVersions(ctx, &loombridgev1.ListVersionsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.ListVersionsRequest_Key{Key: "k"}}))
 		}},
+		"MemoryService/ListRelations": {need: mayRead, counts: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			return told(s.Memory.ListRelations(ctx, &loombridgev1.ListRelationsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.ListRelationsRequest_Key{Key: "k"}}))
+		}},
+		"MemoryService/RelateRecords": {need: mayWrite, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			var ids []string
+			for range 2 {
+				saved, err := saveTo(ctx, s, agent, m, "x")
+				if err != nil {
+					return told(saved, err)
+				}
+				ids = append(ids, saved.GetId())
+			}
+			return told(s.Memory.RelateRecords(ctx, &loombridgev1.RelateRecordsRequest{
+				AgentId: agent, UserId: m.user, SpaceId: m.space, Relations: []*loombridgev1.Relation{{FromId: ids[0], Name: "n", ToId: ids[1]}},
+			}))
+		}},
+		"MemoryService/UnrelateRecords": {need: mayWrite, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			return told(s.Memory.UnrelateRecords(ctx, &loombridgev1.UnrelateRecordsRequest{
+				AgentId: agent, UserId: m.user, SpaceId: m.space, Relations: []*loombridgev1.Relation{{FromId: "a", Name: "n", ToId: "b"}},
+			}))
+		}},
 		"MemoryService/ListRecords": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			return told(s.Memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space}))
 		}},

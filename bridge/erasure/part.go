@@ -18,6 +18,7 @@ const (
 	ofSession   = "esfhoaguvtmpxr" // log: a key begins with the session
 	ofPrompts   = "pxr"            // log: records of prompts and their texts
 	ofPlans     = "jpxl"           // records: plans of loom.v1, which are no memory
+	ofRelations = "oi"             // records: relations, under either end
 	blobEntry   = 'p'
 	manifestTag = 'm'
 	childTag    = 'c'
@@ -191,6 +192,9 @@ func (e *Eraser) partOf(ks kv.Keyspace, scope kv.Scope, rest, value []byte) (fat
 
 // leftOver finds records that should have gone.
 func (e *Eraser) leftOver(ks kv.Keyspace, scope kv.Scope, tag byte, tail, value []byte) (fate, error) {
+	if ks == kv.Records && strings.IndexByte(ofRelations, tag) >= 0 {
+		return e.leftRelation(scope, tail)
+	}
 	if ks != kv.Records || tag != 'r' && tag != 'h' {
 		return stays, nil
 	}
@@ -212,6 +216,16 @@ func (e *Eraser) leftOver(ks kv.Keyspace, scope kv.Scope, tag byte, tail, value 
 		return goes, nil
 	}
 	return stays, err
+}
+
+// leftRelation finds relations of records that should have gone.
+func (e *Eraser) leftRelation(scope kv.Scope, tail []byte) (fate, error) {
+	id, rest, err := kv.CutEscaped(tail)
+	if err != nil {
+		return stays, err
+	}
+	_, other, err := kv.CutEscaped(rest)
+	return e.part.when(e.done[Digest(scope, id)] || e.done[Digest(scope, string(other))]), err
 }
 
 // Digest stands for the id of a record in a certificate.

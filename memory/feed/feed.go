@@ -1,8 +1,9 @@
 // Package feed keeps what the records of a scope can't tell to those who follow its
-// changes: which records are gone. It also gives the positions from which they go on.
+// changes: which records are gone, and which are related otherwise. It also gives the positions from which they go on.
 //
 // A scope has a feed from the moment that somebody followed it first; until then
-// nothing is written. Everything here is staged in the commits that delete records.
+// nothing is written. Everything here is staged in the commits that delete or relate
+// records. A deletion, here, is a note of either.
 package feed
 
 import (
@@ -12,6 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -87,7 +89,16 @@ func Begin(ctx context.Context, tx *kv.Tx, scope kv.Scope) error {
 	return nil
 }
 
-// Gone notes that records were deleted, if the scope has a feed.
+// relatedMark begins the note of a record whose relations changed. No id has it.
+const relatedMark = "\x00"
+
+// Related is what Gone notes of a record that is there and has other relations.
+func Related(id string) string { return relatedMark + id }
+
+// CutRelated returns the id of a record whose relations changed; false for one that is gone.
+func CutRelated(note string) (id string, related bool) { return strings.CutPrefix(note, relatedMark) }
+
+// Gone notes that records were deleted, by id, or related, if the scope has a feed.
 func Gone(ctx context.Context, tx *kv.Tx, scope kv.Scope, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -112,7 +123,7 @@ func key(scope kv.Scope, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(scope.Key(tag), number)
 }
 
-// Deleted returns the ids of the records that were deleted behind a number, the oldest
+// Deleted returns what was noted behind a number, the oldest
 // first, at most limit of them. The n-th has the number after+n.
 func Deleted(ctx context.Context, from kv.Reader, scope kv.Scope, after uint64, limit int) ([]string, error) {
 	var ids []string

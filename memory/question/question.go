@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 )
 
 // Limits and defaults of a question.
@@ -92,6 +93,40 @@ type Question struct {
 	Peek bool
 	// Moment, unless it is now, asks for what counted then.
 	Moment past.Moment
+	// Related, unless nil, adds what is related to the hits.
+	Related *Related
+}
+
+// Limits and defaults of what is related.
+const (
+	// DefaultRelated is how many related records are added unless it is said otherwise.
+	DefaultRelated = 5
+	// MaxRelated bounds them.
+	MaxRelated = 50
+)
+
+// Related asks for the records that are one relation away from hits.
+type Related struct {
+	// Way is the direction, as the hits see it. Default both.
+	Way relations.Way
+	// Names are the relations that count, at most relations.MaxNames; none: all.
+	Names []string
+	// Limit is how many records are added at most. Default DefaultRelated.
+	Limit int
+}
+
+func (r *Related) check(now bool) error {
+	switch {
+	case r == nil:
+		return nil
+	case !now:
+		return invalid.Field(record.ErrInvalid, "related", "can't be given with as_of or valid_at: how records were related then is not kept")
+	case r.Way > relations.In:
+		return invalid.Field(record.ErrInvalid, "related.direction", "is unknown")
+	case r.Limit < 0 || r.Limit > MaxRelated:
+		return invalid.Field(record.ErrInvalid, "related.limit", "is not from 1 to %d", MaxRelated)
+	}
+	return relations.CheckNames("related.names", r.Names)
 }
 
 // limit is how many hits at most.
@@ -139,8 +174,8 @@ func (q Question) Check() error {
 			return invalid.Field(record.ErrInvalid, w.field, "is not from 0 to 1")
 		}
 	}
-	if q.Mode == Lexical {
-		return nil
+	if err := q.Related.check(q.Moment.IsNow()); err != nil || q.Mode == Lexical {
+		return err
 	}
 	return record.CheckEmbedding(q.Embedding, q.EmbeddingSpace)
 }

@@ -26,7 +26,7 @@ func TooLong(field string, size, limit int) error {
 // Check refuses what may not be saved, as far as that depends on the record alone.
 // The metadata are checked by MetadataTerms, which reads them anyway.
 func Check(r Record) error {
-	checks := []func(Record) error{checkText, checkNames, checkTags, checkTimes, checkNumbers, checkSources}
+	checks := []func(Record) error{checkText, checkNames, checkTags, checkTimes, checkNumbers, checkSources, checkRelations}
 	for _, check := range checks {
 		if err := check(r); err != nil {
 			return err

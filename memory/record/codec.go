@@ -46,6 +46,7 @@ const (
 	fieldLastRepeatTime = 41
 	fieldArchiveTime    = 42
 	fieldValidUntil     = 60
+	fieldRelated        = 61
 	fieldReview         = 200
 )
 
@@ -109,6 +110,7 @@ func appendLife(b []byte, r Record) []byte {
 	b = appendTime(b, fieldLastRepeatTime, r.LastRepeatTime)
 	b = appendTime(b, fieldArchiveTime, r.ArchiveTime)
 	b = appendTime(b, fieldValidUntil, r.ValidUntil)
+	b = wire.AppendUint(b, fieldRelated, bit(r.Related))
 	return wire.AppendUint(b, fieldReview, uint64(r.Review))
 }
 
@@ -124,6 +126,9 @@ func bit(b bool) uint64 {
 func AppendSuperseded(stored []byte, by string, at time.Time) []byte {
 	return appendTime(wire.AppendText(stored, fieldSupersededBy, by), fieldSupersededTime, at)
 }
+
+// AppendRelated adds to a stored record that it has relations, as AppendSuperseded does.
+func AppendRelated(stored []byte) []byte { return wire.AppendUint(stored, fieldRelated, 1) }
 
 // Decode reads a stored record. The result shares no memory with b.
 func Decode(b []byte) (Record, error) {
@@ -214,6 +219,8 @@ func (r *Record) setLife(f wire.Field) {
 		r.ArchiveTime = decodeTime(f)
 	case fieldValidUntil:
 		r.ValidUntil = decodeTime(f)
+	case fieldRelated:
+		r.Related = f.Value != 0
 	case fieldReview:
 		r.Review = Review(f.Value)
 	}

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +14,8 @@ import (
 )
 
 // MaxLineBytes bounds a line: the longest record there can be, with every byte of its
-// text escaped and its vector as digits.
-const MaxLineBytes = 6*MaxTextBytes + 2*MaxMetadataBytes + 32*MaxEmbedding + 128<<10
+// text escaped and its vector as digits, with all relations that it can have.
+const MaxLineBytes = 6*MaxTextBytes + 2*MaxMetadataBytes + 32*MaxEmbedding + 128<<10 + (MaxRelationsFrom+MaxRelationsTo)*(2*MaxIDBytes+MaxRelationName+96)
 
 // ErrLine: a line is none of an export; the error says what is wrong with it.
 var ErrLine = errors.New("record: line of an export can't be read")
@@ -26,6 +27,16 @@ type Line struct {
 	Earlier bool
 	// KeyGone tells that the key, which another record took over, does not name it.
 	KeyGone bool
+	// Relations are those with records whose lines stand before: each stands once.
+	Relations []Relation
+}
+
+// relationLine is a relation in a line.
+type relationLine struct {
+	Name string     `json:"name"`
+	To   string     `json:"to,omitempty"`
+	From string     `json:"from,omitempty"`
+	Time *time.Time `json:"time,omitempty"`
 }
 
 // line is its form in JSON.
@@ -63,6 +74,7 @@ type line struct {
 	LastRepeatTime *time.Time      `json:"last_repeat_time,omitempty"`
 	EmbeddingSpace string          `json:"embedding_space,omitempty"`
 	Embedding      []float32       `json:"embedding,omitempty"`
+	Relations      []relationLine  `json:"relations,omitempty"`
 }
 
 // Encode returns the line without a newline: a JSON object with all that was stored, the
@@ -79,6 +91,13 @@ func (of Line) Encode() ([]byte, error) {
 	}
 	if r.SlidingTTL > 0 {
 		l.SlidingTTL = r.SlidingTTL.String()
+	}
+	for _, one := range of.Relations {
+		written := relationLine{Name: one.Name, To: one.To, Time: written(one.Time)}
+		if one.To == r.ID {
+			written.To, written.From = "", one.From
+		}
+		l.Relations = append(l.Relations, written)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -121,8 +140,33 @@ func ParseLine(text []byte) (Line, error) {
 	if err := Check(checked); err != nil {
 		return Line{}, err
 	}
+	related, err := l.relations()
+	if err != nil {
+		return Line{}, err
+	}
 	_, err = MetadataTerms(r.Metadata)
-	return Line{r, l.Earlier, l.KeyGone}, err
+	return Line{r, l.Earlier, l.KeyGone, related}, err
+}
+
+// relations are those with other records.
+func (l line) relations() (all []Relation, err error) {
+	if len(l.Relations) > MaxRelationsFrom+MaxRelationsTo || l.Earlier && len(l.Relations) > 0 {
+		return nil, fmt.Errorf("%w: it has %d relations", ErrLine, len(l.Relations))
+	}
+	for _, one := range l.Relations {
+		if (one.To == "") == (one.From == "") || one.Time == nil {
+			return nil, fmt.Errorf("%w: a relation needs one of to and from, and a time", ErrLine)
+		}
+		r := Relation{From: cmp.Or(one.From, l.ID), Name: one.Name, To: cmp.Or(one.To, l.ID), Time: read(one.Time)}
+		if err := checkYear("time", r.Time); err != nil {
+			return nil, err
+		}
+		if err := r.Check(); err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 func (l line) record() (Record, error) {

@@ -175,6 +175,13 @@ type Record struct {
 	// the store when it saves, and stored nowhere.
 	Redacted redact.Counts
 
+	// Related tells that the record has relations, or had; set by the store.
+	Related bool
+	// Relations are those that go out from the record, where they were read with it, and
+	// those that a record to be saved begins with, which have no From. They stand beside
+	// it (memory/relations).
+	Relations []Relation
+
 	// Document is what the index has of the record; set by the store, and of no
 	// use to others.
 	Document Document
@@ -216,7 +223,8 @@ func Normalize(r Record) Record {
 	r.EventTime, r.CreateTime, r.ExpireTime = StoredTime(r.EventTime), time.Time{}, StoredTime(r.ExpireTime)
 	r.ValidUntil = StoredTime(r.ValidUntil)
 	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
-	r.Document, r.Review, r.FirstVersion = Document{}, 0, 0
+	r.Document, r.Review, r.FirstVersion, r.Related = Document{}, 0, 0, false
+	r.Relations = slices.Clone(r.Relations)
 	r.Repeats, r.LastRepeatTime, r.ArchiveTime = 0, time.Time{}, time.Time{}
 	r.SlidingTTL = StoredSpan(r.SlidingTTL)
 	if r.Kind == "" {

@@ -39,7 +39,7 @@ func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pi
 		ExpireTime: timeOf(r.GetExpireTime()), TTL: spanOf(r.GetTtl()), SlidingTTL: spanOf(r.GetSlidingTtl()),
 		Metadata: text, Tags: r.GetTags(), Importance: weight, Pinned: pinned,
 		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: record.Origin(r.GetOrigin()),
-		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
+		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(), Relations: outgoing(r.GetRelations()),
 	}, nil
 }
 
@@ -102,6 +102,7 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
 		AgentId: r.SavedBy, Review: loombridgev1.Review(r.Review),
 		Archived: r.Archived, ArchiveTime: Timestamp(r.ArchiveTime), Repeats: r.Repeats, LastRepeatTime: Timestamp(r.LastRepeatTime),
+		Relations: outgoingOf(r),
 	}
 	if r.SlidingTTL > 0 {
 		out.SlidingTtl = durationpb.New(r.SlidingTTL)
@@ -141,7 +142,7 @@ func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
-		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Archived: r.GetIncludeArchived(), Moment: Moment(r),
+		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Archived: r.GetIncludeArchived(), Moment: Moment(r), Related: relatedOf(r.GetRelated()),
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
@@ -168,7 +169,7 @@ func (v RecordView) Result(r memory.Answer, owners bool) *loombridgev1.MemoryQue
 	out := &loombridgev1.MemoryQueryResponse{Receipt: receiptOf(r.Receipt)}
 	for _, hit := range r.Hits {
 		converted := &loombridgev1.MemoryHit{
-			Record: v.Record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation), OlderIds: hit.Older,
+			Record: v.Record(hit.Record), Score: hit.Score, Explanation: explanationOf(hit.Explanation), OlderIds: hit.Older, Through: throughOf(hit),
 		}
 		if owners {
 			converted.Owner = ownerOf(hit.Scope)
@@ -221,6 +222,7 @@ func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 		EmbeddingSpaces: r.EmbeddingSpaces, ExpandedWords: r.ExpandedWords,
 		Records: r.Records, IndexSequence: int64(r.IndexSequence), Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
 		AsOf: Timestamp(r.Moment.AsOf), ValidAt: Timestamp(r.Moment.ValidAt), Reread: Int32(r.Reread), Lost: Int32(r.Lost),
+		Related: Int32(r.Related), RelatedExcluded: Int32(r.RelatedExcluded), RelatedOverLimit: Int32(r.RelatedOver),
 	}
 }
 

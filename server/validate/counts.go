@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/server/admission"
 )
 
@@ -74,6 +75,12 @@ func Counts() admission.Table {
 		"loombridge.v1.RecordDraft.derived_from":           record.MaxDerivedFrom,
 		"loombridge.v1.BatchSaveRequest.records":           memory.MaxBatchRecords,
 		"loombridge.v1.ImportRecordsRequest.lines":         maxLines,
+		"loombridge.v1.MemorySaveRequest.relations":        record.MaxRelations,
+		"loombridge.v1.RecordDraft.relations":              record.MaxRelations,
+		"loombridge.v1.RelateRecordsRequest.relations":     memory.MaxRelated,
+		"loombridge.v1.UnrelateRecordsRequest.relations":   memory.MaxRelated,
+		"loombridge.v1.ListRelationsRequest.names":         relations.MaxNames,
+		"loombridge.v1.RelatedOptions.names":               relations.MaxNames,
 
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
 		"loombridge.v1.CountTokensRequest.messages":    session.MaxMessages,

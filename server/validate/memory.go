@@ -51,6 +51,7 @@ type Draft interface {
 	GetSupersedes() string
 	GetDerivedFrom() []string
 	GetOrigin() loombridgev1.Origin
+	GetRelations() []*loombridgev1.RelationTo
 }
 
 var (
@@ -85,6 +86,11 @@ func (c *checker) draft(prefix string, r Draft) {
 		}
 	}
 	c.enum(prefix+"origin", r.GetOrigin())
+	if c.count(prefix+"relations", len(r.GetRelations()), record.MaxRelations) {
+		for i, one := range r.GetRelations() {
+			c.relation(Item(prefix+"relations", i), one.GetName(), one.GetToId())
+		}
+	}
 }
 
 func (c *checker) embedding(prefix string, vector []float32, space string) {
@@ -141,6 +147,9 @@ func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 		if r.GetSupersedes() != "" {
 			c.add("supersedes", "can't be given with replace")
 		}
+		if len(r.GetRelations()) > 0 {
+			c.add("relations", "can't be given with replace: those of the record that is there stay")
+		}
 	}
 	c.enum("duplicates", r.GetDuplicates())
 	c.request(r.GetRequestId())
@@ -168,6 +177,7 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.tiers(r.GetTiers())
 	c.time("as_of", r.GetAsOf())
 	c.time("valid_at", r.GetValidAt())
+	c.related(r.GetRelated(), r.GetAsOf() != nil || r.GetValidAt() != nil)
 	if c.count("owners", len(r.GetOwners()), maxOwners) {
 		for i, owner := range r.GetOwners() {
 			c.memoryOwner(Item("owners", i), owner)
@@ -201,9 +211,9 @@ type named interface {
 func (c *checker) record(r named, name any) {
 	c.owner(r)
 	switch name.(type) {
-	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ReviewRecordRequest_Id, *loombridgev1.ArchiveRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id:
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ReviewRecordRequest_Id, *loombridgev1.ArchiveRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id, *loombridgev1.ListRelationsRequest_Id:
 		c.requiredName("id", r.GetId(), record.MaxIDBytes)
-	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ReviewRecordRequest_Key, *loombridgev1.ArchiveRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key:
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ReviewRecordRequest_Key, *loombridgev1.ArchiveRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key, *loombridgev1.ListRelationsRequest_Key:
 		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
 	default:
 		c.add("name", "is required: give id or key")
@@ -324,6 +334,7 @@ func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
 		{"supersedes", d.GetSupersedes() != ""},
 		{"derived_from", len(d.GetDerivedFrom()) > 0},
 		{"origin", d.GetOrigin() != 0},
+		{"relations", len(d.GetRelations()) > 0},
 	} {
 		if field.set {
 			c.add("record."+field.name, "can't be changed")

@@ -33,6 +33,9 @@ func plantRecords(t *testing.T, p *process, agent, user, of string, n int) canar
 		if user == "" { // of a person's memory a hash is kept
 			request.RequestId = c.text("request ids")
 		}
+		if i > 0 {
+			request.Relations = []*loombridgev1.RelationTo{{Name: "r" + c.text("relations"), ToId: last}}
+		}
 		if i%2 == 0 {
 			request.Embedding, request.EmbeddingSpace = c.vector(8), "mine"
 		}
@@ -281,5 +284,52 @@ func TestErasePartRefuses(t *testing.T) {
 	}
 	if after, err := erasure.Files(t.Context(), store); err != nil || !slices.Equal(files, after) {
 		t.Errorf("the store has changed: %v", err)
+	}
+}
+
+// Relations between what goes and what stays go: under both ends, and out of the names of
+// both. What stays keeps those among itself.
+//
+// Y21, Y25
+func TestErasePartEndsRelations(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	gone := make(canaries)
+	for _, r := range []*loombridgev1.MemorySaveRequest{
+		{Id: "stay-1", Text: "what stays"},
+		{Id: gone.text("ids"), Text: "goes", Tags: []string{"x"}, Relations: []*loombridgev1.RelationTo{{Name: "r" + gone.text("names"), ToId: "stay-1"}}},
+		{Id: "stay-2", Text: "what stays, too", Relations: []*loombridgev1.RelationTo{{Name: "next", ToId: "stay-1"}}},
+	} {
+		r.AgentId = "a"
+		_, err := p.bridge().MemorySave(t.Context(), r)
+		must(t, err)
+	}
+	for id, where := range gone {
+		if where == "ids" {
+			_, err := p.memory().RelateRecords(t.Context(), &loombridgev1.RelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{{FromId: "stay-2", Name: "r" + gone.text("names"), ToId: id}}})
+			must(t, err)
+		}
+	}
+	must(t, p.Stop())
+	store := filepath.Join(dir, "store")
+	if before := gone.found(t, store); sum(before) != len(gone) {
+		t.Fatalf("before: %v", before)
+	}
+	s := part{flags: []string{"--agent", "a", "--filter", `tags:"x"`}}
+	out, err := s.erase(t, store, "out.json")
+	must(t, err)
+	if after := gone.found(t, store); sum(after) != 0 {
+		t.Errorf("after: %v", after)
+	}
+	_, err = loomCommand(t, "erase", "verify", out, "--data-dir", store)
+	must(t, err)
+	if said, err := loomCommand(t, "check", "--data-dir", store); err != nil {
+		t.Errorf("check: %v: %s", err, said)
+	}
+	p = MustRun(t, dir)
+	got, err := p.memory().ListRelations(t.Context(), &loombridgev1.ListRelationsRequest{AgentId: "a", Name: &loombridgev1.ListRelationsRequest_Id{Id: "stay-2"}})
+	must(t, err)
+	if r := got.GetRelations(); len(r) != 1 || r[0].GetName() != "next" || r[0].GetToId() != "stay-1" {
+		t.Errorf("left: %v", r)
 	}
 }

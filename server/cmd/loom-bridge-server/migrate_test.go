@@ -36,6 +36,14 @@ func work(t *testing.T, p *process, records int) {
 	for i := range 3 {
 		p.MustRecord(t, "s1", "web:search", fmt.Sprintf(`{"query":"tides %d"}`, i), strings.Repeat(fmt.Sprintf("a long answer %d ", i), 4000))
 	}
+	for i := range 3 {
+		r := &loombridgev1.MemorySaveRequest{AgentId: "a", Id: fmt.Sprint("moon-", i), Text: fmt.Sprint("phase ", i)}
+		if i > 0 {
+			r.Relations = []*loombridgev1.RelationTo{{Name: "follows", ToId: fmt.Sprint("moon-", i-1)}}
+		}
+		_, err := p.bridge().MemorySave(t.Context(), r)
+		must(t, err)
+	}
 	gone, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "deleted"})
 	must(t, err)
 	_, err = loombridgev1.NewMemoryServiceClient(p.conn).DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: gone.GetId()}})
@@ -124,6 +132,10 @@ func TestMigrate(t *testing.T) {
 		save(t, p, "the moon goes on")
 		if n := hits(t, p, "moon goes on"); n == 0 {
 			t.Errorf("%s: nothing is found", store)
+		}
+		related, err := p.memory().ListRelations(t.Context(), &loombridgev1.ListRelationsRequest{AgentId: "a", Name: &loombridgev1.ListRelationsRequest_Id{Id: "moon-1"}})
+		if must(t, err); len(related.GetRelations()) != 2 {
+			t.Errorf("%s: relations %v", store, related.GetRelations())
 		}
 		if _, err := loomCommand(t, "migrate", "--from", store, "--to", "rocksdb:"+filepath.Join(dir, "other")); !errors.Is(err, kv.ErrLocked) {
 			t.Errorf("migrate what is served: %v", err)

@@ -47,12 +47,18 @@ func (p *process) furnish(tb testing.TB, user string) {
 	}
 	old := save(&loombridgev1.MemorySaveRequest{Text: "the rose is red", Key: "rose", Importance: proto.Float64(.9), Pinned: true})
 	save(&loombridgev1.MemorySaveRequest{Text: "the rose is white", Key: "rose", Supersedes: old, Origin: loombridgev1.Origin_ORIGIN_TOOL})
-	save(&loombridgev1.MemorySaveRequest{Text: "roses need water", DerivedFrom: []string{old}, Expiry: &loombridgev1.MemorySaveRequest_SlidingTtl{SlidingTtl: durationpb.New(90 * time.Hour)}})
+	last := save(&loombridgev1.MemorySaveRequest{Text: "roses need water", DerivedFrom: []string{old}, Expiry: &loombridgev1.MemorySaveRequest_SlidingTtl{SlidingTtl: durationpb.New(90 * time.Hour)}})
 	save(&loombridgev1.MemorySaveRequest{Text: "with a vector", Id: "../odd id ü", Embedding: []float32{.1, -3.25e-7, 1e20}, EmbeddingSpace: "m/3"})
+	var relations []*loombridgev1.Relation
+	for i, id := range []string{"../odd id ü", old} { // both ways, in a circle, and two of a pair
+		relations = append(relations, &loombridgev1.Relation{FromId: id, Name: "part_of", ToId: last}, &loombridgev1.Relation{FromId: last, Name: "has", ToId: id}, &loombridgev1.Relation{FromId: id, Name: fmt.Sprintf("n.%d", i), ToId: last})
+	}
+	_, err := p.memory().RelateRecords(tb.Context(), &loombridgev1.RelateRecordsRequest{AgentId: "a", UserId: user, Relations: relations})
+	must(tb, err)
 	for i := range 5 {
 		save(&loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("the gate is %d m wide", i), Key: "gate", Replace: true})
 	}
-	_, err := p.memory().UpdateRecord(tb.Context(), &loombridgev1.UpdateRecordRequest{
+	_, err = p.memory().UpdateRecord(tb.Context(), &loombridgev1.UpdateRecordRequest{
 		AgentId: "a", UserId: user, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "../odd id ü"}, Record: &loombridgev1.RecordDraft{Tags: []string{"changed"}}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}},
 	})
 	must(tb, err)
@@ -105,6 +111,11 @@ func TestRecordsExportAndImport(t *testing.T) {
 					t.Errorf("%q: hit %d is %q, %q before", ask.GetQuery(), i, hit.GetRecord().GetText(), other.GetRecord().GetText())
 				}
 			}
+		}
+		related, err := to.memory().ListRelations(t.Context(), &loombridgev1.ListRelationsRequest{AgentId: "a", UserId: user, Name: &loombridgev1.ListRelationsRequest_Id{Id: "../odd id ü"}})
+		must(t, err)
+		if n := len(related.GetRelations()); n != 3 {
+			t.Errorf("of %q: %d relations after the import, want 3", user, n)
 		}
 		page, err := to.memory().ListVersions(t.Context(), &loombridgev1.ListVersionsRequest{AgentId: "a", UserId: user, Name: &loombridgev1.ListVersionsRequest_Key{Key: "gate"}})
 		must(t, err)
@@ -170,6 +181,7 @@ type follower struct {
 	records  map[string]*loombridgev1.Record
 	position string
 	applied  int
+	related  int // relations that were compared
 }
 
 // watch applies changes until the memory has nothing more, or most were applied.
@@ -210,6 +222,11 @@ func (c *follower) differs(ctx context.Context, from loombridgev1.MemoryServiceC
 		}
 		for _, want := range page.GetRecords() {
 			seen++
+			read, err := from.GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: want.GetId()}})
+			if err != nil {
+				return err
+			}
+			want.Relations = read.GetRecord().GetRelations()
 			if got := c.records[want.GetId()]; !proto.Equal(got, want) {
 				return fmt.Errorf("the copy has %v, the memory %v", got, want)
 			}
@@ -218,7 +235,11 @@ func (c *follower) differs(ctx context.Context, from loombridgev1.MemoryServiceC
 			break
 		}
 	}
-	if seen != len(c.records) {
+	related := 0
+	for _, r := range c.records {
+		related += len(r.GetRelations())
+	}
+	if c.related += related; seen != len(c.records) {
 		return fmt.Errorf("the copy has %d records, the memory %d", len(c.records), seen)
 	}
 	return nil
@@ -228,8 +249,9 @@ func (c *follower) differs(ctx context.Context, from loombridgev1.MemoryServiceC
 func scribble(ctx context.Context, p *process, random *rand.Rand, most int) (made int, err error) {
 	for ; made < most && err == nil; made++ {
 		id := fmt.Sprintf("r%d", random.IntN(200))
+		near := fmt.Sprintf("r%d", random.IntN(20))
 		text := fmt.Sprintf("note %d of the garden", random.IntN(1_000_000))
-		switch random.IntN(6) {
+		switch random.IntN(8) {
 		case 0, 1:
 			_, err = p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Id: id, Text: text})
 		case 2:
@@ -238,6 +260,10 @@ func scribble(ctx context.Context, p *process, random *rand.Rand, most int) (mad
 			_, err = p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: text, Supersedes: id})
 		case 4:
 			_, err = p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.RecordDraft{Text: text}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}}})
+		case 6:
+			_, err = p.memory().RelateRecords(ctx, &loombridgev1.RelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{{FromId: id, Name: "near", ToId: near}}})
+		case 7:
+			_, err = p.memory().UnrelateRecords(ctx, &loombridgev1.UnrelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{{FromId: id, Name: "near", ToId: near}}})
 		case 5:
 			_, err = p.memory().DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
 		}
@@ -299,7 +325,10 @@ func TestWatchRecords(t *testing.T) {
 		must(t, server.Process.Kill())
 		_ = server.Wait()
 	}
-	t.Logf("%d changes made and more, %d applied, %d kills: the copy is the memory", made, c.applied, kills)
+	if c.related == 0 {
+		t.Error("no relation was compared")
+	}
+	t.Logf("%d changes made and more, %d applied, %d relations compared, %d kills: the copy is the memory", made, c.applied, c.related, kills)
 }
 
 // A stream that has caught up tells of each change when it is made, and ends with the

@@ -147,6 +147,7 @@ from loombridge._query import (
     QueryReceipt,
     Signal,
     SignalScore,
+    Through,
 )
 from loombridge._receipts import (
     Compaction,
@@ -181,6 +182,7 @@ from loombridge._records import (
     RecordField,
     Saved,
 )
+from loombridge._relations import Related, Relation, RelationDirection
 from loombridge._renewal import Handoff, Renewal, Snapshot
 from loombridge._results import (
     Audio,
@@ -428,6 +430,9 @@ __all__ = [
     "ReembedProgress",
     "Reembedding",
     "RefusedKey",
+    "Related",
+    "Relation",
+    "RelationDirection",
     "RememberedApproval",
     "Renewal",
     "RequestElsewhereError",
@@ -478,6 +483,7 @@ __all__ = [
     "SummarySettings",
     "Task",
     "TaskFold",
+    "Through",
     "Tls",
     "TokenCertainty",
     "TokenCount",

@@ -18,6 +18,7 @@ from loombridge import (
     _provided,
     _query,
     _records,
+    _relations,
     _rpc,
     _scopes,
     _spaces,
@@ -102,6 +103,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         derived_from: Iterable[str] = (),
         origin: _records.Origin | None = None,
         pinned: bool = False,
+        relations: Iterable[tuple[str, str]] = (),
         replace: bool = False,
         duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
@@ -131,6 +133,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             derived_from: ids of records this one was made from, at most 64.
             origin: where the text came from; default `agent`.
             pinned: what makes room or forgets passes over it.
+            relations: how it is related to other records, as pairs of a name and an id, such
+                as `[("part_of", plan.id)]`; see `memory.relate`. Not with `replace`.
             replace: a record that has the `key` already becomes this one, field by field,
                 under its own id; what it was stays among its `memory.versions`.
             duplicates: `reinforce` adds nothing where a record says the same already, and
@@ -178,6 +182,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             derived_from=derived_from,
             origin=origin,
             pinned=pinned,
+            relations=relations,
         )
         _records.fill(request, draft, self.session_id)
         answer = await self._transport.call(
@@ -210,6 +215,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         peek: bool = False,
         as_of: datetime | None = None,
         valid_at: datetime | None = None,
+        related: _relations.Related | Mapping[str, Any] | bool | None = None,
         user_id: str | None = None,
         space_id: str | None = None,
         timeout: _values.Seconds | None = None,
@@ -249,6 +255,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
                 as they were, and none that was saved later. What is gone since is not there.
             valid_at: search what was true at that moment: from `event_time`, or without one
                 from when it was saved, until `valid_until` or until what replaced it.
+            related: bring what is one relation away from the hits, behind them: True, or
+                `Related(direction="out", names=("part_of",), limit=10)`.
             user_id: search that person's memory instead of the agent's.
             space_id: search the memory of that space instead.
             timeout: seconds; default: the client's.
@@ -282,6 +290,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             "peek": peek or None,
             "as_of": as_of,
             "valid_at": valid_at,
+            "related": related or None,
             "user_id": user_id,
             "space_id": space_id,
         }

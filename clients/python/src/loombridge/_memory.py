@@ -9,6 +9,7 @@ from loombridge import (
     _extract,
     _query,
     _records,
+    _relations,
     _rpc,
     _spelling,
     _transfer,
@@ -20,7 +21,7 @@ _VERSIONS = 100  # the server's largest page
 
 
 @_spelling.helpful
-class Memory(_extract.Extractor, _transfer.Transfers, _spelling.Helpful):
+class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spelling.Helpful):
     """The records of an agent's memory; reached as `ctx.memory`.
 
     Saving one and querying are `ctx.memory_save` and `ctx.memory_query`. Every call

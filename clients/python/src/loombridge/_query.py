@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast, overload
 
-from loombridge import _brief, _records, _spelling, _values
+from loombridge import _brief, _records, _relations, _spelling, _values
 from loombridge.v1 import memory_pb2 as pb
 
 QueryMode: TypeAlias = Literal["hybrid", "lexical", "vector"]
@@ -78,6 +78,20 @@ class Passage:
     """The place of the first byte behind it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Through:
+    """The relation through which a record came along with a hit."""
+
+    hit_id: str
+    """The hit."""
+    name: str
+    """The relation's name."""
+    outgoing: bool
+    """It goes from the hit to the record; otherwise from the record to the hit."""
+    replaced_id: str = ""
+    """The id at the other end, where the record is one that has replaced that one."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Hit(_brief.Brief):
     """One record found."""
@@ -98,6 +112,8 @@ class Hit(_brief.Brief):
     Empty: the text is whole. `ctx.memory.get(id=hit.record.id)` reads the whole."""
     text_tokens: int = 0
     """Tokens of the whole text; only with `passages`."""
+    through: Through | None = None
+    """Set for a record that was not found itself and came along, with a score of 0."""
 
     @property
     def text(self) -> str:
@@ -159,6 +175,12 @@ class QueryReceipt:
     """Records that were read again because they have changed or were replaced since."""
     lost: int = 0
     """Those of them that are missing because what they were then is kept no longer."""
+    related: int = 0
+    """Records that came along through relations."""
+    related_excluded: int = 0
+    """Those that did not: the filter, their tier, expiry, replacement, archive or review."""
+    related_over_limit: int = 0
+    """Those that fell to `related.limit` or the size of an answer."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -213,6 +235,8 @@ def query_request(
     )
     result.include_archived = bool(asked.get("include_archived"))
     _fill_numbers(result, asked)
+    if related := asked.get("related"):
+        result.related.CopyFrom(_relations.options(related))
     fill_moment(result, asked.get("as_of"), asked.get("valid_at"))
     if (mode := asked.get("mode")) is not None:
         number = _values.enum_number("mode", MODE_ENUM, "QUERY_MODE_", mode)
@@ -288,7 +312,12 @@ def _hit(m: pb.MemoryHit) -> Hit:
         older_ids=tuple(m.older_ids),
         passages=tuple(Passage(text=p.text, start=p.start, end=p.end) for p in m.passages),
         text_tokens=m.text_tokens,
+        through=_through(m.through) if m.HasField("through") else None,
     )
+
+
+def _through(m: pb.HitRelation) -> Through:
+    return Through(m.hit_id, m.name, m.outgoing, m.replaced_id)
 
 
 def _explanation(m: pb.HitExplanation) -> HitExplanation:
@@ -327,4 +356,7 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
         valid_at=_values.moment(m.valid_at) if m.HasField("valid_at") else None,
         reread=m.reread,
         lost=m.lost,
+        related=m.related,
+        related_excluded=m.related_excluded,
+        related_over_limit=m.related_over_limit,
     )

@@ -136,6 +136,9 @@ class Record(_brief.Brief):
     """When the last of them did; None where there was none."""
     valid_until: datetime | None = None
     """When what it tells stops being true; None when nobody knows."""
+    relations: tuple[tuple[str, str], ...] = ()
+    """Relations that go out from it, as pairs of a name and the other record's id; where one
+    record is read by `memory.get`, and of what is watched. `memory.relations` has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -186,6 +189,8 @@ class RecordDraft(_brief.Brief):
     """What makes room or forgets passes over it."""
     valid_until: datetime | None = None
     """When what it tells stops being true; with a time zone."""
+    relations: Iterable[tuple[str, str]] = ()
+    """How it is related to other records, as pairs of a name and an id, at most 100."""
 
 
 RecordField: TypeAlias = Literal[
@@ -244,6 +249,8 @@ def fill(message: "pb.MemorySaveRequest | pb.RecordDraft", d: RecordDraft, sessi
         message.event_time.CopyFrom(_values.timestamp("event_time", d.event_time))
     if d.valid_until is not None:
         message.valid_until.CopyFrom(_values.timestamp("valid_until", d.valid_until))
+    for name, to_id in d.relations:
+        message.relations.add(name=_values.text("name", name), to_id=_values.text("to_id", to_id))
     if d.origin is not None:
         message.origin = _origin_number(d.origin)
     fill_expiry(message, d.ttl, d.expire_time, d.sliding_ttl)
@@ -326,6 +333,7 @@ def record(m: pb.Record) -> Record:
         if m.HasField("last_repeat_time")
         else None,
         valid_until=_values.moment(m.valid_until) if m.HasField("valid_until") else None,
+        relations=tuple((each.name, each.to_id) for each in m.relations),
     )
 
 
@@ -360,6 +368,7 @@ _Named: TypeAlias = (
     | pb.ListVersionsRequest
     | pb.ReviewRecordRequest
     | pb.ArchiveRecordRequest
+    | pb.ListRelationsRequest
 )
 
 

@@ -80,6 +80,59 @@ func (JsonForm) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
 }
 
+// RelationDirection says which relations of a record are meant.
+type RelationDirection int32
+
+const (
+	// RELATION_DIRECTION_UNSPECIFIED: both directions.
+	RelationDirection_RELATION_DIRECTION_UNSPECIFIED RelationDirection = 0
+	// RELATION_DIRECTION_OUT: those that go out from the record.
+	RelationDirection_RELATION_DIRECTION_OUT RelationDirection = 1
+	// RELATION_DIRECTION_IN: those that come to it.
+	RelationDirection_RELATION_DIRECTION_IN RelationDirection = 2
+)
+
+// Enum value maps for RelationDirection.
+var (
+	RelationDirection_name = map[int32]string{
+		0: "RELATION_DIRECTION_UNSPECIFIED",
+		1: "RELATION_DIRECTION_OUT",
+		2: "RELATION_DIRECTION_IN",
+	}
+	RelationDirection_value = map[string]int32{
+		"RELATION_DIRECTION_UNSPECIFIED": 0,
+		"RELATION_DIRECTION_OUT":         1,
+		"RELATION_DIRECTION_IN":          2,
+	}
+)
+
+func (x RelationDirection) Enum() *RelationDirection {
+	p := new(RelationDirection)
+	*p = x
+	return p
+}
+
+func (x RelationDirection) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RelationDirection) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+}
+
+func (RelationDirection) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[1]
+}
+
+func (x RelationDirection) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RelationDirection.Descriptor instead.
+func (RelationDirection) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
 // Duplicates says what becomes of a record that repeats one which is there.
 //
 // A record repeats another if their texts say the same, word for word but for upper case,
@@ -136,11 +189,11 @@ func (x Duplicates) String() string {
 }
 
 func (Duplicates) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
 }
 
 func (Duplicates) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[1]
+	return &file_loombridge_v1_memory_proto_enumTypes[2]
 }
 
 func (x Duplicates) Number() protoreflect.EnumNumber {
@@ -149,7 +202,7 @@ func (x Duplicates) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Duplicates.Descriptor instead.
 func (Duplicates) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
 // Review is what became of a record that somebody has to look at before it is found.
@@ -193,11 +246,11 @@ func (x Review) String() string {
 }
 
 func (Review) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (Review) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[2]
+	return &file_loombridge_v1_memory_proto_enumTypes[3]
 }
 
 func (x Review) Number() protoreflect.EnumNumber {
@@ -206,7 +259,7 @@ func (x Review) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Review.Descriptor instead.
 func (Review) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 // Origin is the class of source that a record's text came from.
@@ -254,11 +307,11 @@ func (x Origin) String() string {
 }
 
 func (Origin) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
 }
 
 func (Origin) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[3]
+	return &file_loombridge_v1_memory_proto_enumTypes[4]
 }
 
 func (x Origin) Number() protoreflect.EnumNumber {
@@ -267,7 +320,7 @@ func (x Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Origin.Descriptor instead.
 func (Origin) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // SaveOutcome is what became of a record that was to be saved.
@@ -307,11 +360,11 @@ func (x SaveOutcome) String() string {
 }
 
 func (SaveOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
 }
 
 func (SaveOutcome) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[4]
+	return &file_loombridge_v1_memory_proto_enumTypes[5]
 }
 
 func (x SaveOutcome) Number() protoreflect.EnumNumber {
@@ -320,7 +373,7 @@ func (x SaveOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SaveOutcome.Descriptor instead.
 func (SaveOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 // QueryMode is which signals find candidates.
@@ -364,11 +417,11 @@ func (x QueryMode) String() string {
 }
 
 func (QueryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
 }
 
 func (QueryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[5]
+	return &file_loombridge_v1_memory_proto_enumTypes[6]
 }
 
 func (x QueryMode) Number() protoreflect.EnumNumber {
@@ -377,7 +430,7 @@ func (x QueryMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use QueryMode.Descriptor instead.
 func (QueryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 // EmptyReason says why a query found nothing.
@@ -430,11 +483,11 @@ func (x EmptyReason) String() string {
 }
 
 func (EmptyReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[7].Descriptor()
 }
 
 func (EmptyReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[6]
+	return &file_loombridge_v1_memory_proto_enumTypes[7]
 }
 
 func (x EmptyReason) Number() protoreflect.EnumNumber {
@@ -443,7 +496,7 @@ func (x EmptyReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EmptyReason.Descriptor instead.
 func (EmptyReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
 }
 
 // Record is one thing remembered.
@@ -521,7 +574,10 @@ type Record struct {
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
 	// valid_until is when what it tells stops being true; unset when nobody knows. See
 	// valid_at of MemoryQueryRequest.
-	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	// relations are those that go out from it; in GetRecord (not as of a moment) and
+	// WatchRecords alone. See RelateRecords.
+	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -784,6 +840,13 @@ func (x *Record) GetValidUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Record) GetRelations() []*RelationTo {
+	if x != nil {
+		return x.Relations
+	}
+	return nil
+}
+
 type isRecord_MetadataForm interface {
 	isRecord_MetadataForm()
 }
@@ -801,6 +864,720 @@ type Record_MetadataJson struct {
 func (*Record_Metadata) isRecord_MetadataForm() {}
 
 func (*Record_MetadataJson) isRecord_MetadataForm() {}
+
+// RelationTo is a relation as the record sees it from which it goes out.
+type RelationTo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name says how the record is related to the other: 1 to 64 ASCII letters, digits, `_`,
+	// `-`, `.` and `:`, beginning with a letter.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// to_id is the id of the other record.
+	ToId          string `protobuf:"bytes,2,opt,name=to_id,json=toId,proto3" json:"to_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelationTo) Reset() {
+	*x = RelationTo{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelationTo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelationTo) ProtoMessage() {}
+
+func (x *RelationTo) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelationTo.ProtoReflect.Descriptor instead.
+func (*RelationTo) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *RelationTo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RelationTo) GetToId() string {
+	if x != nil {
+		return x.ToId
+	}
+	return ""
+}
+
+// Relation goes from one record to another of the same memory.
+type Relation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// from_id is the id of the record that it goes out from.
+	FromId string `protobuf:"bytes,1,opt,name=from_id,json=fromId,proto3" json:"from_id,omitempty"`
+	// name says how that is related to the other: 1 to 64 ASCII letters, digits, `_`, `-`, `.`
+	// and `:`, beginning with a letter. Upper and lower case differ.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// to_id is the id of the other record.
+	ToId string `protobuf:"bytes,3,opt,name=to_id,json=toId,proto3" json:"to_id,omitempty"`
+	// create_time is when it was made; set by the server.
+	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Relation) Reset() {
+	*x = Relation{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Relation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Relation) ProtoMessage() {}
+
+func (x *Relation) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Relation.ProtoReflect.Descriptor instead.
+func (*Relation) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Relation) GetFromId() string {
+	if x != nil {
+		return x.FromId
+	}
+	return ""
+}
+
+func (x *Relation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Relation) GetToId() string {
+	if x != nil {
+		return x.ToId
+	}
+	return ""
+}
+
+func (x *Relation) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+// RelateRecordsRequest says which records are related.
+type RelateRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,3,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
+	// relations are what to make. Required, at most 100.
+	Relations []*Relation `protobuf:"bytes,4,rep,name=relations,proto3" json:"relations,omitempty"`
+	// request_id makes the call safe to repeat.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelateRecordsRequest) Reset() {
+	*x = RelateRecordsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelateRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelateRecordsRequest) ProtoMessage() {}
+
+func (x *RelateRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelateRecordsRequest.ProtoReflect.Descriptor instead.
+func (*RelateRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RelateRecordsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *RelateRecordsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *RelateRecordsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
+	}
+	return ""
+}
+
+func (x *RelateRecordsRequest) GetRelations() []*Relation {
+	if x != nil {
+		return x.Relations
+	}
+	return nil
+}
+
+func (x *RelateRecordsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// RelateRecordsResponse says what was made.
+type RelateRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// created is how many were not there before.
+	Created       int32 `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelateRecordsResponse) Reset() {
+	*x = RelateRecordsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelateRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelateRecordsResponse) ProtoMessage() {}
+
+func (x *RelateRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelateRecordsResponse.ProtoReflect.Descriptor instead.
+func (*RelateRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RelateRecordsResponse) GetCreated() int32 {
+	if x != nil {
+		return x.Created
+	}
+	return 0
+}
+
+// UnrelateRecordsRequest says which relations end.
+type UnrelateRecordsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,3,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
+	// relations are what to end. Required, at most 100.
+	Relations []*Relation `protobuf:"bytes,4,rep,name=relations,proto3" json:"relations,omitempty"`
+	// request_id makes the call safe to repeat.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnrelateRecordsRequest) Reset() {
+	*x = UnrelateRecordsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnrelateRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnrelateRecordsRequest) ProtoMessage() {}
+
+func (x *UnrelateRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnrelateRecordsRequest.ProtoReflect.Descriptor instead.
+func (*UnrelateRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *UnrelateRecordsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *UnrelateRecordsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *UnrelateRecordsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
+	}
+	return ""
+}
+
+func (x *UnrelateRecordsRequest) GetRelations() []*Relation {
+	if x != nil {
+		return x.Relations
+	}
+	return nil
+}
+
+func (x *UnrelateRecordsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// UnrelateRecordsResponse says what ended.
+type UnrelateRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// deleted is how many were there.
+	Deleted       int32 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnrelateRecordsResponse) Reset() {
+	*x = UnrelateRecordsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnrelateRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnrelateRecordsResponse) ProtoMessage() {}
+
+func (x *UnrelateRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnrelateRecordsResponse.ProtoReflect.Descriptor instead.
+func (*UnrelateRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UnrelateRecordsResponse) GetDeleted() int32 {
+	if x != nil {
+		return x.Deleted
+	}
+	return 0
+}
+
+// ListRelationsRequest names a record.
+type ListRelationsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose memory it is in. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// user_id, when set, means that person's memory instead.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// space_id, when set, means the memory of that space instead; not with user_id. See
+	// SharingService. At most 256 bytes.
+	SpaceId string `protobuf:"bytes,5,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
+	// name is how the record is named. Required.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*ListRelationsRequest_Id
+	//	*ListRelationsRequest_Key
+	Name isListRelationsRequest_Name `protobuf_oneof:"name"`
+	// direction says which relations. Default both.
+	Direction RelationDirection `protobuf:"varint,6,opt,name=direction,proto3,enum=loombridge.v1.RelationDirection" json:"direction,omitempty"`
+	// names are those that are wanted. Default all. At most 16.
+	Names         []string `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRelationsRequest) Reset() {
+	*x = ListRelationsRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRelationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRelationsRequest) ProtoMessage() {}
+
+func (x *ListRelationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRelationsRequest.ProtoReflect.Descriptor instead.
+func (*ListRelationsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListRelationsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ListRelationsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListRelationsRequest) GetSpaceId() string {
+	if x != nil {
+		return x.SpaceId
+	}
+	return ""
+}
+
+func (x *ListRelationsRequest) GetName() isListRelationsRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *ListRelationsRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*ListRelationsRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *ListRelationsRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*ListRelationsRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *ListRelationsRequest) GetDirection() RelationDirection {
+	if x != nil {
+		return x.Direction
+	}
+	return RelationDirection_RELATION_DIRECTION_UNSPECIFIED
+}
+
+func (x *ListRelationsRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+type isListRelationsRequest_Name interface {
+	isListRelationsRequest_Name()
+}
+
+type ListRelationsRequest_Id struct {
+	// id is the record's id. At most 128 bytes.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
+}
+
+type ListRelationsRequest_Key struct {
+	// key is the caller's own name for it. At most 256 bytes.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
+}
+
+func (*ListRelationsRequest_Id) isListRelationsRequest_Name() {}
+
+func (*ListRelationsRequest_Key) isListRelationsRequest_Name() {}
+
+// ListRelationsResponse has the relations.
+type ListRelationsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// record_id is the record's id.
+	RecordId string `protobuf:"bytes,1,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
+	// relations are all there are.
+	Relations     []*Relation `protobuf:"bytes,2,rep,name=relations,proto3" json:"relations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRelationsResponse) Reset() {
+	*x = ListRelationsResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRelationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRelationsResponse) ProtoMessage() {}
+
+func (x *ListRelationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRelationsResponse.ProtoReflect.Descriptor instead.
+func (*ListRelationsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListRelationsResponse) GetRecordId() string {
+	if x != nil {
+		return x.RecordId
+	}
+	return ""
+}
+
+func (x *ListRelationsResponse) GetRelations() []*Relation {
+	if x != nil {
+		return x.Relations
+	}
+	return nil
+}
+
+// RelatedOptions says which records come along with hits because they are related to them.
+type RelatedOptions struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// direction says which relations of the hits count. Default both.
+	Direction RelationDirection `protobuf:"varint,1,opt,name=direction,proto3,enum=loombridge.v1.RelationDirection" json:"direction,omitempty"`
+	// names are the relations that count. Default all. At most 16.
+	Names []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
+	// limit is how many records come along at most. Default 5, at most 50.
+	Limit         int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelatedOptions) Reset() {
+	*x = RelatedOptions{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelatedOptions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelatedOptions) ProtoMessage() {}
+
+func (x *RelatedOptions) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelatedOptions.ProtoReflect.Descriptor instead.
+func (*RelatedOptions) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RelatedOptions) GetDirection() RelationDirection {
+	if x != nil {
+		return x.Direction
+	}
+	return RelationDirection_RELATION_DIRECTION_UNSPECIFIED
+}
+
+func (x *RelatedOptions) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *RelatedOptions) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// HitRelation says through which relation a record came along with a hit.
+type HitRelation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// hit_id is the id of the hit.
+	HitId string `protobuf:"bytes,1,opt,name=hit_id,json=hitId,proto3" json:"hit_id,omitempty"`
+	// name is the relation's.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// outgoing: the relation goes from the hit to the record; otherwise from the record to the
+	// hit.
+	Outgoing bool `protobuf:"varint,3,opt,name=outgoing,proto3" json:"outgoing,omitempty"`
+	// replaced_id is the id at the other end, where the record is one that has replaced that one.
+	ReplacedId    string `protobuf:"bytes,4,opt,name=replaced_id,json=replacedId,proto3" json:"replaced_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HitRelation) Reset() {
+	*x = HitRelation{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HitRelation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HitRelation) ProtoMessage() {}
+
+func (x *HitRelation) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HitRelation.ProtoReflect.Descriptor instead.
+func (*HitRelation) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HitRelation) GetHitId() string {
+	if x != nil {
+		return x.HitId
+	}
+	return ""
+}
+
+func (x *HitRelation) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HitRelation) GetOutgoing() bool {
+	if x != nil {
+		return x.Outgoing
+	}
+	return false
+}
+
+func (x *HitRelation) GetReplacedId() string {
+	if x != nil {
+		return x.ReplacedId
+	}
+	return ""
+}
 
 // MemorySaveRequest saves one record.
 type MemorySaveRequest struct {
@@ -884,14 +1661,18 @@ type MemorySaveRequest struct {
 	Duplicates Duplicates `protobuf:"varint,30,opt,name=duplicates,proto3,enum=loombridge.v1.Duplicates" json:"duplicates,omitempty"`
 	// valid_until is when what it tells stops being true. Default: nobody knows. It hides the
 	// record from nothing but queries and listings with valid_at.
-	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	// relations are those that go out from it from the beginning, to records that are there:
+	// at most 100. See MemoryService.RelateRecords. Where the save repeats a record, they are
+	// added to that. Not with replace.
+	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MemorySaveRequest) Reset() {
 	*x = MemorySaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1684,7 @@ func (x *MemorySaveRequest) String() string {
 func (*MemorySaveRequest) ProtoMessage() {}
 
 func (x *MemorySaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1697,7 @@ func (x *MemorySaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemorySaveRequest.ProtoReflect.Descriptor instead.
 func (*MemorySaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MemorySaveRequest) GetAgentId() string {
@@ -1132,6 +1913,13 @@ func (x *MemorySaveRequest) GetValidUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *MemorySaveRequest) GetRelations() []*RelationTo {
+	if x != nil {
+		return x.Relations
+	}
+	return nil
+}
+
 type isMemorySaveRequest_MetadataForm interface {
 	isMemorySaveRequest_MetadataForm()
 }
@@ -1215,7 +2003,7 @@ type MemorySaveResponse struct {
 
 func (x *MemorySaveResponse) Reset() {
 	*x = MemorySaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +2015,7 @@ func (x *MemorySaveResponse) String() string {
 func (*MemorySaveResponse) ProtoMessage() {}
 
 func (x *MemorySaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +2028,7 @@ func (x *MemorySaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemorySaveResponse.ProtoReflect.Descriptor instead.
 func (*MemorySaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MemorySaveResponse) GetId() string {
@@ -1337,7 +2125,7 @@ type MemoryOwner struct {
 
 func (x *MemoryOwner) Reset() {
 	*x = MemoryOwner{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +2137,7 @@ func (x *MemoryOwner) String() string {
 func (*MemoryOwner) ProtoMessage() {}
 
 func (x *MemoryOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +2150,7 @@ func (x *MemoryOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryOwner.ProtoReflect.Descriptor instead.
 func (*MemoryOwner) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MemoryOwner) GetOwner() isMemoryOwner_Owner {
@@ -1517,13 +2305,20 @@ type MemoryQueryRequest struct {
 	ValidAt *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
 	// include_archived finds what lies in the archive, too. Default false.
 	IncludeArchived bool `protobuf:"varint,30,opt,name=include_archived,json=includeArchived,proto3" json:"include_archived,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// related, when set, adds records that are one relation away from hits (RelateRecords),
+	// behind all hits and beyond limit. They are such as the query may find: of the same
+	// memory, passed by filter and tiers, not expired, archived or waiting for review; in the place of
+	// one that was replaced comes what has replaced it. min_score does not hold for them;
+	// max_tokens and the size of an answer bound them with the hits. At most 2,000 relations
+	// are looked at. With as_of or valid_at it is INVALID_REQUEST. Default: none.
+	Related       *RelatedOptions `protobuf:"bytes,64,opt,name=related,proto3" json:"related,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MemoryQueryRequest) Reset() {
 	*x = MemoryQueryRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +2330,7 @@ func (x *MemoryQueryRequest) String() string {
 func (*MemoryQueryRequest) ProtoMessage() {}
 
 func (x *MemoryQueryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +2343,7 @@ func (x *MemoryQueryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryQueryRequest.ProtoReflect.Descriptor instead.
 func (*MemoryQueryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MemoryQueryRequest) GetAgentId() string {
@@ -1726,6 +2521,13 @@ func (x *MemoryQueryRequest) GetIncludeArchived() bool {
 	return false
 }
 
+func (x *MemoryQueryRequest) GetRelated() *RelatedOptions {
+	if x != nil {
+		return x.Related
+	}
+	return nil
+}
+
 // MemoryQueryResponse holds the hits, best first, and how they were found.
 type MemoryQueryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1739,7 +2541,7 @@ type MemoryQueryResponse struct {
 
 func (x *MemoryQueryResponse) Reset() {
 	*x = MemoryQueryResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +2553,7 @@ func (x *MemoryQueryResponse) String() string {
 func (*MemoryQueryResponse) ProtoMessage() {}
 
 func (x *MemoryQueryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +2566,7 @@ func (x *MemoryQueryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryQueryResponse.ProtoReflect.Descriptor instead.
 func (*MemoryQueryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MemoryQueryResponse) GetHits() []*MemoryHit {
@@ -1802,14 +2604,17 @@ type MemoryHit struct {
 	// in record. GetRecord reads the whole by record.id.
 	Passages []*Passage `protobuf:"bytes,6,rep,name=passages,proto3" json:"passages,omitempty"`
 	// text_tokens is how many tokens the whole text has; only with passages.
-	TextTokens    int32 `protobuf:"varint,7,opt,name=text_tokens,json=textTokens,proto3" json:"text_tokens,omitempty"`
+	TextTokens int32 `protobuf:"varint,7,opt,name=text_tokens,json=textTokens,proto3" json:"text_tokens,omitempty"`
+	// through is set for a record that was not found itself and came along with a hit, because
+	// the query asked for what is related. Its score is 0.
+	Through       *HitRelation `protobuf:"bytes,60,opt,name=through,proto3" json:"through,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MemoryHit) Reset() {
 	*x = MemoryHit{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1821,7 +2626,7 @@ func (x *MemoryHit) String() string {
 func (*MemoryHit) ProtoMessage() {}
 
 func (x *MemoryHit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1834,7 +2639,7 @@ func (x *MemoryHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryHit.ProtoReflect.Descriptor instead.
 func (*MemoryHit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MemoryHit) GetRecord() *Record {
@@ -1886,6 +2691,13 @@ func (x *MemoryHit) GetTextTokens() int32 {
 	return 0
 }
 
+func (x *MemoryHit) GetThrough() *HitRelation {
+	if x != nil {
+		return x.Through
+	}
+	return nil
+}
+
 // Passage is a stretch of a record's text, from the beginning of a sentence or line to
 // the end of one; a very long sentence is cut between words.
 type Passage struct {
@@ -1902,7 +2714,7 @@ type Passage struct {
 
 func (x *Passage) Reset() {
 	*x = Passage{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2726,7 @@ func (x *Passage) String() string {
 func (*Passage) ProtoMessage() {}
 
 func (x *Passage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2739,7 @@ func (x *Passage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passage.ProtoReflect.Descriptor instead.
 func (*Passage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Passage) GetText() string {
@@ -1965,7 +2777,7 @@ type HitExplanation struct {
 
 func (x *HitExplanation) Reset() {
 	*x = HitExplanation{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2789,7 @@ func (x *HitExplanation) String() string {
 func (*HitExplanation) ProtoMessage() {}
 
 func (x *HitExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2802,7 @@ func (x *HitExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HitExplanation.ProtoReflect.Descriptor instead.
 func (*HitExplanation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HitExplanation) GetSignals() []*SignalScore {
@@ -2023,7 +2835,7 @@ type SignalScore struct {
 
 func (x *SignalScore) Reset() {
 	*x = SignalScore{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2847,7 @@ func (x *SignalScore) String() string {
 func (*SignalScore) ProtoMessage() {}
 
 func (x *SignalScore) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2860,7 @@ func (x *SignalScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalScore.ProtoReflect.Descriptor instead.
 func (*SignalScore) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SignalScore) GetName() string {
@@ -2129,14 +2941,22 @@ type QueryReceipt struct {
 	// lost is how many of them are missing because what they were then is kept no longer.
 	Lost int32 `protobuf:"varint,63,opt,name=lost,proto3" json:"lost,omitempty"`
 	// archived is how many candidates lie in the archive, which was not asked for.
-	Archived      int32 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Archived int32 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
+	// related is how many records came along through relations.
+	Related int32 `protobuf:"varint,64,opt,name=related,proto3" json:"related,omitempty"`
+	// related_excluded is how many did not, because of the filter, their tier, expiry,
+	// replacement, the archive or review.
+	RelatedExcluded int32 `protobuf:"varint,65,opt,name=related_excluded,json=relatedExcluded,proto3" json:"related_excluded,omitempty"`
+	// related_over_limit is how many fell to related.limit or the size of an answer. Where too
+	// many relations were there to look at, each hit whose relations were cut counts one.
+	RelatedOverLimit int32 `protobuf:"varint,66,opt,name=related_over_limit,json=relatedOverLimit,proto3" json:"related_over_limit,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *QueryReceipt) Reset() {
 	*x = QueryReceipt{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2968,7 @@ func (x *QueryReceipt) String() string {
 func (*QueryReceipt) ProtoMessage() {}
 
 func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2981,7 @@ func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryReceipt.ProtoReflect.Descriptor instead.
 func (*QueryReceipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *QueryReceipt) GetLexicalCandidates() int32 {
@@ -2332,6 +3152,27 @@ func (x *QueryReceipt) GetArchived() int32 {
 	return 0
 }
 
+func (x *QueryReceipt) GetRelated() int32 {
+	if x != nil {
+		return x.Related
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetRelatedExcluded() int32 {
+	if x != nil {
+		return x.RelatedExcluded
+	}
+	return 0
+}
+
+func (x *QueryReceipt) GetRelatedOverLimit() int32 {
+	if x != nil {
+		return x.RelatedOverLimit
+	}
+	return 0
+}
+
 // GetRecordRequest names one record.
 type GetRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2368,7 +3209,7 @@ type GetRecordRequest struct {
 
 func (x *GetRecordRequest) Reset() {
 	*x = GetRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2380,7 +3221,7 @@ func (x *GetRecordRequest) String() string {
 func (*GetRecordRequest) ProtoMessage() {}
 
 func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2393,7 +3234,7 @@ func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordRequest.ProtoReflect.Descriptor instead.
 func (*GetRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetRecordRequest) GetAgentId() string {
@@ -2519,7 +3360,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +3372,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +3385,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListVersionsRequest) GetAgentId() string {
@@ -2646,7 +3487,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2658,7 +3499,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2671,7 +3512,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*Record {
@@ -2711,7 +3552,7 @@ type DeleteRecordsRequest struct {
 
 func (x *DeleteRecordsRequest) Reset() {
 	*x = DeleteRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +3564,7 @@ func (x *DeleteRecordsRequest) String() string {
 func (*DeleteRecordsRequest) ProtoMessage() {}
 
 func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +3577,7 @@ func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeleteRecordsRequest) GetAgentId() string {
@@ -2795,7 +3636,7 @@ type DeleteRecordsResponse struct {
 
 func (x *DeleteRecordsResponse) Reset() {
 	*x = DeleteRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2807,7 +3648,7 @@ func (x *DeleteRecordsResponse) String() string {
 func (*DeleteRecordsResponse) ProtoMessage() {}
 
 func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2820,7 +3661,7 @@ func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DeleteRecordsResponse) GetDeleted() int64 {
@@ -2848,7 +3689,7 @@ type GetRecordResponse struct {
 
 func (x *GetRecordResponse) Reset() {
 	*x = GetRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3701,7 @@ func (x *GetRecordResponse) String() string {
 func (*GetRecordResponse) ProtoMessage() {}
 
 func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3714,7 @@ func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordResponse.ProtoReflect.Descriptor instead.
 func (*GetRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetRecordResponse) GetRecord() *Record {
@@ -2934,14 +3775,17 @@ type RecordDraft struct {
 	// pinned: what makes room in a tier or forgets passes over it.
 	Pinned bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	// valid_until is when what it tells stops being true.
-	ValidUntil    *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
+	// relations are those that go out from it from the beginning: at most 100. An update does
+	// not change them.
+	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordDraft) Reset() {
 	*x = RecordDraft{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2953,7 +3797,7 @@ func (x *RecordDraft) String() string {
 func (*RecordDraft) ProtoMessage() {}
 
 func (x *RecordDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2966,7 +3810,7 @@ func (x *RecordDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordDraft.ProtoReflect.Descriptor instead.
 func (*RecordDraft) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RecordDraft) GetText() string {
@@ -3140,6 +3984,13 @@ func (x *RecordDraft) GetValidUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *RecordDraft) GetRelations() []*RelationTo {
+	if x != nil {
+		return x.Relations
+	}
+	return nil
+}
+
 type isRecordDraft_MetadataForm interface {
 	isRecordDraft_MetadataForm()
 }
@@ -3222,7 +4073,7 @@ type UpdateRecordRequest struct {
 
 func (x *UpdateRecordRequest) Reset() {
 	*x = UpdateRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3234,7 +4085,7 @@ func (x *UpdateRecordRequest) String() string {
 func (*UpdateRecordRequest) ProtoMessage() {}
 
 func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3247,7 +4098,7 @@ func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UpdateRecordRequest) GetAgentId() string {
@@ -3360,7 +4211,7 @@ type UpdateRecordResponse struct {
 
 func (x *UpdateRecordResponse) Reset() {
 	*x = UpdateRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +4223,7 @@ func (x *UpdateRecordResponse) String() string {
 func (*UpdateRecordResponse) ProtoMessage() {}
 
 func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +4236,7 @@ func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordResponse.ProtoReflect.Descriptor instead.
 func (*UpdateRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UpdateRecordResponse) GetRecord() *Record {
@@ -3426,7 +4277,7 @@ type ReviewRecordRequest struct {
 
 func (x *ReviewRecordRequest) Reset() {
 	*x = ReviewRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3438,7 +4289,7 @@ func (x *ReviewRecordRequest) String() string {
 func (*ReviewRecordRequest) ProtoMessage() {}
 
 func (x *ReviewRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3451,7 +4302,7 @@ func (x *ReviewRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewRecordRequest.ProtoReflect.Descriptor instead.
 func (*ReviewRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReviewRecordRequest) GetAgentId() string {
@@ -3557,7 +4408,7 @@ type ReviewRecordResponse struct {
 
 func (x *ReviewRecordResponse) Reset() {
 	*x = ReviewRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3569,7 +4420,7 @@ func (x *ReviewRecordResponse) String() string {
 func (*ReviewRecordResponse) ProtoMessage() {}
 
 func (x *ReviewRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3582,7 +4433,7 @@ func (x *ReviewRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewRecordResponse.ProtoReflect.Descriptor instead.
 func (*ReviewRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReviewRecordResponse) GetRecord() *Record {
@@ -3623,7 +4474,7 @@ type ArchiveRecordRequest struct {
 
 func (x *ArchiveRecordRequest) Reset() {
 	*x = ArchiveRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3635,7 +4486,7 @@ func (x *ArchiveRecordRequest) String() string {
 func (*ArchiveRecordRequest) ProtoMessage() {}
 
 func (x *ArchiveRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3648,7 +4499,7 @@ func (x *ArchiveRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveRecordRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ArchiveRecordRequest) GetAgentId() string {
@@ -3754,7 +4605,7 @@ type ArchiveRecordResponse struct {
 
 func (x *ArchiveRecordResponse) Reset() {
 	*x = ArchiveRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +4617,7 @@ func (x *ArchiveRecordResponse) String() string {
 func (*ArchiveRecordResponse) ProtoMessage() {}
 
 func (x *ArchiveRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +4630,7 @@ func (x *ArchiveRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveRecordResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ArchiveRecordResponse) GetRecord() *Record {
@@ -3817,7 +4668,7 @@ type DeleteRecordRequest struct {
 
 func (x *DeleteRecordRequest) Reset() {
 	*x = DeleteRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +4680,7 @@ func (x *DeleteRecordRequest) String() string {
 func (*DeleteRecordRequest) ProtoMessage() {}
 
 func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +4693,7 @@ func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteRecordRequest) GetAgentId() string {
@@ -3934,7 +4785,7 @@ type DeleteRecordResponse struct {
 
 func (x *DeleteRecordResponse) Reset() {
 	*x = DeleteRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4797,7 @@ func (x *DeleteRecordResponse) String() string {
 func (*DeleteRecordResponse) ProtoMessage() {}
 
 func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4810,7 @@ func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteRecordResponse) GetId() string {
@@ -4010,7 +4861,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4022,7 +4873,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4035,7 +4886,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -4142,7 +4993,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +5005,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +5018,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -4209,7 +5060,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4221,7 +5072,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4234,7 +5085,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -4295,7 +5146,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4307,7 +5158,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4320,7 +5171,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -4360,7 +5211,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4372,7 +5223,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4385,7 +5236,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -4425,7 +5276,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4437,7 +5288,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4450,7 +5301,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -4490,7 +5341,7 @@ type GetMemoryStatsRequest struct {
 
 func (x *GetMemoryStatsRequest) Reset() {
 	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +5353,7 @@ func (x *GetMemoryStatsRequest) String() string {
 func (*GetMemoryStatsRequest) ProtoMessage() {}
 
 func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +5366,7 @@ func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetMemoryStatsRequest) GetAgentId() string {
@@ -4574,7 +5425,7 @@ type GetMemoryStatsResponse struct {
 
 func (x *GetMemoryStatsResponse) Reset() {
 	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +5437,7 @@ func (x *GetMemoryStatsResponse) String() string {
 func (*GetMemoryStatsResponse) ProtoMessage() {}
 
 func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +5450,7 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetMemoryStatsResponse) GetRecords() int64 {
@@ -4701,7 +5552,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +5564,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +5577,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -4774,7 +5625,7 @@ type WatchRecordsRequest struct {
 
 func (x *WatchRecordsRequest) Reset() {
 	*x = WatchRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4786,7 +5637,7 @@ func (x *WatchRecordsRequest) String() string {
 func (*WatchRecordsRequest) ProtoMessage() {}
 
 func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4799,7 +5650,7 @@ func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WatchRecordsRequest) GetAgentId() string {
@@ -4865,7 +5716,7 @@ type WatchRecordsResponse struct {
 
 func (x *WatchRecordsResponse) Reset() {
 	*x = WatchRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4877,7 +5728,7 @@ func (x *WatchRecordsResponse) String() string {
 func (*WatchRecordsResponse) ProtoMessage() {}
 
 func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4890,7 +5741,7 @@ func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
@@ -4968,7 +5819,7 @@ type ExportRecordsRequest struct {
 
 func (x *ExportRecordsRequest) Reset() {
 	*x = ExportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4980,7 +5831,7 @@ func (x *ExportRecordsRequest) String() string {
 func (*ExportRecordsRequest) ProtoMessage() {}
 
 func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4993,7 +5844,7 @@ func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExportRecordsRequest) GetAgentId() string {
@@ -5029,7 +5880,7 @@ type ExportRecordsResponse struct {
 
 func (x *ExportRecordsResponse) Reset() {
 	*x = ExportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5041,7 +5892,7 @@ func (x *ExportRecordsResponse) String() string {
 func (*ExportRecordsResponse) ProtoMessage() {}
 
 func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5054,7 +5905,7 @@ func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExportRecordsResponse) GetLines() []string {
@@ -5088,7 +5939,7 @@ type ImportRecordsRequest struct {
 
 func (x *ImportRecordsRequest) Reset() {
 	*x = ImportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5100,7 +5951,7 @@ func (x *ImportRecordsRequest) String() string {
 func (*ImportRecordsRequest) ProtoMessage() {}
 
 func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5113,7 +5964,7 @@ func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ImportRecordsRequest) GetAgentId() string {
@@ -5168,7 +6019,7 @@ type ImportRecordsResponse struct {
 
 func (x *ImportRecordsResponse) Reset() {
 	*x = ImportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5180,7 +6031,7 @@ func (x *ImportRecordsResponse) String() string {
 func (*ImportRecordsResponse) ProtoMessage() {}
 
 func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5193,7 +6044,7 @@ func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ImportRecordsResponse) GetSaved() int64 {
@@ -5228,7 +6079,7 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc1\t\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfa\t\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -5272,8 +6123,59 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x10last_repeat_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\x0elastRepeatTime\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12;\n" +
 	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"validUntilB\x0f\n" +
-	"\rmetadata_form\"\x8d\b\n" +
+	"validUntil\x127\n" +
+	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
+	"\rmetadata_form\"5\n" +
+	"\n" +
+	"RelationTo\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x13\n" +
+	"\x05to_id\x18\x02 \x01(\tR\x04toId\"\x89\x01\n" +
+	"\bRelation\x12\x17\n" +
+	"\afrom_id\x18\x01 \x01(\tR\x06fromId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x13\n" +
+	"\x05to_id\x18\x03 \x01(\tR\x04toId\x12;\n" +
+	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\"\xbb\x01\n" +
+	"\x14RelateRecordsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18\x03 \x01(\tR\aspaceId\x125\n" +
+	"\trelations\x18\x04 \x03(\v2\x17.loombridge.v1.RelationR\trelations\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"1\n" +
+	"\x15RelateRecordsResponse\x12\x18\n" +
+	"\acreated\x18\x01 \x01(\x05R\acreated\"\xbd\x01\n" +
+	"\x16UnrelateRecordsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18\x03 \x01(\tR\aspaceId\x125\n" +
+	"\trelations\x18\x04 \x03(\v2\x17.loombridge.v1.RelationR\trelations\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"3\n" +
+	"\x17UnrelateRecordsResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\x05R\adeleted\"\xe9\x01\n" +
+	"\x14ListRelationsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
+	"\bspace_id\x18\x05 \x01(\tR\aspaceId\x12\x10\n" +
+	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12>\n" +
+	"\tdirection\x18\x06 \x01(\x0e2 .loombridge.v1.RelationDirectionR\tdirection\x12\x14\n" +
+	"\x05names\x18\a \x03(\tR\x05namesB\x06\n" +
+	"\x04name\"k\n" +
+	"\x15ListRelationsResponse\x12\x1b\n" +
+	"\trecord_id\x18\x01 \x01(\tR\brecordId\x125\n" +
+	"\trelations\x18\x02 \x03(\v2\x17.loombridge.v1.RelationR\trelations\"|\n" +
+	"\x0eRelatedOptions\x12>\n" +
+	"\tdirection\x18\x01 \x01(\x0e2 .loombridge.v1.RelationDirectionR\tdirection\x12\x14\n" +
+	"\x05names\x18\x02 \x03(\tR\x05names\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"u\n" +
+	"\vHitRelation\x12\x15\n" +
+	"\x06hit_id\x18\x01 \x01(\tR\x05hitId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
+	"\boutgoing\x18\x03 \x01(\bR\boutgoing\x12\x1f\n" +
+	"\vreplaced_id\x18\x04 \x01(\tR\n" +
+	"replacedId\"\xc6\b\n" +
 	"\x11MemorySaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5314,7 +6216,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
 	"duplicates\x12;\n" +
 	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"validUntilB\x0f\n" +
+	"validUntil\x127\n" +
+	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
 	"\v_importance\"\xac\x04\n" +
@@ -5342,7 +6245,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userId\x12\x1b\n" +
 	"\bspace_id\x18( \x01(\tH\x00R\aspaceIdB\a\n" +
-	"\x05owner\"\xa4\a\n" +
+	"\x05owner\"\xdd\a\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5370,10 +6273,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04peek\x18< \x01(\bR\x04peek\x12/\n" +
 	"\x05as_of\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
 	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12)\n" +
-	"\x10include_archived\x18\x1e \x01(\bR\x0fincludeArchived\"z\n" +
+	"\x10include_archived\x18\x1e \x01(\bR\x0fincludeArchived\x127\n" +
+	"\arelated\x18@ \x01(\v2\x1d.loombridge.v1.RelatedOptionsR\arelated\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
-	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xb5\x02\n" +
+	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xeb\x02\n" +
 	"\tMemoryHit\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x120\n" +
@@ -5382,7 +6286,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\tolder_ids\x18\x05 \x03(\tR\bolderIds\x122\n" +
 	"\bpassages\x18\x06 \x03(\v2\x16.loombridge.v1.PassageR\bpassages\x12\x1f\n" +
 	"\vtext_tokens\x18\a \x01(\x05R\n" +
-	"textTokens\"E\n" +
+	"textTokens\x124\n" +
+	"\athrough\x18< \x01(\v2\x1a.loombridge.v1.HitRelationR\athrough\"E\n" +
 	"\aPassage\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x05R\x05start\x12\x10\n" +
@@ -5393,7 +6298,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\xf8\x06\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xeb\a\n" +
 	"\fQueryReceipt\x12-\n" +
 	"\x12lexical_candidates\x18\x01 \x01(\x05R\x11lexicalCandidates\x12\x1a\n" +
 	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
@@ -5422,7 +6327,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bvalid_at\x18= \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12\x16\n" +
 	"\x06reread\x18> \x01(\x05R\x06reread\x12\x12\n" +
 	"\x04lost\x18? \x01(\x05R\x04lost\x12\x1a\n" +
-	"\barchived\x18\x1e \x01(\x05R\barchived\"\xb9\x02\n" +
+	"\barchived\x18\x1e \x01(\x05R\barchived\x12\x18\n" +
+	"\arelated\x18@ \x01(\x05R\arelated\x12)\n" +
+	"\x10related_excluded\x18A \x01(\x05R\x0frelatedExcluded\x12,\n" +
+	"\x12related_over_limit\x18B \x01(\x05R\x10relatedOverLimit\"\xb9\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5458,7 +6366,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\x03R\adeleted\x12\x1b\n" +
 	"\tnot_owned\x18\x02 \x01(\x03R\bnotOwned\"B\n" +
 	"\x11GetRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xc4\x06\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xfd\x06\n" +
 	"\vRecordDraft\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -5490,7 +6398,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06origin\x18\x13 \x01(\x0e2\x15.loombridge.v1.OriginR\x06origin\x12\x16\n" +
 	"\x06pinned\x18\x14 \x01(\bR\x06pinned\x12;\n" +
 	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"validUntilB\x0f\n" +
+	"validUntil\x127\n" +
+	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
 	"\v_importance\"\x9d\x03\n" +
@@ -5649,7 +6558,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bJsonForm\x12\x19\n" +
 	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +
-	"\x0eJSON_FORM_TEXT\x10\x02*W\n" +
+	"\x0eJSON_FORM_TEXT\x10\x02*n\n" +
+	"\x11RelationDirection\x12\"\n" +
+	"\x1eRELATION_DIRECTION_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16RELATION_DIRECTION_OUT\x10\x01\x12\x19\n" +
+	"\x15RELATION_DIRECTION_IN\x10\x02*W\n" +
 	"\n" +
 	"Duplicates\x12\x1a\n" +
 	"\x16DUPLICATES_UNSPECIFIED\x10\x00\x12\x13\n" +
@@ -5682,8 +6595,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x81\n" +
-	"\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xa0\f\n" +
 	"\rMemoryService\x12S\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12\\\n" +
@@ -5696,7 +6608,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\x12^\n" +
 	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\x03\x90\x02\x010\x01\x12a\n" +
 	"\rExportRecords\x12#.loombridge.v1.ExportRecordsRequest\x1a$.loombridge.v1.ExportRecordsResponse\"\x03\x90\x02\x010\x01\x12\\\n" +
-	"\rImportRecords\x12#.loombridge.v1.ImportRecordsRequest\x1a$.loombridge.v1.ImportRecordsResponse(\x01\x12J\n" +
+	"\rImportRecords\x12#.loombridge.v1.ImportRecordsRequest\x1a$.loombridge.v1.ImportRecordsResponse(\x01\x12Z\n" +
+	"\rRelateRecords\x12#.loombridge.v1.RelateRecordsRequest\x1a$.loombridge.v1.RelateRecordsResponse\x12`\n" +
+	"\x0fUnrelateRecords\x12%.loombridge.v1.UnrelateRecordsRequest\x1a&.loombridge.v1.UnrelateRecordsResponse\x12_\n" +
+	"\rListRelations\x12#.loombridge.v1.ListRelationsRequest\x1a$.loombridge.v1.ListRelationsResponse\"\x03\x90\x02\x01\x12J\n" +
 	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse0\x01\x12b\n" +
 	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -5712,168 +6627,196 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_memory_proto_rawDescData
 }
 
-var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_loombridge_v1_memory_proto_goTypes = []any{
-	(JsonForm)(0),                  // 0: loombridge.v1.JsonForm
-	(Duplicates)(0),                // 1: loombridge.v1.Duplicates
-	(Review)(0),                    // 2: loombridge.v1.Review
-	(Origin)(0),                    // 3: loombridge.v1.Origin
-	(SaveOutcome)(0),               // 4: loombridge.v1.SaveOutcome
-	(QueryMode)(0),                 // 5: loombridge.v1.QueryMode
-	(EmptyReason)(0),               // 6: loombridge.v1.EmptyReason
-	(*Record)(nil),                 // 7: loombridge.v1.Record
-	(*MemorySaveRequest)(nil),      // 8: loombridge.v1.MemorySaveRequest
-	(*MemorySaveResponse)(nil),     // 9: loombridge.v1.MemorySaveResponse
-	(*MemoryOwner)(nil),            // 10: loombridge.v1.MemoryOwner
-	(*MemoryQueryRequest)(nil),     // 11: loombridge.v1.MemoryQueryRequest
-	(*MemoryQueryResponse)(nil),    // 12: loombridge.v1.MemoryQueryResponse
-	(*MemoryHit)(nil),              // 13: loombridge.v1.MemoryHit
-	(*Passage)(nil),                // 14: loombridge.v1.Passage
-	(*HitExplanation)(nil),         // 15: loombridge.v1.HitExplanation
-	(*SignalScore)(nil),            // 16: loombridge.v1.SignalScore
-	(*QueryReceipt)(nil),           // 17: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),       // 18: loombridge.v1.GetRecordRequest
-	(*ListVersionsRequest)(nil),    // 19: loombridge.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),   // 20: loombridge.v1.ListVersionsResponse
-	(*DeleteRecordsRequest)(nil),   // 21: loombridge.v1.DeleteRecordsRequest
-	(*DeleteRecordsResponse)(nil),  // 22: loombridge.v1.DeleteRecordsResponse
-	(*GetRecordResponse)(nil),      // 23: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),            // 24: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),    // 25: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),   // 26: loombridge.v1.UpdateRecordResponse
-	(*ReviewRecordRequest)(nil),    // 27: loombridge.v1.ReviewRecordRequest
-	(*ReviewRecordResponse)(nil),   // 28: loombridge.v1.ReviewRecordResponse
-	(*ArchiveRecordRequest)(nil),   // 29: loombridge.v1.ArchiveRecordRequest
-	(*ArchiveRecordResponse)(nil),  // 30: loombridge.v1.ArchiveRecordResponse
-	(*DeleteRecordRequest)(nil),    // 31: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),   // 32: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),     // 33: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),    // 34: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),       // 35: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),      // 36: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),         // 37: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),        // 38: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),  // 39: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil), // 40: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),    // 41: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),    // 42: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),   // 43: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),   // 44: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),  // 45: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),   // 46: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),  // 47: loombridge.v1.ImportRecordsResponse
-	nil,                            // 48: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),  // 49: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),        // 50: google.protobuf.Struct
-	(*durationpb.Duration)(nil),    // 51: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 52: google.protobuf.FieldMask
+	(JsonForm)(0),                   // 0: loombridge.v1.JsonForm
+	(RelationDirection)(0),          // 1: loombridge.v1.RelationDirection
+	(Duplicates)(0),                 // 2: loombridge.v1.Duplicates
+	(Review)(0),                     // 3: loombridge.v1.Review
+	(Origin)(0),                     // 4: loombridge.v1.Origin
+	(SaveOutcome)(0),                // 5: loombridge.v1.SaveOutcome
+	(QueryMode)(0),                  // 6: loombridge.v1.QueryMode
+	(EmptyReason)(0),                // 7: loombridge.v1.EmptyReason
+	(*Record)(nil),                  // 8: loombridge.v1.Record
+	(*RelationTo)(nil),              // 9: loombridge.v1.RelationTo
+	(*Relation)(nil),                // 10: loombridge.v1.Relation
+	(*RelateRecordsRequest)(nil),    // 11: loombridge.v1.RelateRecordsRequest
+	(*RelateRecordsResponse)(nil),   // 12: loombridge.v1.RelateRecordsResponse
+	(*UnrelateRecordsRequest)(nil),  // 13: loombridge.v1.UnrelateRecordsRequest
+	(*UnrelateRecordsResponse)(nil), // 14: loombridge.v1.UnrelateRecordsResponse
+	(*ListRelationsRequest)(nil),    // 15: loombridge.v1.ListRelationsRequest
+	(*ListRelationsResponse)(nil),   // 16: loombridge.v1.ListRelationsResponse
+	(*RelatedOptions)(nil),          // 17: loombridge.v1.RelatedOptions
+	(*HitRelation)(nil),             // 18: loombridge.v1.HitRelation
+	(*MemorySaveRequest)(nil),       // 19: loombridge.v1.MemorySaveRequest
+	(*MemorySaveResponse)(nil),      // 20: loombridge.v1.MemorySaveResponse
+	(*MemoryOwner)(nil),             // 21: loombridge.v1.MemoryOwner
+	(*MemoryQueryRequest)(nil),      // 22: loombridge.v1.MemoryQueryRequest
+	(*MemoryQueryResponse)(nil),     // 23: loombridge.v1.MemoryQueryResponse
+	(*MemoryHit)(nil),               // 24: loombridge.v1.MemoryHit
+	(*Passage)(nil),                 // 25: loombridge.v1.Passage
+	(*HitExplanation)(nil),          // 26: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),             // 27: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),            // 28: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),        // 29: loombridge.v1.GetRecordRequest
+	(*ListVersionsRequest)(nil),     // 30: loombridge.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),    // 31: loombridge.v1.ListVersionsResponse
+	(*DeleteRecordsRequest)(nil),    // 32: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),   // 33: loombridge.v1.DeleteRecordsResponse
+	(*GetRecordResponse)(nil),       // 34: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),             // 35: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),     // 36: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),    // 37: loombridge.v1.UpdateRecordResponse
+	(*ReviewRecordRequest)(nil),     // 38: loombridge.v1.ReviewRecordRequest
+	(*ReviewRecordResponse)(nil),    // 39: loombridge.v1.ReviewRecordResponse
+	(*ArchiveRecordRequest)(nil),    // 40: loombridge.v1.ArchiveRecordRequest
+	(*ArchiveRecordResponse)(nil),   // 41: loombridge.v1.ArchiveRecordResponse
+	(*DeleteRecordRequest)(nil),     // 42: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),    // 43: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),      // 44: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 45: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 46: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 47: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 48: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 49: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),   // 50: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil),  // 51: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),     // 52: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 53: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 54: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),    // 55: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),   // 56: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),    // 57: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),   // 58: loombridge.v1.ImportRecordsResponse
+	nil,                             // 59: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),   // 60: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 61: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 62: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 63: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	49, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	49, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	49, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	50, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	3,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	49, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	51, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	49, // 7: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	49, // 8: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
-	2,  // 9: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	49, // 10: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	49, // 11: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	50, // 12: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	51, // 13: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	49, // 14: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	51, // 15: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	3,  // 16: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	1,  // 17: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	49, // 18: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	49, // 19: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	49, // 20: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	4,  // 21: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	2,  // 22: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	48, // 23: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	5,  // 24: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	0,  // 25: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	10, // 26: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	51, // 27: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	49, // 28: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	49, // 29: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
-	13, // 30: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	17, // 31: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	7,  // 32: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	10, // 33: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	15, // 34: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	14, // 35: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	16, // 36: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	6,  // 37: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	49, // 38: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	49, // 39: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	0,  // 40: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	49, // 41: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	0,  // 42: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 43: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	7,  // 44: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	49, // 45: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	50, // 46: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	51, // 47: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	49, // 48: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	51, // 49: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	3,  // 50: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	49, // 51: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
-	24, // 52: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	52, // 53: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 54: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 55: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	2,  // 56: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	0,  // 57: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 58: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 59: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 60: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 61: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	49, // 62: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	49, // 63: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	7,  // 64: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	24, // 65: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	1,  // 66: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	9,  // 67: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	41, // 68: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	0,  // 69: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	7,  // 70: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	18, // 71: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	25, // 72: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	19, // 73: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	27, // 74: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	29, // 75: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
-	31, // 76: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	21, // 77: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	33, // 78: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	35, // 79: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	42, // 80: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	44, // 81: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	46, // 82: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	37, // 83: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	39, // 84: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	23, // 85: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	26, // 86: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	20, // 87: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	28, // 88: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	30, // 89: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
-	32, // 90: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	22, // 91: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	34, // 92: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	36, // 93: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	43, // 94: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	45, // 95: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	47, // 96: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	38, // 97: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	40, // 98: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	85, // [85:99] is the sub-list for method output_type
-	71, // [71:85] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	60, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	60, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	60, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	61, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	4,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	60, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	62, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	60, // 7: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	60, // 8: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	3,  // 9: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	60, // 10: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	9,  // 11: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
+	60, // 12: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	10, // 13: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	10, // 14: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	1,  // 15: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
+	10, // 16: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
+	1,  // 17: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
+	60, // 18: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	61, // 19: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	62, // 20: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	60, // 21: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	62, // 22: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	4,  // 23: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	2,  // 24: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	60, // 25: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	9,  // 26: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
+	60, // 27: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	60, // 28: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	5,  // 29: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	3,  // 30: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	59, // 31: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	6,  // 32: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	0,  // 33: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	21, // 34: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	62, // 35: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	60, // 36: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	60, // 37: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	17, // 38: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
+	24, // 39: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	28, // 40: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	8,  // 41: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	21, // 42: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	26, // 43: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	25, // 44: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	18, // 45: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
+	27, // 46: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	7,  // 47: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	60, // 48: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	60, // 49: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	0,  // 50: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	60, // 51: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	0,  // 52: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 53: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	8,  // 54: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	60, // 55: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	61, // 56: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	62, // 57: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	60, // 58: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	62, // 59: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	4,  // 60: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	60, // 61: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	9,  // 62: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
+	35, // 63: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	63, // 64: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	0,  // 65: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 66: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	3,  // 67: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	0,  // 68: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 69: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 70: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 71: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
+	0,  // 72: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	60, // 73: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	60, // 74: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	8,  // 75: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	35, // 76: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	2,  // 77: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	20, // 78: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	52, // 79: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	0,  // 80: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	8,  // 81: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	29, // 82: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	36, // 83: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	30, // 84: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	38, // 85: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	40, // 86: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
+	42, // 87: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	32, // 88: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	44, // 89: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	46, // 90: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	53, // 91: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	55, // 92: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	57, // 93: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	11, // 94: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	13, // 95: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	15, // 96: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	48, // 97: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	50, // 98: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	34, // 99: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	37, // 100: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	31, // 101: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	39, // 102: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	41, // 103: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
+	43, // 104: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	33, // 105: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	45, // 106: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	47, // 107: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	54, // 108: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	56, // 109: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	58, // 110: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	12, // 111: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	14, // 112: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	16, // 113: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	49, // 114: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	51, // 115: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	99, // [99:116] is the sub-list for method output_type
+	82, // [82:99] is the sub-list for method input_type
+	82, // [82:82] is the sub-list for extension type_name
+	82, // [82:82] is the sub-list for extension extendee
+	0,  // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -5885,50 +6828,54 @@ func file_loombridge_v1_memory_proto_init() {
 		(*Record_Metadata)(nil),
 		(*Record_MetadataJson)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[1].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[7].OneofWrappers = []any{
+		(*ListRelationsRequest_Id)(nil),
+		(*ListRelationsRequest_Key)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[11].OneofWrappers = []any{
 		(*MemorySaveRequest_Metadata)(nil),
 		(*MemorySaveRequest_MetadataJson)(nil),
 		(*MemorySaveRequest_Ttl)(nil),
 		(*MemorySaveRequest_ExpireTime)(nil),
 		(*MemorySaveRequest_SlidingTtl)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[3].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[13].OneofWrappers = []any{
 		(*MemoryOwner_AgentId)(nil),
 		(*MemoryOwner_UserId)(nil),
 		(*MemoryOwner_SpaceId)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[11].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[21].OneofWrappers = []any{
 		(*GetRecordRequest_Id)(nil),
 		(*GetRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[12].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[22].OneofWrappers = []any{
 		(*ListVersionsRequest_Id)(nil),
 		(*ListVersionsRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[17].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[27].OneofWrappers = []any{
 		(*RecordDraft_Metadata)(nil),
 		(*RecordDraft_MetadataJson)(nil),
 		(*RecordDraft_Ttl)(nil),
 		(*RecordDraft_ExpireTime)(nil),
 		(*RecordDraft_SlidingTtl)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[18].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[28].OneofWrappers = []any{
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[20].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[30].OneofWrappers = []any{
 		(*ReviewRecordRequest_Id)(nil),
 		(*ReviewRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[22].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[32].OneofWrappers = []any{
 		(*ArchiveRecordRequest_Id)(nil),
 		(*ArchiveRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[24].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[34].OneofWrappers = []any{
 		(*DeleteRecordRequest_Id)(nil),
 		(*DeleteRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[36].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[46].OneofWrappers = []any{
 		(*WatchRecordsResponse_Saved)(nil),
 		(*WatchRecordsResponse_DeletedId)(nil),
 	}
@@ -5937,8 +6884,8 @@ func file_loombridge_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   42,
+			NumEnums:      8,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

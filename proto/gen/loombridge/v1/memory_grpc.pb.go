@@ -19,20 +19,23 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	MemoryService_GetRecord_FullMethodName      = "/loombridge.v1.MemoryService/GetRecord"
-	MemoryService_UpdateRecord_FullMethodName   = "/loombridge.v1.MemoryService/UpdateRecord"
-	MemoryService_ListVersions_FullMethodName   = "/loombridge.v1.MemoryService/ListVersions"
-	MemoryService_ReviewRecord_FullMethodName   = "/loombridge.v1.MemoryService/ReviewRecord"
-	MemoryService_ArchiveRecord_FullMethodName  = "/loombridge.v1.MemoryService/ArchiveRecord"
-	MemoryService_DeleteRecord_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecord"
-	MemoryService_DeleteRecords_FullMethodName  = "/loombridge.v1.MemoryService/DeleteRecords"
-	MemoryService_ListRecords_FullMethodName    = "/loombridge.v1.MemoryService/ListRecords"
-	MemoryService_BatchSave_FullMethodName      = "/loombridge.v1.MemoryService/BatchSave"
-	MemoryService_WatchRecords_FullMethodName   = "/loombridge.v1.MemoryService/WatchRecords"
-	MemoryService_ExportRecords_FullMethodName  = "/loombridge.v1.MemoryService/ExportRecords"
-	MemoryService_ImportRecords_FullMethodName  = "/loombridge.v1.MemoryService/ImportRecords"
-	MemoryService_Reembed_FullMethodName        = "/loombridge.v1.MemoryService/Reembed"
-	MemoryService_GetMemoryStats_FullMethodName = "/loombridge.v1.MemoryService/GetMemoryStats"
+	MemoryService_GetRecord_FullMethodName       = "/loombridge.v1.MemoryService/GetRecord"
+	MemoryService_UpdateRecord_FullMethodName    = "/loombridge.v1.MemoryService/UpdateRecord"
+	MemoryService_ListVersions_FullMethodName    = "/loombridge.v1.MemoryService/ListVersions"
+	MemoryService_ReviewRecord_FullMethodName    = "/loombridge.v1.MemoryService/ReviewRecord"
+	MemoryService_ArchiveRecord_FullMethodName   = "/loombridge.v1.MemoryService/ArchiveRecord"
+	MemoryService_DeleteRecord_FullMethodName    = "/loombridge.v1.MemoryService/DeleteRecord"
+	MemoryService_DeleteRecords_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecords"
+	MemoryService_ListRecords_FullMethodName     = "/loombridge.v1.MemoryService/ListRecords"
+	MemoryService_BatchSave_FullMethodName       = "/loombridge.v1.MemoryService/BatchSave"
+	MemoryService_WatchRecords_FullMethodName    = "/loombridge.v1.MemoryService/WatchRecords"
+	MemoryService_ExportRecords_FullMethodName   = "/loombridge.v1.MemoryService/ExportRecords"
+	MemoryService_ImportRecords_FullMethodName   = "/loombridge.v1.MemoryService/ImportRecords"
+	MemoryService_RelateRecords_FullMethodName   = "/loombridge.v1.MemoryService/RelateRecords"
+	MemoryService_UnrelateRecords_FullMethodName = "/loombridge.v1.MemoryService/UnrelateRecords"
+	MemoryService_ListRelations_FullMethodName   = "/loombridge.v1.MemoryService/ListRelations"
+	MemoryService_Reembed_FullMethodName         = "/loombridge.v1.MemoryService/Reembed"
+	MemoryService_GetMemoryStats_FullMethodName  = "/loombridge.v1.MemoryService/GetMemoryStats"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -104,6 +107,21 @@ type MemoryServiceClient interface {
 	// for an id that is there with another content, unless skip_existing is set, and for a key
 	// that another record has; AGENT_NOT_OWNED.
 	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
+	// RelateRecords relates records of one memory to each other: each relation goes from one
+	// record to another and has a name, such as `prefers` or `part_of`. All are made in one
+	// commit, or none; one that is there stays as it is. The records keep their text, version
+	// and times. A relation goes with either of its records; one that replaces another record
+	// does not take its relations over, an update and a save with `replace` keep them.
+	// Errors: RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or
+	// 1,024 to one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
+	RelateRecords(ctx context.Context, in *RelateRecordsRequest, opts ...grpc.CallOption) (*RelateRecordsResponse, error)
+	// UnrelateRecords ends relations, in one commit. One that is not there is passed over.
+	// Errors: AGENT_NOT_OWNED as for RelateRecords.
+	UnrelateRecords(ctx context.Context, in *UnrelateRecordsRequest, opts ...grpc.CallOption) (*UnrelateRecordsResponse, error)
+	// ListRelations returns the relations of one record, at most 1,280: those that go out from
+	// it first, each by name and the id of the other record. RECORD_NOT_FOUND when there is
+	// no such record or it has expired.
+	ListRelations(ctx context.Context, in *ListRelationsRequest, opts ...grpc.CallOption) (*ListRelationsResponse, error)
 	// Reembed makes vectors in the server's embedding space for all records that
 	// have none there, while memory goes on serving; it says how far it is, and may
 	// be called again after a stop. Vectors of other spaces that stand on the same
@@ -262,6 +280,36 @@ func (c *memoryServiceClient) ImportRecords(ctx context.Context, opts ...grpc.Ca
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_ImportRecordsClient = grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse]
 
+func (c *memoryServiceClient) RelateRecords(ctx context.Context, in *RelateRecordsRequest, opts ...grpc.CallOption) (*RelateRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RelateRecordsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_RelateRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) UnrelateRecords(ctx context.Context, in *UnrelateRecordsRequest, opts ...grpc.CallOption) (*UnrelateRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnrelateRecordsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_UnrelateRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ListRelations(ctx context.Context, in *ListRelationsRequest, opts ...grpc.CallOption) (*ListRelationsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRelationsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ListRelations_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *memoryServiceClient) Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[3], MemoryService_Reembed_FullMethodName, cOpts...)
@@ -360,6 +408,21 @@ type MemoryServiceServer interface {
 	// for an id that is there with another content, unless skip_existing is set, and for a key
 	// that another record has; AGENT_NOT_OWNED.
 	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
+	// RelateRecords relates records of one memory to each other: each relation goes from one
+	// record to another and has a name, such as `prefers` or `part_of`. All are made in one
+	// commit, or none; one that is there stays as it is. The records keep their text, version
+	// and times. A relation goes with either of its records; one that replaces another record
+	// does not take its relations over, an update and a save with `replace` keep them.
+	// Errors: RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or
+	// 1,024 to one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
+	RelateRecords(context.Context, *RelateRecordsRequest) (*RelateRecordsResponse, error)
+	// UnrelateRecords ends relations, in one commit. One that is not there is passed over.
+	// Errors: AGENT_NOT_OWNED as for RelateRecords.
+	UnrelateRecords(context.Context, *UnrelateRecordsRequest) (*UnrelateRecordsResponse, error)
+	// ListRelations returns the relations of one record, at most 1,280: those that go out from
+	// it first, each by name and the id of the other record. RECORD_NOT_FOUND when there is
+	// no such record or it has expired.
+	ListRelations(context.Context, *ListRelationsRequest) (*ListRelationsResponse, error)
 	// Reembed makes vectors in the server's embedding space for all records that
 	// have none there, while memory goes on serving; it says how far it is, and may
 	// be called again after a stop. Vectors of other spaces that stand on the same
@@ -412,6 +475,15 @@ func (UnimplementedMemoryServiceServer) ExportRecords(*ExportRecordsRequest, grp
 }
 func (UnimplementedMemoryServiceServer) ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error {
 	return status.Error(codes.Unimplemented, "method ImportRecords not implemented")
+}
+func (UnimplementedMemoryServiceServer) RelateRecords(context.Context, *RelateRecordsRequest) (*RelateRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RelateRecords not implemented")
+}
+func (UnimplementedMemoryServiceServer) UnrelateRecords(context.Context, *UnrelateRecordsRequest) (*UnrelateRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnrelateRecords not implemented")
+}
+func (UnimplementedMemoryServiceServer) ListRelations(context.Context, *ListRelationsRequest) (*ListRelationsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRelations not implemented")
 }
 func (UnimplementedMemoryServiceServer) Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error {
 	return status.Error(codes.Unimplemented, "method Reembed not implemented")
@@ -631,6 +703,60 @@ func _MemoryService_ImportRecords_Handler(srv interface{}, stream grpc.ServerStr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_ImportRecordsServer = grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]
 
+func _MemoryService_RelateRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RelateRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).RelateRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_RelateRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).RelateRecords(ctx, req.(*RelateRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_UnrelateRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnrelateRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).UnrelateRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_UnrelateRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).UnrelateRecords(ctx, req.(*UnrelateRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ListRelations_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRelationsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ListRelations(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ListRelations_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ListRelations(ctx, req.(*ListRelationsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _MemoryService_Reembed_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(ReembedRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -702,6 +828,18 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BatchSave",
 			Handler:    _MemoryService_BatchSave_Handler,
+		},
+		{
+			MethodName: "RelateRecords",
+			Handler:    _MemoryService_RelateRecords_Handler,
+		},
+		{
+			MethodName: "UnrelateRecords",
+			Handler:    _MemoryService_UnrelateRecords_Handler,
+		},
+		{
+			MethodName: "ListRelations",
+			Handler:    _MemoryService_ListRelations_Handler,
 		},
 		{
 			MethodName: "GetMemoryStats",

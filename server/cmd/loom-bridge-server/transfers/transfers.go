@@ -32,7 +32,7 @@ over.`
 
 const (
 	// maxLine bounds a line, as the server does.
-	maxLine = 2 << 20
+	maxLine = 4 << 20
 	// partBytes is about how much of an import is sent at once.
 	partBytes = 256 << 10
 	// partLines is how many lines are sent at once at most.

@@ -19,6 +19,12 @@ class JsonForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     JSON_FORM_STRUCT: _ClassVar[JsonForm]
     JSON_FORM_TEXT: _ClassVar[JsonForm]
 
+class RelationDirection(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RELATION_DIRECTION_UNSPECIFIED: _ClassVar[RelationDirection]
+    RELATION_DIRECTION_OUT: _ClassVar[RelationDirection]
+    RELATION_DIRECTION_IN: _ClassVar[RelationDirection]
+
 class Duplicates(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     DUPLICATES_UNSPECIFIED: _ClassVar[Duplicates]
@@ -64,6 +70,9 @@ class EmptyReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 JSON_FORM_UNSPECIFIED: JsonForm
 JSON_FORM_STRUCT: JsonForm
 JSON_FORM_TEXT: JsonForm
+RELATION_DIRECTION_UNSPECIFIED: RelationDirection
+RELATION_DIRECTION_OUT: RelationDirection
+RELATION_DIRECTION_IN: RelationDirection
 DUPLICATES_UNSPECIFIED: Duplicates
 DUPLICATES_KEEP: Duplicates
 DUPLICATES_REINFORCE: Duplicates
@@ -91,7 +100,7 @@ EMPTY_REASON_ALL_EXCLUDED: EmptyReason
 EMPTY_REASON_ALL_OVER_MAX_TOKENS: EmptyReason
 
 class Record(_message.Message):
-    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "valid_until")
+    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "valid_until", "relations")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +132,7 @@ class Record(_message.Message):
     LAST_REPEAT_TIME_FIELD_NUMBER: _ClassVar[int]
     REVIEW_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    RELATIONS_FIELD_NUMBER: _ClassVar[int]
     id: str
     text: str
     key: str
@@ -154,10 +164,119 @@ class Record(_message.Message):
     last_repeat_time: _timestamp_pb2.Timestamp
     review: Review
     valid_until: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    relations: _containers.RepeatedCompositeFieldContainer[RelationTo]
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
+
+class RelationTo(_message.Message):
+    __slots__ = ("name", "to_id")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TO_ID_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    to_id: str
+    def __init__(self, name: _Optional[str] = ..., to_id: _Optional[str] = ...) -> None: ...
+
+class Relation(_message.Message):
+    __slots__ = ("from_id", "name", "to_id", "create_time")
+    FROM_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TO_ID_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    from_id: str
+    name: str
+    to_id: str
+    create_time: _timestamp_pb2.Timestamp
+    def __init__(self, from_id: _Optional[str] = ..., name: _Optional[str] = ..., to_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class RelateRecordsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "space_id", "relations", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RELATIONS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    space_id: str
+    relations: _containers.RepeatedCompositeFieldContainer[Relation]
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[Relation, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RelateRecordsResponse(_message.Message):
+    __slots__ = ("created",)
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    created: int
+    def __init__(self, created: _Optional[int] = ...) -> None: ...
+
+class UnrelateRecordsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "space_id", "relations", "request_id")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    RELATIONS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    space_id: str
+    relations: _containers.RepeatedCompositeFieldContainer[Relation]
+    request_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[Relation, _Mapping]]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UnrelateRecordsResponse(_message.Message):
+    __slots__ = ("deleted",)
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    deleted: int
+    def __init__(self, deleted: _Optional[int] = ...) -> None: ...
+
+class ListRelationsRequest(_message.Message):
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "direction", "names")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    user_id: str
+    space_id: str
+    id: str
+    key: str
+    direction: RelationDirection
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., direction: _Optional[_Union[RelationDirection, str]] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListRelationsResponse(_message.Message):
+    __slots__ = ("record_id", "relations")
+    RECORD_ID_FIELD_NUMBER: _ClassVar[int]
+    RELATIONS_FIELD_NUMBER: _ClassVar[int]
+    record_id: str
+    relations: _containers.RepeatedCompositeFieldContainer[Relation]
+    def __init__(self, record_id: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[Relation, _Mapping]]] = ...) -> None: ...
+
+class RelatedOptions(_message.Message):
+    __slots__ = ("direction", "names", "limit")
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    direction: RelationDirection
+    names: _containers.RepeatedScalarFieldContainer[str]
+    limit: int
+    def __init__(self, direction: _Optional[_Union[RelationDirection, str]] = ..., names: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class HitRelation(_message.Message):
+    __slots__ = ("hit_id", "name", "outgoing", "replaced_id")
+    HIT_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OUTGOING_FIELD_NUMBER: _ClassVar[int]
+    REPLACED_ID_FIELD_NUMBER: _ClassVar[int]
+    hit_id: str
+    name: str
+    outgoing: bool
+    replaced_id: str
+    def __init__(self, hit_id: _Optional[str] = ..., name: _Optional[str] = ..., outgoing: bool = ..., replaced_id: _Optional[str] = ...) -> None: ...
 
 class MemorySaveRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace", "duplicates", "valid_until")
+    __slots__ = ("agent_id", "user_id", "space_id", "text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "request_id", "pinned", "replace", "duplicates", "valid_until", "relations")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -185,6 +304,7 @@ class MemorySaveRequest(_message.Message):
     REPLACE_FIELD_NUMBER: _ClassVar[int]
     DUPLICATES_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    RELATIONS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -212,7 +332,8 @@ class MemorySaveRequest(_message.Message):
     replace: bool
     duplicates: Duplicates
     valid_until: _timestamp_pb2.Timestamp
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    relations: _containers.RepeatedCompositeFieldContainer[RelationTo]
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
 
 class MemorySaveResponse(_message.Message):
     __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "archived_ids", "archived_count", "review", "redacted")
@@ -258,7 +379,7 @@ class MemoryOwner(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class MemoryQueryRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals", "peek", "as_of", "valid_at", "include_archived")
+    __slots__ = ("agent_id", "user_id", "space_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "tiers", "without_signals", "peek", "as_of", "valid_at", "include_archived", "related")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -284,6 +405,7 @@ class MemoryQueryRequest(_message.Message):
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     VALID_AT_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    RELATED_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -309,7 +431,8 @@ class MemoryQueryRequest(_message.Message):
     as_of: _timestamp_pb2.Timestamp
     valid_at: _timestamp_pb2.Timestamp
     include_archived: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_archived: bool = ...) -> None: ...
+    related: RelatedOptions
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_archived: bool = ..., related: _Optional[_Union[RelatedOptions, _Mapping]] = ...) -> None: ...
 
 class MemoryQueryResponse(_message.Message):
     __slots__ = ("hits", "receipt")
@@ -320,7 +443,7 @@ class MemoryQueryResponse(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[MemoryHit, _Mapping]]] = ..., receipt: _Optional[_Union[QueryReceipt, _Mapping]] = ...) -> None: ...
 
 class MemoryHit(_message.Message):
-    __slots__ = ("record", "score", "owner", "explanation", "older_ids", "passages", "text_tokens")
+    __slots__ = ("record", "score", "owner", "explanation", "older_ids", "passages", "text_tokens", "through")
     RECORD_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -328,6 +451,7 @@ class MemoryHit(_message.Message):
     OLDER_IDS_FIELD_NUMBER: _ClassVar[int]
     PASSAGES_FIELD_NUMBER: _ClassVar[int]
     TEXT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    THROUGH_FIELD_NUMBER: _ClassVar[int]
     record: Record
     score: float
     owner: MemoryOwner
@@ -335,7 +459,8 @@ class MemoryHit(_message.Message):
     older_ids: _containers.RepeatedScalarFieldContainer[str]
     passages: _containers.RepeatedCompositeFieldContainer[Passage]
     text_tokens: int
-    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ..., older_ids: _Optional[_Iterable[str]] = ..., passages: _Optional[_Iterable[_Union[Passage, _Mapping]]] = ..., text_tokens: _Optional[int] = ...) -> None: ...
+    through: HitRelation
+    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ..., older_ids: _Optional[_Iterable[str]] = ..., passages: _Optional[_Iterable[_Union[Passage, _Mapping]]] = ..., text_tokens: _Optional[int] = ..., through: _Optional[_Union[HitRelation, _Mapping]] = ...) -> None: ...
 
 class Passage(_message.Message):
     __slots__ = ("text", "start", "end")
@@ -366,7 +491,7 @@ class SignalScore(_message.Message):
     def __init__(self, name: _Optional[str] = ..., raw: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class QueryReceipt(_message.Message):
-    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces", "over_max_bytes", "in_part", "as_of", "valid_at", "reread", "lost", "archived")
+    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces", "over_max_bytes", "in_part", "as_of", "valid_at", "reread", "lost", "archived", "related", "related_excluded", "related_over_limit")
     LEXICAL_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     FILTERED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
@@ -391,6 +516,9 @@ class QueryReceipt(_message.Message):
     REREAD_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    RELATED_FIELD_NUMBER: _ClassVar[int]
+    RELATED_EXCLUDED_FIELD_NUMBER: _ClassVar[int]
+    RELATED_OVER_LIMIT_FIELD_NUMBER: _ClassVar[int]
     lexical_candidates: int
     filtered: int
     expired: int
@@ -415,7 +543,10 @@ class QueryReceipt(_message.Message):
     reread: int
     lost: int
     archived: int
-    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., archived: _Optional[int] = ...) -> None: ...
+    related: int
+    related_excluded: int
+    related_over_limit: int
+    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., archived: _Optional[int] = ..., related: _Optional[int] = ..., related_excluded: _Optional[int] = ..., related_over_limit: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "json_form", "include_embeddings", "as_of", "peek")
@@ -498,7 +629,7 @@ class GetRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class RecordDraft(_message.Message):
-    __slots__ = ("text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "pinned", "valid_until")
+    __slots__ = ("text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "pinned", "valid_until", "relations")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -520,6 +651,7 @@ class RecordDraft(_message.Message):
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    RELATIONS_FIELD_NUMBER: _ClassVar[int]
     text: str
     id: str
     key: str
@@ -541,7 +673,8 @@ class RecordDraft(_message.Message):
     origin: Origin
     pinned: bool
     valid_until: _timestamp_pb2.Timestamp
-    def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    relations: _containers.RepeatedCompositeFieldContainer[RelationTo]
+    def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
 
 class UpdateRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "json_form")

@@ -96,6 +96,21 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.FromString,
                 _registered_method=True)
+        self.RelateRecords = channel.unary_unary(
+                '/loombridge.v1.MemoryService/RelateRecords',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.RelateRecordsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.RelateRecordsResponse.FromString,
+                _registered_method=True)
+        self.UnrelateRecords = channel.unary_unary(
+                '/loombridge.v1.MemoryService/UnrelateRecords',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.UnrelateRecordsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.UnrelateRecordsResponse.FromString,
+                _registered_method=True)
+        self.ListRelations = channel.unary_unary(
+                '/loombridge.v1.MemoryService/ListRelations',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.ListRelationsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ListRelationsResponse.FromString,
+                _registered_method=True)
         self.Reembed = channel.unary_stream(
                 '/loombridge.v1.MemoryService/Reembed',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.ReembedRequest.SerializeToString,
@@ -235,6 +250,36 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RelateRecords(self, request, context):
+        """RelateRecords relates records of one memory to each other: each relation goes from one
+        record to another and has a name, such as `prefers` or `part_of`. All are made in one
+        commit, or none; one that is there stays as it is. The records keep their text, version
+        and times. A relation goes with either of its records; one that replaces another record
+        does not take its relations over, an update and a save with `replace` keep them.
+        Errors: RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or
+        1,024 to one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnrelateRecords(self, request, context):
+        """UnrelateRecords ends relations, in one commit. One that is not there is passed over.
+        Errors: AGENT_NOT_OWNED as for RelateRecords.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRelations(self, request, context):
+        """ListRelations returns the relations of one record, at most 1,280: those that go out from
+        it first, each by name and the id of the other record. RECORD_NOT_FOUND when there is
+        no such record or it has expired.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Reembed(self, request, context):
         """Reembed makes vectors in the server's embedding space for all records that
         have none there, while memory goes on serving; it says how far it is, and may
@@ -314,6 +359,21 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.ImportRecords,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.SerializeToString,
+            ),
+            'RelateRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.RelateRecords,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.RelateRecordsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.RelateRecordsResponse.SerializeToString,
+            ),
+            'UnrelateRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnrelateRecords,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.UnrelateRecordsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.UnrelateRecordsResponse.SerializeToString,
+            ),
+            'ListRelations': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRelations,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ListRelationsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ListRelationsResponse.SerializeToString,
             ),
             'Reembed': grpc.unary_stream_rpc_method_handler(
                     servicer.Reembed,
@@ -652,6 +712,87 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/ImportRecords',
             loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RelateRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/RelateRecords',
+            loombridge_dot_v1_dot_memory__pb2.RelateRecordsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.RelateRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnrelateRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/UnrelateRecords',
+            loombridge_dot_v1_dot_memory__pb2.UnrelateRecordsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.UnrelateRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRelations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/ListRelations',
+            loombridge_dot_v1_dot_memory__pb2.ListRelationsRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.ListRelationsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -18,6 +18,7 @@ from loombridge import (
     _events,
     _extract,
     _records,
+    _relations,
     _spaces,
     _spelling,
     _steps,
@@ -216,6 +217,76 @@ class Reembedding(_twin.Streamed[_bulk.ReembedProgress], _twin.Entered):
 @_twin.documented(_spaces.SpaceMemory)
 class SpaceMemory(_twin.Twin, _spelling.Helpful):
     """The records of a space, made by `ctx.spaces.open`: `ctx.memory` for that space."""
+
+    def relate(
+        self,
+        from_id: str,
+        name: str,
+        to_id: str,
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> bool:
+        """Relate a record to another, as in `relate(ann, "prefers", oat_milk)`."""
+        return self._await(
+            "relate", from_id, name, to_id, user_id=user_id, request_id=request_id, timeout=timeout
+        )
+
+    def relate_many(
+        self,
+        relations: Iterable[_relations.Relation],
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> int:
+        """Make relations, at most 100, in one commit; return how many are new."""
+        return self._await(
+            "relate_many", relations, user_id=user_id, request_id=request_id, timeout=timeout
+        )
+
+    def unrelate(
+        self,
+        from_id: str,
+        name: str,
+        to_id: str,
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> bool:
+        """End a relation; return whether it was there."""
+        return self._await(
+            "unrelate",
+            from_id,
+            name,
+            to_id,
+            user_id=user_id,
+            request_id=request_id,
+            timeout=timeout,
+        )
+
+    def relations(
+        self,
+        *,
+        id: str | None = None,
+        key: str | None = None,
+        direction: _relations.RelationDirection | None = None,
+        names: Iterable[str] = (),
+        user_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> tuple[_relations.Relation, ...]:
+        """Return how a record is related: what goes out from it first, each by name."""
+        return self._await(
+            "relations",
+            id=id,
+            key=key,
+            direction=direction,
+            names=names,
+            user_id=user_id,
+            timeout=timeout,
+        )
 
     def watch(
         self,

@@ -8,7 +8,17 @@ import builtins
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from datetime import datetime
 
-from loombridge import _bulk, _counts, _extract, _memory, _records, _spelling, _transfer, _values
+from loombridge import (
+    _bulk,
+    _counts,
+    _extract,
+    _memory,
+    _records,
+    _relations,
+    _spelling,
+    _transfer,
+    _values,
+)
 from loombridge.sync import _twin
 from loombridge.sync._face.held import (
     BatchSaving,
@@ -24,6 +34,76 @@ from loombridge.sync._face.held import (
 @_twin.documented(_memory.Memory)
 class Memory(_twin.Twin, _spelling.Helpful):
     """The records of an agent's memory; reached as `ctx.memory`."""
+
+    def relate(
+        self,
+        from_id: str,
+        name: str,
+        to_id: str,
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> bool:
+        """Relate a record to another, as in `relate(ann, "prefers", oat_milk)`."""
+        return self._await(
+            "relate", from_id, name, to_id, user_id=user_id, request_id=request_id, timeout=timeout
+        )
+
+    def relate_many(
+        self,
+        relations: Iterable[_relations.Relation],
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> int:
+        """Make relations, at most 100, in one commit; return how many are new."""
+        return self._await(
+            "relate_many", relations, user_id=user_id, request_id=request_id, timeout=timeout
+        )
+
+    def unrelate(
+        self,
+        from_id: str,
+        name: str,
+        to_id: str,
+        *,
+        user_id: str | None = None,
+        request_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> bool:
+        """End a relation; return whether it was there."""
+        return self._await(
+            "unrelate",
+            from_id,
+            name,
+            to_id,
+            user_id=user_id,
+            request_id=request_id,
+            timeout=timeout,
+        )
+
+    def relations(
+        self,
+        *,
+        id: str | None = None,
+        key: str | None = None,
+        direction: _relations.RelationDirection | None = None,
+        names: Iterable[str] = (),
+        user_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> tuple[_relations.Relation, ...]:
+        """Return how a record is related: what goes out from it first, each by name."""
+        return self._await(
+            "relations",
+            id=id,
+            key=key,
+            direction=direction,
+            names=names,
+            user_id=user_id,
+            timeout=timeout,
+        )
 
     def watch(
         self,

@@ -1,0 +1,378 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/question"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
+)
+
+// MaxRelated bounds the relations that one call makes or ends, and those that a record is
+// saved with.
+const MaxRelated = record.MaxRelations
+
+// Relating makes or ends relations between records of a scope.
+type Relating struct {
+	// Relations are 1 to MaxRelated. Their times do not matter.
+	Relations []relations.Relation
+	// End ends them.
+	End bool
+	// RequestID makes the call safe to repeat, as with Save.
+	RequestID string
+}
+
+// Relate makes relations, or ends them, in one commit, and returns how many of them were not
+// so before: to make one that is there, or to end one that is not, is fine. The text, version
+// and times of the records stay. Both records must be there, and the caller must own the one
+// that a relation goes out from.
+//
+// Errors: *invalid.Error; *NotFoundError; *OwnedError; relations.ErrFull. After any of them
+// nothing has changed.
+func (s *Store) Relate(ctx context.Context, scope kv.Scope, how Relating) (changed int, err error) {
+	if err := s.begin(scope); err != nil {
+		return 0, err
+	}
+	if err := checkRequestID(how.RequestID); err != nil {
+		return 0, err
+	}
+	if n := len(how.Relations); n == 0 || n > MaxRelated {
+		return 0, invalid.Field(ErrInvalid, "relations", "are %d, not 1 to %d", n, MaxRelated)
+	}
+	for _, r := range how.Relations {
+		if err := r.Check(); err != nil {
+			return 0, err
+		}
+	}
+	r := &relating{how: how, now: record.StoredTime(s.now())}
+	staging := &Staging{store: s, scope: scope, run: r.stage, actor: actorOf(ctx)}
+	if err := staging.commit(ctx, "memory: relate"); err != nil {
+		return 0, err
+	}
+	return r.changed, nil
+}
+
+// relating is a Relate under way.
+type relating struct {
+	how     Relating
+	now     time.Time
+	changed int
+}
+
+// answerChanged is how many relations changed, in a kept answer.
+const answerChanged = 1
+
+func (r *relating) stage(ctx context.Context, e *edit) error {
+	r.changed = 0
+	ref, digest := recordsRef(e.scope), r.content()
+	answer, replayed, err := kv.LookupOnceOf(ctx, e.tx, ref, e.actor.Agent, r.how.RequestID, digest)
+	if err != nil {
+		return err
+	}
+	if replayed {
+		for f, err := range wire.Fields(answer) {
+			if err != nil {
+				return err
+			}
+			if f.Number == answerChanged {
+				r.changed = int(f.Value)
+			}
+		}
+		return nil
+	}
+	change := e.relate
+	if r.how.End {
+		change = e.unrelate
+	}
+	for _, one := range r.how.Relations {
+		one.Time = r.now
+		done, err := change(ctx, one)
+		if err != nil {
+			return err
+		}
+		if done {
+			r.changed++
+		}
+	}
+	kv.StageOnceOf(e.tx, ref, e.actor.Agent, r.how.RequestID, digest, wire.AppendUint(nil, answerChanged, uint64(r.changed)), r.now)
+	return nil
+}
+
+// content stands for what a repeated request is compared by.
+func (r *relating) content() [sha256.Size]byte {
+	b := []byte("relate")
+	if r.how.End {
+		b = []byte("unrelate")
+	}
+	for _, one := range r.how.Relations {
+		b = wire.AppendItem(b, 1, one.From)
+		b = wire.AppendItem(b, 2, one.Name)
+		b = wire.AppendItem(b, 3, one.To)
+	}
+	return sha256.Sum256(b)
+}
+
+// relate stages a relation, and tells whether it is new.
+func (e *edit) relate(ctx context.Context, r relations.Relation) (bool, error) {
+	for i, id := range []string{r.From, r.To} {
+		end, stored, err := e.read(ctx, id)
+		switch {
+		case err != nil:
+			return false, err
+		case end == nil || end.ExpiredAt(r.Time):
+			return false, &NotFoundError{[]string{"from_id", "to_id"}[i], id}
+		}
+		if i == 0 {
+			if err := e.actor.may(end); err != nil {
+				return false, err
+			}
+			if has, err := relations.Has(ctx, e.tx, e.scope, r); has || err != nil {
+				return false, err
+			}
+		}
+		if !end.Related {
+			e.tx.Put(kv.Records, record.Key(e.scope, id), record.AppendRelated(slices.Clip(stored)))
+		}
+	}
+	if err := relations.Put(ctx, e.tx, e.scope, r); err != nil {
+		return false, err
+	}
+	e.noteRelated(r.From)
+	return true, nil
+}
+
+// unrelate stages the end of a relation, and tells whether it was there.
+func (e *edit) unrelate(ctx context.Context, r relations.Relation) (bool, error) {
+	from, _, err := e.read(ctx, r.From)
+	if err != nil || from == nil {
+		return false, err
+	}
+	if err := e.actor.may(from); err != nil {
+		return false, err
+	}
+	has, err := relations.Has(ctx, e.tx, e.scope, r)
+	if err != nil || !has {
+		return false, err
+	}
+	relations.Drop(e.tx, e.scope, r)
+	e.noteRelated(r.From)
+	return true, nil
+}
+
+// noteRelated says that the relations that go out from a record have changed.
+func (e *edit) noteRelated(id string) {
+	if !slices.Contains(e.related, id) {
+		e.related = append(e.related, id)
+	}
+}
+
+// dropRelations takes the relations of a record that goes off the disk.
+func (e *edit) dropRelations(ctx context.Context, r *record.Record) error {
+	if !r.Related {
+		return nil
+	}
+	all, _, err := relations.Of(ctx, e.tx, e.scope, r.ID, relations.Selection{})
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		e.removed += relations.Drop(e.tx, e.scope, one)
+		if one.From != r.ID {
+			e.noteRelated(one.From)
+		}
+	}
+	return nil
+}
+
+// relateSaved stages the relations that saved records begin with.
+func (s *saving) relateSaved(ctx context.Context, e *edit) error {
+	for i, d := range s.drafts {
+		for _, r := range d.record.Relations {
+			r.From, r.Time = e.result[i].ID, s.now
+			if _, err := e.relate(ctx, r); err != nil {
+				if missing, ok := errors.AsType[*NotFoundError](err); ok {
+					missing.Field = "relations"
+				}
+				return s.blame(i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Related asks for the relations of a record.
+type Related struct {
+	// ID names the record, or Key does. Give one of the two.
+	ID, Key string
+	// Way is the direction. Default both.
+	Way relations.Way
+	// Names are those that are wanted, at most relations.MaxNames; none: all.
+	Names []string
+}
+
+// Relations returns the relations of a record, those that go out from it first, each by name
+// and the id of the other record. One that is not there or has expired is a *NotFoundError.
+func (s *Store) Relations(ctx context.Context, scope kv.Scope, ask Related) (all []relations.Relation, id string, err error) {
+	if err := s.begin(scope); err != nil {
+		return nil, "", err
+	}
+	if err := checkNamed(ask.ID, ask.Key, 0); err != nil {
+		return nil, "", err
+	}
+	if err := relations.CheckNames("names", ask.Names); err != nil {
+		return nil, "", err
+	}
+	err = s.view(ctx, func(view kv.Snapshot) error {
+		r, err := s.named(ctx, view, scope, ask.ID, ask.Key)
+		if err != nil {
+			return err
+		}
+		if id = r.ID; !r.Related {
+			return nil
+		}
+		if all, _, err = relations.Of(ctx, view, scope, r.ID, relations.Selection{Way: ask.Way, Names: ask.Names}); err != nil {
+			return err
+		}
+		return relations.Complete(ctx, view, scope, all)
+	})
+	return all, id, wrap("memory: relations", err)
+}
+
+// readRelations completes records with the relations that go out from them.
+func readRelations(ctx context.Context, view kv.Reader, scope kv.Scope, records ...*record.Record) (err error) {
+	for _, r := range records {
+		if !r.Related {
+			continue
+		}
+		if r.Relations, _, err = relations.Of(ctx, view, scope, r.ID, relations.Selection{Way: relations.Out}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	// maxRelationsRead bounds the relations that one query looks at.
+	maxRelationsRead = 2000
+	// maxReplaced bounds how many records that replaced each other are followed.
+	maxReplaced = 16
+)
+
+// addRelated adds records that are related to hits behind these, in the order of the hits,
+// and of each those first that its relations go out to. They are what the query could have
+// found: of the same scopes, passed by the filter, current, not archived and not held. One
+// that was replaced is taken for what has replaced it.
+func (a *asking) addRelated(ctx context.Context, in *searched, result *Answer) error {
+	x := relatives{asking: a, receipt: &result.Receipt, left: maxRelationsRead, seen: make(map[place]bool), bytes: a.query.MaxBytes}
+	x.limit = cmp.Or(a.query.Related.Limit, question.DefaultRelated)
+	for _, hit := range result.Hits {
+		x.seen[place{hit.Scope, hit.Record.ID}] = true
+		x.bytes -= hit.Record.Bytes()
+	}
+	for _, hit := range result.Hits {
+		if !hit.Record.Related {
+			continue
+		}
+		n := slices.IndexFunc(in.from, func(from source) bool { return from.scope == hit.Scope })
+		if err := x.of(ctx, hit, in.from[n].view, in.parts[n].Selection); err != nil {
+			return err
+		}
+	}
+	result.Receipt.Related = len(x.hits)
+	result.Hits = append(result.Hits, x.hits...)
+	if a.query.WithVectors {
+		return a.completeVectors(ctx, in.from[0].view, result.Hits[len(result.Hits)-len(x.hits):])
+	}
+	return nil
+}
+
+// place names a record of one of several scopes.
+type place struct {
+	scope kv.Scope
+	id    string
+}
+
+// relatives collects what is related to hits.
+type relatives struct {
+	*asking
+	receipt *Receipt
+	limit   int
+	left    int // relations that may be looked at
+	bytes   int // that records may have yet, where MaxBytes bounds them
+	seen    map[place]bool
+	hits    []Hit
+}
+
+// of adds what is related to one hit.
+func (x *relatives) of(ctx context.Context, hit Hit, view kv.Getter, may *selection.Selection) error {
+	if x.left == 0 {
+		x.receipt.RelatedOver++
+		return nil
+	}
+	ask := x.query.Related
+	found, looked, err := relations.Of(ctx, view, hit.Scope, hit.Record.ID, relations.Selection{Way: ask.Way, Names: ask.Names, Limit: x.left})
+	if err != nil {
+		return err
+	}
+	if x.left -= looked; x.left == 0 {
+		x.receipt.RelatedOver++
+	}
+	for _, r := range found {
+		other := r.To
+		if other == hit.Record.ID {
+			other = r.From
+		}
+		if err := x.add(ctx, hit, r, other, view, may); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds the record at the other end of a relation, unless it is there or may not be.
+func (x *relatives) add(ctx context.Context, hit Hit, through relations.Relation, id string, view kv.Getter, may *selection.Selection) error {
+	at := place{hit.Scope, id}
+	switch {
+	case x.seen[at]:
+		return nil
+	case len(x.hits) == x.limit:
+		x.seen[at] = true
+		x.receipt.RelatedOver++
+		return nil
+	}
+	x.seen[at] = true
+	r, ok, err := record.Read(ctx, view, hit.Scope, id)
+	for steps := 0; err == nil && ok && r.SupersededBy != "" && steps < maxReplaced; steps++ {
+		by, there, failed := record.Read(ctx, view, hit.Scope, r.SupersededBy)
+		if err = failed; err != nil || !there {
+			break
+		}
+		r = by
+	}
+	if err != nil || !ok {
+		return err
+	}
+	if at.id = r.ID; r.ID != id && x.seen[at] {
+		return nil
+	}
+	x.seen[at] = true
+	switch size := r.Bytes(); {
+	case may.Why(r.Document.Ordinal) != selection.Allowed:
+		x.receipt.RelatedExcluded++
+	case x.query.MaxBytes > 0 && size > x.bytes:
+		x.receipt.RelatedOver++
+	default:
+		x.bytes -= size
+		x.hits = append(x.hits, Hit{Scope: hit.Scope, Record: r, Through: &Through{Relation: through, Hit: hit.Record.ID, Score: hit.Score}})
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package relations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// MaxNames bounds the names that a listing or a query asks for.
+const MaxNames = 16
+
+// CheckNames refuses names that no relation has, and too many of them.
+func CheckNames(field string, names []string) error {
+	if len(names) > MaxNames {
+		return invalid.Field(record.ErrInvalid, field, "are %d, more than %d", len(names), MaxNames)
+	}
+	for _, name := range names {
+		if problem := record.RelationProblem(name); problem != "" {
+			return invalid.Field(record.ErrInvalid, field, "holds %.80q, which %s", name, problem)
+		}
+	}
+	return nil
+}
+
+// Tags of the records keyspace: each relation has a key under both of its ends.
+const (
+	tagFrom = 'o'
+	tagTo   = 'i'
+)
+
+// ErrFull: a record has as many relations as it may have.
+var ErrFull = errors.New("memory: record has as many relations as it may have")
+
+// Relation is an edge from one record to another.
+type Relation = record.Relation
+
+// keysOf are where a relation stands: under the record that it goes out from, and under the
+// one that it comes to.
+func keysOf(scope kv.Scope, r Relation) (from, to []byte) {
+	from = kv.AppendEscaped(kv.AppendEscaped(scope.Key(tagFrom), r.From), r.Name)
+	to = kv.AppendEscaped(kv.AppendEscaped(scope.Key(tagTo), r.To), r.Name)
+	return append(from, r.To...), append(to, r.From...)
+}
+
+// fieldTime is when a relation was made, in its value.
+const fieldTime = 1
+
+// Has tells whether there is a relation.
+func Has(ctx context.Context, from kv.Getter, scope kv.Scope, r Relation) (bool, error) {
+	key, _ := keysOf(scope, r)
+	values, err := from.Get(ctx, kv.Records, key)
+	if err != nil {
+		return false, err
+	}
+	return values[0] != nil, nil
+}
+
+// Put stages a relation that is not there. ErrFull when one of its ends has too many.
+func Put(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Relation) error {
+	for _, end := range []struct {
+		way Way
+		id  string
+		max int
+	}{{Out, r.From, record.MaxRelationsFrom}, {In, r.To, record.MaxRelationsTo}} {
+		there, _, err := Of(ctx, tx, scope, end.id, Selection{Way: end.way, Limit: end.max})
+		if err != nil {
+			return err
+		}
+		if len(there) == end.max {
+			return fmt.Errorf("%w: %d go %s record %q", ErrFull, end.max, end.way, end.id)
+		}
+	}
+	from, to := keysOf(scope, r)
+	tx.Put(kv.Records, from, wire.AppendTime(nil, fieldTime, r.Time))
+	tx.Put(kv.Records, to, []byte{})
+	return nil
+}
+
+// Drop stages the end of a relation, and returns how many bytes it writes.
+func Drop(tx *kv.Tx, scope kv.Scope, r Relation) int {
+	from, to := keysOf(scope, r)
+	tx.Delete(kv.Records, from)
+	tx.Delete(kv.Records, to)
+	return len(from) + len(to)
+}
+
+// Way is the direction of relations, as a record sees them.
+type Way uint8
+
+// The ways. The zero value is Both.
+const (
+	// Both: those that go out, then those that come in.
+	Both Way = iota
+	// Out: from the record.
+	Out
+	// In: to the record.
+	In
+)
+
+func (w Way) String() string {
+	return [...]string{"both ways of", "out from", "in to"}[w]
+}
+
+// Selection says which relations of a record are read.
+type Selection struct {
+	Way Way
+	// Names are those that are read; none for all.
+	Names []string
+	// Limit bounds how many keys are looked at; zero for all there may be.
+	Limit int
+}
+
+// Of returns relations of a record, those that go out first, each by name and other end, and
+// how many keys it has looked at: as many as Limit where that may have left some out. Those that come to it have no time.
+func Of(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, looked int, err error) {
+	for _, way := range []Way{Out, In} {
+		if s.Way != Both && s.Way != way {
+			continue
+		}
+		tag := byte(tagFrom)
+		if way == In {
+			tag = tagTo
+		}
+		prefix := kv.AppendEscaped(scope.Key(tag), id)
+		all := kv.Prefix(prefix)
+		if s.Limit > 0 {
+			if all.Limit = s.Limit - looked; all.Limit == 0 {
+				return found, looked, nil
+			}
+		}
+		for pair, err := range from.Scan(ctx, kv.Records, all) {
+			if err != nil {
+				return nil, 0, err
+			}
+			looked++
+			r, err := decode(id, way, pair.Key[len(prefix):], pair.Value)
+			if err != nil {
+				return nil, 0, err
+			}
+			if len(s.Names) == 0 || slices.Contains(s.Names, r.Name) {
+				found = append(found, r)
+			}
+		}
+	}
+	return found, looked, nil
+}
+
+// decode reads what stands under a record.
+func decode(id string, way Way, rest, value []byte) (Relation, error) {
+	name, other, err := kv.CutEscaped(rest)
+	if err != nil || name == "" || len(other) == 0 {
+		return Relation{}, fmt.Errorf("%w: a relation under record %q", record.ErrDamaged, id)
+	}
+	if way == In {
+		return Relation{From: string(other), Name: name, To: id}, nil
+	}
+	r := Relation{From: id, Name: name, To: string(other)}
+	for f, err := range wire.Fields(value) {
+		if err != nil {
+			return Relation{}, fmt.Errorf("%w: relation %q of record %q: %w", record.ErrDamaged, name, id, err)
+		}
+		if f.Number == fieldTime {
+			r.Time = f.Time()
+		}
+	}
+	return r, nil
+}
+
+// Complete reads when relations were made that come to a record.
+func Complete(ctx context.Context, from kv.Getter, scope kv.Scope, all []Relation) error {
+	var keys [][]byte
+	var places []int
+	for i, r := range all {
+		if r.Time.IsZero() {
+			key, _ := keysOf(scope, r)
+			keys, places = append(keys, key), append(places, i)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := from.Get(ctx, kv.Records, keys...)
+	if err != nil {
+		return err
+	}
+	for n, value := range values {
+		r := &all[places[n]]
+		if value == nil {
+			return fmt.Errorf("%w: relation %q of record %q stands under the other end alone", record.ErrDamaged, r.Name, r.From)
+		}
+		prefix := kv.AppendEscaped(scope.Key(tagFrom), r.From)
+		if *r, err = decode(r.From, Out, keys[n][len(prefix):], value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Each reads all relations of a scope back: from each end, in the order of its keys.
+func Each(ctx context.Context, from kv.Getter, scope kv.Scope, way Way, see func(Relation) error) error {
+	tag := byte(tagFrom)
+	if way == In {
+		tag = tagTo
+	}
+	prefix := scope.Key(tag)
+	for pair, err := range from.Scan(ctx, kv.Records, kv.Prefix(prefix)) {
+		if err != nil {
+			return err
+		}
+		id, rest, err := kv.CutEscaped(pair.Key[len(prefix):])
+		if err != nil {
+			return fmt.Errorf("%w: key of a relation %x", record.ErrDamaged, pair.Key)
+		}
+		r, err := decode(id, way, rest, pair.Value)
+		if err != nil {
+			return err
+		}
+		if err := see(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check compares the two keys of every relation of a scope with each other, and with the
+// records that there are; report is told what is wrong.
+func Check(ctx context.Context, from kv.Getter, scope kv.Scope, has func(id string) bool, report func(format string, args ...any)) error {
+	type edge struct{ from, name, to string }
+	out := make(map[edge]bool)
+	err := Each(ctx, from, scope, Out, func(r Relation) error {
+		out[edge{r.From, r.Name, r.To}] = true
+		for _, id := range []string{r.From, r.To} {
+			if !has(id) {
+				report("relation %q from record %q to %q: there is no record %q that has relations", r.Name, r.From, r.To, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = Each(ctx, from, scope, In, func(r Relation) error {
+		e := edge{r.From, r.Name, r.To}
+		if !out[e] {
+			report("relation %q from record %q to %q stands under the second alone", r.Name, r.From, r.To)
+		}
+		delete(out, e)
+		return nil
+	})
+	for e := range out {
+		report("relation %q from record %q to %q stands under the first alone", e.name, e.from, e.to)
+	}
+	return err
+}
