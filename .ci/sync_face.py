@@ -50,7 +50,7 @@ HELD = "held"
 ROOTS = (("loombridge._client", "Client"),)
 """The classes that everything else is reached from."""
 
-HELD_BESIDE = {"Child", "SpaceMemory"}
+HELD_BESIDE = {"Child"}
 """What is given as well, and neither iterated nor entered."""
 
 ROOT_MEMBERS = {"close"}

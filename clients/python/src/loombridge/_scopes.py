@@ -31,8 +31,8 @@ class MemoryScope:
     sessions: int
     """How many sessions the records name."""
     bytes: int
-    """About what records and index take on the disk, without what was written lately; 0
-    where the engine does not tell, such as PostgreSQL."""
+    """About what records and index take in the store; on RocksDB without what was written
+    lately."""
 
 
 @dataclass(frozen=True, slots=True)

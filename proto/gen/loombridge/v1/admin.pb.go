@@ -1287,8 +1287,8 @@ type MemoryScope struct {
 	Words int64 `protobuf:"varint,5,opt,name=words,proto3" json:"words,omitempty"`
 	// sessions is how many sessions the records name.
 	Sessions int64 `protobuf:"varint,6,opt,name=sessions,proto3" json:"sessions,omitempty"`
-	// bytes is about what records and index take on the disk, without what was written
-	// lately; 0 where the engine does not tell, such as PostgreSQL.
+	// bytes is about what records and index take in the store; on RocksDB without what was
+	// written lately. 0 where the engine does not tell.
 	Bytes         int64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -22,13 +22,13 @@ from loombridge.sync._face.held import (
     RecordListing,
     RecordWatch,
     Reembedding,
-    SpaceMemory,
     Spawning,
     Subscription,
 )
 from loombridge.sync._face.mcpservers import McpServers
 from loombridge.sync._face.memory import Memory
 from loombridge.sync._face.messages import Messages
+from loombridge.sync._face.spacememory import SpaceMemory
 from loombridge.sync._face.spaces import Spaces
 from loombridge.sync._face.tools import Tools
 from loombridge.sync._face.workingstate import WorkingState

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from loombridge import _spaces, _values
 from loombridge.sync import _twin
-from loombridge.sync._face.held import SpaceMemory
+from loombridge.sync._face.spacememory import SpaceMemory
 
 
 @_twin.documented(_spaces.Spaces)
