@@ -116,7 +116,7 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 		switch {
 		case err == nil:
 			s.Log.Committed(c.Scope(), 1)
-			s.add(&b.Child)
+			s.add(&b.Child, life{parent: b.Child.parentScope(), deadline: b.Child.Deadline})
 		case made && !errors.Is(err, kv.ErrUnknownOutcome):
 			s.Folders.Remove(c.Scope())
 		}

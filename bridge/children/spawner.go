@@ -105,6 +105,12 @@ type Options struct {
 	// Others tells whether other servers have the store now, where a child may be attached.
 	// Default: there are none.
 	Others func() bool
+	// Changed is closed when another server has come to the store or has ended, whose
+	// children are taken up then. Default: none does.
+	Changed func() <-chan struct{}
+	// Attached tells whether an agent has a stream, as far as this server knows. Default:
+	// it has none.
+	Attached func(tenant, agent string) bool
 	// OnResult is called when a child has its result, for Spawner.Returned of other bridges
 	// on the store. It must not block. Default: nobody is told.
 	OnResult func(child, parent kv.Scope)
@@ -174,6 +180,12 @@ func New(d Deps, opts *Options) *Spawner {
 	if o.Others == nil {
 		o.Others = func() bool { return false }
 	}
+	if o.Changed == nil {
+		o.Changed = func() <-chan struct{} { return nil }
+	}
+	if o.Attached == nil {
+		o.Attached = func(string, string) bool { return false }
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -181,7 +193,8 @@ func New(d Deps, opts *Options) *Spawner {
 }
 
 // Start finds the children that live, tells what was not told before the server stopped,
-// and watches over them from then on. A child that was attached has the grace from now on
+// and watches over them from then on, and over those of other servers on the store: of all
+// that watch over a child one gives it its result. A child that was attached has the grace from now on
 // to come back, unless it may be attached to another server. Children that can't be read because the store is damaged are logged.
 func (s *Spawner) Start(ctx context.Context) error {
 	switch err := s.find(ctx); {
@@ -220,8 +233,11 @@ func (s *Spawner) find(ctx context.Context) error {
 	return nil
 }
 
-// resume takes a child up again that the last server left.
+// resume takes a child up that the last server left, or another one may leave.
 func (s *Spawner) resume(ctx context.Context, scope kv.Scope) {
+	if s.knows(scope) {
+		return
+	}
 	c, err := s.Store.Get(ctx, scope)
 	if errors.Is(err, ErrNotChild) {
 		return
@@ -235,10 +251,11 @@ func (s *Spawner) resume(ctx context.Context, scope kv.Scope) {
 		return
 	}
 	if err == nil {
-		l := s.add(&c)
-		if attached[0] != nil && !s.opts.Others() {
-			l.attached, l.noted, l.goneAt = true, true, s.opts.Now().Add(s.opts.Grace)
+		l := life{parent: c.parentScope(), deadline: c.Deadline, noted: attached[0] != nil}
+		if l.attached = s.opts.Attached(c.Tenant, c.ID); !l.attached && l.noted && !s.opts.Others() {
+			l.attached, l.goneAt = true, s.opts.Now().Add(s.opts.Grace)
 		}
+		s.add(&c, l)
 		err = s.Teller.Spawned(ctx, &c)
 	}
 	if err != nil {
@@ -292,16 +309,24 @@ func (s *Spawner) Stats() Stats {
 	return Stats{len(s.live), maps.Clone(s.ended)}
 }
 
-// add counts a child that lives.
-func (s *Spawner) add(c *Child) *life {
+// knows tells whether a child that lives is known, or being made.
+func (s *Spawner) knows(scope kv.Scope) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &life{parent: c.parentScope(), deadline: c.Deadline}
-	s.live[c.Scope()] = l
+	return s.live[scope] != nil || s.making[scope]
+}
+
+// add counts a child that lives, once.
+func (s *Spawner) add(c *Child, l life) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live[c.Scope()] != nil {
+		return
+	}
+	s.live[c.Scope()] = &l
 	s.parents[l.parent]++
 	s.tenants[c.Tenant]++
 	s.plan()
-	return l
 }
 
 // leave counts a child out that has its result.

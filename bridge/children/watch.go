@@ -24,10 +24,16 @@ func (s *Spawner) watch(ctx context.Context) {
 	places := make(chan struct{}, maxSettling)
 	timer := time.NewTimer(watchPause)
 	defer timer.Stop()
+	changed := s.opts.Changed()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-changed:
+			changed = s.opts.Changed()
+			if err := s.find(ctx); err != nil && ctx.Err() == nil {
+				s.opts.Logger.Error("children of other servers are not taken up", "error", err)
+			}
 		case <-s.wake:
 		case <-timer.C:
 		}
@@ -100,7 +106,8 @@ func (s *Spawner) fail(ctx context.Context, scope kv.Scope, problem string) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	_, err := s.Complete(ctx, scope, Result{Error: problem})
-	if err == nil || errors.Is(err, ErrEnded) {
+	if err == nil || errors.Is(err, ErrEnded) || errors.Is(err, ErrNotChild) {
+		s.forget(scope) // another server was first, or it was erased
 		return
 	}
 	if ctx.Err() == nil {
@@ -110,6 +117,16 @@ func (s *Spawner) fail(ctx context.Context, scope kv.Scope, problem string) {
 	defer s.mu.Unlock()
 	if l, ok := s.live[scope]; ok {
 		l.ending, l.retryAt = false, s.opts.Now().Add(retryPause)
+	}
+}
+
+// forget counts a child out that others have ended.
+func (s *Spawner) forget(scope kv.Scope) {
+	s.mu.Lock()
+	l, ok := s.live[scope]
+	s.mu.Unlock()
+	if ok {
+		s.Returned(scope, l.parent)
 	}
 }
 

@@ -16,6 +16,7 @@ func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
 	if d.peers != nil {
 		o.OnResult = d.peers.Result
 	}
+	o.Attached = d.attached
 	d.Children = children.New(children.Deps{
 		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Folders: places.NewFolders(d.Places, d.folders), Forks: d.Assembler,
 		Teller: topics.Teller{Bus: d.Events},
@@ -38,6 +39,14 @@ func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
 	d.onClose(d.Children.Close)
 }
 
+// attached tells whether an agent has a stream, here or at another server on the store.
+func (d *Domain) attached(tenant, agent string) bool {
+	found, known := d.Agents.Get(tenant, agent)
+	return known && hasStream(found.Status)
+}
+
+func hasStream(s agents.Status) bool { return s == agents.Active || s == agents.Inactive }
+
 // spawner is the domain's own, which is opened behind the bus.
 type spawner struct{ d *Domain }
 
@@ -57,6 +66,6 @@ func (d *Domain) changed(tenant string, c agents.Change) {
 		topics.Notices{Bus: d.Events}.Status(tenant, c)
 	}
 	if d.Children != nil {
-		d.Children.Attached(tenant, c.AgentID, c.Status == agents.Active || c.Status == agents.Inactive)
+		d.Children.Attached(tenant, c.AgentID, hasStream(c.Status))
 	}
 }

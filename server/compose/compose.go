@@ -117,6 +117,10 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.openPlaces(engine, writer, o)
 	if r := bridges.Of(engine); r != nil {
 		o.Audit.Others, o.Children.Others = r.Others, r.Others
+		o.Children.Changed = func() <-chan struct{} {
+			_, changed := r.All()
+			return changed
+		}
 	}
 	d.Audit = audit.New(engine, writer, &o.Audit)
 	d.onClose(d.Audit.Close)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -49,5 +50,32 @@ func TestBridgesLeaveChildren(t *testing.T) {
 	must(t, err)
 	if !ended.GetComplete() || !slices.Equal(all.GetPending(), []string{"kept"}) {
 		t.Errorf("%v; pending: %v, want the child that is attached elsewhere", ended, all.GetPending())
+	}
+}
+
+// A child of a server that is killed is given its result at its deadline by one that was
+// started before it was spawned, and whoever waits for it there hears so.
+//
+// Z28
+func TestBridgesTakeChildrenUp(t *testing.T) {
+	store := postgresPlace(t, pgtest.Address(t))
+	b := MustBridge(t, store, "b")
+	a := MustBridgeApart(t, store, "a")
+	_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
+		AgentId: "parent", ChildId: "orphan", Goal: "work", Limits: &loombridgev1.ChildLimits{Timeout: durationpb.New(2 * time.Second)},
+	})
+	must(t, err)
+	a.Kill(t)
+	got, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{
+		AgentId: "parent", ChildIds: []string{"orphan"}, Timeout: durationpb.New(2 * bridges.Term),
+	})
+	must(t, err)
+	if len(got.GetChildren()) != 1 || !got.GetComplete() || got.GetChildren()[0].GetStatus() != loombridgev1.ChildStatus_CHILD_STATUS_FAILED {
+		t.Errorf("the parent hears %v", got)
+	}
+	steps, err := b.context().ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "parent"})
+	must(t, err)
+	if len(steps.GetSteps()) != 2 { // that of the spawn, and that of the result
+		t.Errorf("%d steps of the parent", len(steps.GetSteps()))
 	}
 }
