@@ -346,7 +346,7 @@ func echoes(r record.Record, old *record.Record) bool {
 
 // reinforceRecord counts one more repeat.
 func (s *saving) reinforceRecord(r *record.Record, by record.Record) {
-	r.Repeats++
+	r.Repeats = min(r.Repeats+1, record.MaxCount)
 	if s.now.After(r.LastRepeatTime) {
 		r.LastRepeatTime = s.now
 	}

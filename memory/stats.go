@@ -94,8 +94,6 @@ const (
 	DefaultOwnersPage = 100
 	// MaxOwnersPage bounds a page of owners.
 	MaxOwnersPage = 1000
-	// maxOwnersPassed bounds the owners that a page passes over, each of which costs a seek.
-	maxOwnersPassed = 10_000
 )
 
 // Owners asks for the owners of a tenant that have anything stored in memory.
@@ -125,7 +123,7 @@ type Owned struct {
 
 // Owners returns a page of the owners, by kind and id, and the scope behind which the next
 // one begins, zero at the end. It costs a seek and a few keys for each owner, and reads no
-// record.
+// record. It passes over owners that May leaves out as long as ctx lasts.
 func (s *Store) Owners(ctx context.Context, ask Owners) (page []Owned, next kv.Scope, err error) {
 	if s.closed.Load() {
 		return nil, next, ErrClosed
@@ -134,7 +132,7 @@ func (s *Store) Owners(ctx context.Context, ask Owners) (page []Owned, next kv.S
 	if ask.Kind != 0 {
 		kinds = []kv.OwnerKind{ask.Kind}
 	}
-	size, passed := min(cmp.Or(ask.Size, DefaultOwnersPage), MaxOwnersPage), 0
+	size := min(cmp.Or(ask.Size, DefaultOwnersPage), MaxOwnersPage)
 	for _, kind := range kinds {
 		if ask.After.Kind > kind {
 			continue
@@ -143,7 +141,7 @@ func (s *Store) Owners(ctx context.Context, ask Owners) (page []Owned, next kv.S
 			if err != nil {
 				return nil, next, wrap("memory: list owners", err)
 			}
-			if len(page) == size || passed == maxOwnersPassed {
+			if len(page) == size {
 				return page, next, nil
 			}
 			may := ask.May == nil
@@ -152,10 +150,10 @@ func (s *Store) Owners(ctx context.Context, ask Owners) (page []Owned, next kv.S
 					return nil, next, err
 				}
 			}
-			if next = scope; !may {
-				passed++
-				continue
+			if !may {
+				continue // next must not name whom the caller may not see
 			}
+			next = scope
 			owned, err := s.owned(ctx, scope)
 			if err != nil {
 				return nil, next, wrap("memory: list owners", err)

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"slices"
@@ -30,19 +31,25 @@ tenant = "umbrella"
 agents = ["*"]
 `
 
-// scopesOf lists page after page, each of that size.
+// scopesOf lists page after page, each of that size. Where one goes on must name nobody
+// but the last of the page before.
 func scopesOf(ctx context.Context, s *servertest.Server, r *loombridgev1.ListScopesRequest) (found []string, err error) {
-	for {
+	for last := ""; ; {
 		got, err := s.Admin.ListScopes(ctx, r)
 		if err != nil {
 			return found, err
 		}
 		for _, scope := range got.GetScopes() {
 			o := scope.GetOwner()
+			last = o.GetAgentId() + o.GetUserId() + o.GetSpaceId()
 			found = append(found, fmt.Sprint(o.GetAgentId(), strings.Repeat("@", len(o.GetUserId())), o.GetUserId(), strings.Repeat("#", len(o.GetSpaceId())), o.GetSpaceId(), " ", scope.GetRecords()))
 		}
 		if r.PageToken = got.GetNextPageToken(); r.PageToken == "" {
 			return found, nil
+		}
+		name, err := base64.RawURLEncoding.DecodeString(r.PageToken[len("o1."):])
+		if err != nil || string(name[1:]) != last {
+			return found, fmt.Errorf("behind %q a page goes on at %q (%v)", last, name, err)
 		}
 	}
 }

@@ -204,16 +204,16 @@ func (l line) check(r Record) error {
 	switch {
 	case r.ID == "":
 		return errors.New("id is missing")
-	case r.Version < 1:
-		return errors.New("version is not 1 or more")
+	case r.Version < 1 || r.Version > MaxCount:
+		return fmt.Errorf("version is not from 1 to %d", int64(MaxCount))
 	case r.CreateTime.IsZero():
 		return errors.New("create_time is missing")
 	case r.Kind == "":
 		return errors.New("kind is missing")
 	case r.Tier == 0:
 		return errors.New("tier is missing")
-	case r.Repeats < 0:
-		return errors.New("repeats is less than zero")
+	case r.Repeats < 0 || r.Repeats > MaxCount:
+		return fmt.Errorf("repeats is not from 0 to %d", int64(MaxCount))
 	case !r.Archived && !r.ArchiveTime.IsZero():
 		return errors.New("archived is missing beside archive_time")
 	case l.KeyGone && r.SupersededBy == "":

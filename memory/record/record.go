@@ -42,6 +42,9 @@ const (
 	// MaxVersions bounds the earlier versions that are kept of one record; the
 	// oldest goes first.
 	MaxVersions = 1000
+	// MaxCount is the highest version and number of repeats that is imported, and the
+	// highest number of repeats: JSON's numbers are exact up to there.
+	MaxCount = 1<<53 - 1
 )
 
 // Defaults of a record.

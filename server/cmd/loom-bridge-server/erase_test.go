@@ -406,6 +406,8 @@ func TestEraseRefuses(t *testing.T) {
 		{"--agent", "a", "--key", dir + "/k"},
 		{"--agent", "a", "--key", dir + "/k", "--out", exists},
 		{"--agent", "a", "--key", exists, "--out", dir + "/o"},
+		{"--agent", "a", "--key", store + "/k", "--out", dir + "/o"},
+		{"--agent", "a", "--key", dir + "/k", "--out", store + "/o"},
 		{"--agent", "a\x00", "--key", dir + "/k", "--out", dir + "/o"},
 		{"--agent", "a", "--tenant", "", "--key", dir + "/k", "--out", dir + "/o"},
 		{"--agent", "a", "--key", dir + "/k", "--out", dir + "/o", "--backup-dir", dir + "/none"},

@@ -151,6 +151,8 @@ func TestRecordsImportRefuses(t *testing.T) {
 		"cut in the middle": {text[:len(text)-200], "unexpected EOF"},
 		"not an export":     {"id,text\n1,hello\n", "line 1"},
 		"another content":   {strings.ReplaceAll(text, "roses need water", "roses need wine"), "line 43"},
+		"the last version":  {`{"id":"last","version":9223372036854775807,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "version is not from 1 to"},
+		"too many repeats":  {`{"id":"last","version":1,"repeats":9223372036854775807,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "repeats is not from 0 to"},
 		"without an id":     {`{"id":"","version":1,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "id is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {

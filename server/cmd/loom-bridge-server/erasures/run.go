@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 )
 
 // Suffixes of what a killed command leaves, which the next one removes or goes on from.
@@ -38,16 +39,24 @@ func (e *erasing) run(ctx context.Context) error {
 	if _, err := os.Lstat(e.out); !errors.Is(err, fs.ErrNotExist) {
 		return e.Refuse("out", e.out, "exists; a certificate is never written over another")
 	}
-	key, err := openKey(e.key)
-	if err != nil {
-		return e.Refuse("key", e.key, err.Error())
-	}
 	dir, err := e.DataDir()
 	if err != nil {
 		return err
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
+	}
+	for _, file := range []struct{ flag, name string }{{"out", e.out}, {"key", e.key}} {
+		switch inside, err := paths.Within(file.name, dir); {
+		case err != nil:
+			return e.Refuse(file.flag, file.name, err.Error())
+		case inside:
+			return e.Refuse(file.flag, file.name, "lies in --data-dir, which is replaced as a whole; choose another folder")
+		}
+	}
+	key, err := openKey(e.key)
+	if err != nil {
+		return e.Refuse("key", e.key, err.Error())
 	}
 	backups, err := e.Backups()
 	if err != nil {
