@@ -104,7 +104,20 @@ func run(text string, at, most int, class func(byte) bool) int {
 }
 
 // begins tells whether nothing that belongs to a longer word stands before a place.
-func begins(text string, i int) bool { return i == 0 || !alphanumeric(text[i-1]) }
+func begins(text string, i int) bool {
+	return i == 0 || !alphanumeric(text[i-1]) || endsInColour(text[:i])
+}
+
+// endsInColour tells whether a text ends with a sequence by which terminals set colours and
+// such (ECMA-48, 5.4), whose last character is a letter.
+func endsInColour(text string) bool {
+	const longest = 32
+	i := len(text) - 1
+	for i > 0 && len(text)-i < longest && strings.IndexByte("0123456789;:", text[i-1]) >= 0 {
+		i--
+	}
+	return strings.HasSuffix(text[:i], "\x1b[")
+}
 
 type matcher = func(r *Redactor, text string, i int) (start, end int, ok bool)
 

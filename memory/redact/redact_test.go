@@ -24,6 +24,8 @@ var secrets = [][4]string{
 	{"aws_access_key", "key ", "AKIAIOSFODNN7EXAMPLE", "."},
 	{"github_token", "use ", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", " here"},
 	{"github_token", "(", "github_pat_11ABCDEFG0123456789_abcdefghijklmnop", ")"},
+	{"github_token", "\x1b[01;31m", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "\x1b[m"},
+	{"aws_access_key", "\x1b[K", "AKIAIOSFODNN7EXAMPLE", "\x1b[0m"},
 	{"gitlab_token", "x ", "glpat-abcdefghij1234567890", ""},
 	{"slack_token", "to ", "xoxb-123456789012-abcdefGHIJK", "!"},
 	{"slack_token", "https://", "hooks.slack.com/services/T00000000/B00000000/abcdefghijkl", " is it"},
