@@ -204,7 +204,7 @@ func privateKey(_ *Redactor, text string, i int) (int, int, bool) {
 	}
 	body := label + len(dashes)
 	rest := text[body:min(len(text), i+MaxSecretBytes)]
-	if at := strings.Index(rest, dashes); at >= 0 && strings.HasPrefix(rest[at:], "-----END ") && !strings.ContainsAny(rest[:at], `"'<>{}`) {
+	if at := strings.Index(rest, dashes); at >= 0 && strings.HasPrefix(rest[at:], "-----END ") && (!strings.ContainsAny(rest[:at], `"'<>{}`) || mostlyBase64(rest[:at])) {
 		end := body + at + len("-----END ")
 		if last := strings.Index(text[end:min(len(text), end+80)], dashes); last >= 0 {
 			end += last + len(dashes)
@@ -223,6 +223,25 @@ func privateKey(_ *Redactor, text string, i int) (int, int, bool) {
 			return i, at, true
 		}
 	}
+}
+
+// mostlyBase64 tells whether a text is base64 in a frame: lines that are quoted, numbered,
+// or strings of a list.
+func mostlyBase64(text string) bool {
+	const least = 20 // bytes of a run that is no word
+	inRuns, all := 0, 0
+	for at := 0; at < len(text); {
+		end := run(text, at, len(text)-at, func(b byte) bool { return alphanumeric(b) || b == '+' || b == '/' || b == '=' })
+		if end-at >= least {
+			inRuns += end - at
+		}
+		if end == at {
+			end++
+		}
+		all += len(strings.TrimSpace(text[at:end]))
+		at = end
+	}
+	return 3*inRuns > 2*all
 }
 
 // urlPassword is the password of a URL.
