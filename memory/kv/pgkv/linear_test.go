@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 )
@@ -131,7 +133,7 @@ func (l *linear) client(t *testing.T, n int, db *pgkv.DB, id int) {
 		case errors.Is(err, kv.ErrUnknownOutcome):
 			out.unknown, end = true, math.MaxInt64 // it may happen at any time from here on
 			l.unknown.Add(1)
-		case errors.Is(err, kv.ErrUnreachable) || errors.Is(err, kv.ErrTooOld):
+		case errors.Is(err, kv.ErrUnreachable) || errors.Is(err, kv.ErrTooOld) || errors.Is(err, kv.ErrFenced):
 			continue // nothing happened, and nothing was read
 		case err != nil:
 			t.Errorf("%+v: %v", in, err)
@@ -256,6 +258,62 @@ func TestLinearizable(t *testing.T) {
 			l.check(t)
 		})
 	}
+}
+
+// shortTerm is for how long a lease is taken where a test waits for its end.
+const shortTerm = 2 * time.Second
+
+// The clock by which one of two servers knows the time of the store jumps, by more than a
+// lease forth and back: then its lease is over for the other one, which ends it, or lasts too
+// long. What both read and write stays that of one store.
+func TestLinearizableClock(t *testing.T) {
+	server := startServer(t)
+	admin, err := pgx.Connect(t.Context(), server.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(t.Context())
+	jump := func(to time.Duration) {
+		t.Helper()
+		if _, err := admin.Exec(t.Context(), `UPDATE public.ahead SET seconds = $1`, to.Seconds()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := admin.Exec(t.Context(), `CREATE TABLE public.ahead AS SELECT 0::float8 AS seconds`); err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := pgtest.StartRewriting(server.Address, map[string]string{
+		pgkv.ReadClock: `SELECT clock_timestamp() + make_interval(secs => (SELECT seconds FROM public.ahead))`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wrong.Close()
+	stores := pairOf(t, server.Address, wrong.Address)
+	var registered []*bridges.Registry
+	for i, db := range stores {
+		r, err := bridges.Join(t.Context(), db, &bridges.Options{Name: fmt.Sprint(i), Term: shortTerm})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		registered = append(registered, r)
+	}
+	l := startLinear(t, stores...)
+	first := registered[1].Self()
+	for range rounds() {
+		jump(2 * shortTerm)
+		l.further(t, 150)
+		jump(-2 * shortTerm)
+		// The other one ends it when its lease is renewed next.
+		for registered[1].Self().Epoch == first.Epoch && !t.Failed() {
+			time.Sleep(time.Millisecond)
+		}
+		first = registered[1].Self()
+		jump(0)
+		l.further(t, 150)
+	}
+	l.check(t)
 }
 
 // family are the processes of a server.

@@ -78,7 +78,7 @@ func (db *DB) Time(ctx context.Context) (now time.Time, err error) {
 		return now, err
 	}
 	defer db.users.Leave()
-	return now, db.reading(db.calls.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now))
+	return now, db.reading(db.calls.QueryRow(ctx, ReadClock).Scan(&now))
 }
 
 // Health is kv.Monitored's: it fails while no server answers commits.

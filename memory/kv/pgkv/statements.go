@@ -53,6 +53,9 @@ func page(ks kv.Keyspace, where, order string) string {
 // pairSize is the size of a pair, of a value smaller than an argument.
 const pairSize = `octet_length(key)::int8 + CASE WHEN octet_length(value) < $%d::int8 THEN octet_length(value) ELSE 0 END`
 
+// ReadClock reads the server's clock.
+const ReadClock = `SELECT clock_timestamp()`
+
 const (
 	tablePages    = `SELECT pg_relation_size(to_regclass($1)) / current_setting('block_size')::int8`
 	readSequences = `SELECT g.i, q.n, q.token FROM unnest($1::int2[], $2::bytea[]) WITH ORDINALITY AS g(k, s, i)` +

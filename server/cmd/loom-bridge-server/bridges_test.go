@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -202,5 +203,26 @@ func TestBridgeRefusesNames(t *testing.T) {
 	}
 	if got := reachable("0.0.0.0:7", "host"); got != net.JoinHostPort("host", "7") {
 		t.Errorf("all addresses of a machine are reached at %s", got)
+	}
+}
+
+// A server whose clock differs from that of the store by more than a second is not started,
+// and says which way.
+//
+// Z01
+func TestBridgeOfAnotherTime(t *testing.T) {
+	store := postgresPlace(t, pgtest.Address(t))
+	for ahead, want := range map[string]string{"+ interval '3 s'": "behind", "- interval '3 s'": "before", "+ interval '0.5 s'": ""} {
+		other, err := pgtest.StartRewriting(store, map[string]string{pgkv.ReadClock: pgkv.ReadClock + ahead})
+		must(t, err)
+		t.Cleanup(func() { _ = other.Close() })
+		if want == "" {
+			save(t, MustBridge(t, other.Address, "near"), "tide")
+			continue
+		}
+		err = runBriefly(t, "--store", other.Address, "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--workspace", t.TempDir())
+		if !errors.Is(err, bridges.ErrSkew) || !strings.Contains(err.Error(), "s "+want) {
+			t.Errorf("the store's clock %s: %v", ahead, err)
+		}
 	}
 }

@@ -16,6 +16,7 @@ type Trace struct {
 	Address string
 
 	target   string
+	rewrite  map[string]string
 	listener net.Listener
 
 	mu    sync.Mutex
@@ -23,7 +24,11 @@ type Trace struct {
 }
 
 // StartTrace starts one. The address must not ask for TLS.
-func StartTrace(address string) (*Trace, error) {
+func StartTrace(address string) (*Trace, error) { return StartRewriting(address, nil) }
+
+// StartRewriting is StartTrace for one that puts other statements in the place of some, each
+// by its whole text.
+func StartRewriting(address string, rewrite map[string]string) (*Trace, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -32,7 +37,7 @@ func StartTrace(address string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{target: u.Host, listener: l}
+	t := &Trace{target: u.Host, listener: l, rewrite: rewrite}
 	u.Host = l.Addr().String()
 	t.Address = u.String()
 	go t.serve()
@@ -102,7 +107,12 @@ func (t *Trace) forward(server io.Writer, client io.Reader) {
 			switch head[0] {
 			case messageParse:
 				name, rest, _ := strings.Cut(string(body), "\x00")
-				prepared[name], _, _ = strings.Cut(rest, "\x00")
+				statement, types, _ := strings.Cut(rest, "\x00")
+				if other, ok := t.rewrite[statement]; ok {
+					statement, body = other, []byte(name+"\x00"+other+"\x00"+types)
+					binary.BigEndian.PutUint32(head[1:], uint32(len(body)+4)) //nolint:gosec // a test's statement is short
+				}
+				prepared[name] = statement
 			case messageBind:
 				_, rest, _ := strings.Cut(string(body), "\x00")
 				name, _, _ := strings.Cut(rest, "\x00")
