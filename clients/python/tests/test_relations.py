@@ -69,3 +69,17 @@ def test_records_are_related_without_async(srv: Server) -> None:
         assert made == 1
         hits = ctx.memory_query("rose", related=True)
         assert [hit.record.id for hit in hits] == [one.id, two.id]
+
+
+async def test_records_of_a_space_are_related(srv: Server) -> None:
+    """Relations take a space, and a space has their methods."""
+    async with loombridge.connect(srv.address, agent_id="py-relations-maker") as ctx:
+        await ctx.spaces.create("py-relations")
+        one = await ctx.memory_save("the rose is red", space_id="py-relations")
+        two = await ctx.memory_save("water it on Fridays", space_id="py-relations")
+        assert await ctx.memory.relate(one.id, "needs", two.id, space_id="py-relations")
+        space = await ctx.spaces.open("py-relations")
+        assert [r.name for r in await space.relations(id=two.id)] == ["needs"]
+        hits = await ctx.memory_query("rose", space_id="py-relations", related=True)
+        assert [hit.record.id for hit in hits] == [one.id, two.id]
+        assert await space.unrelate(one.id, "needs", two.id)

@@ -318,8 +318,19 @@ func TestWatchRecords(t *testing.T) {
 			}
 		}
 		if round == kills {
+			for _, id := range []string{"from", "to"} { // whatever chance has related
+				_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Id: id, Text: "a gate"})
+				must(t, err)
+			}
+			_, err := p.memory().RelateRecords(t.Context(), &loombridgev1.RelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{{FromId: "from", Name: "leads", ToId: "to"}}})
+			must(t, err)
 			must(t, c.watch(t.Context(), p.memory(), 1<<30))
 			must(t, c.differs(t.Context(), p.memory()))
+			must(t, server.Process.Kill())
+			_ = server.Wait()
+			if said, err := checkStore(t, filepath.Join(dir, "store")); err != nil {
+				t.Errorf("check: %v\n%s", err, said)
+			}
 			continue
 		}
 		go func() { _, _ = scribble(t.Context(), p, random, 1<<30) }() // is cut off by the kill

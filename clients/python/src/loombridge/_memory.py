@@ -35,12 +35,6 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         self._agent_id = agent_id
         self._session_id = session_id
 
-    def _at(self, space_id: str | None) -> _rpc.Transport:
-        """Return the transport for requests about a space, if there is one."""
-        if space_id is None:
-            return self._transport
-        return self._transport.within(_values.text("space_id", space_id))
-
     async def get(
         self,
         *,

@@ -47,6 +47,12 @@ class Relations:
     _transport: _rpc.Transport
     _agent_id: str
 
+    def _at(self, space_id: str | None) -> _rpc.Transport:
+        """Return the transport for requests about a space, if there is one."""
+        if space_id is None:
+            return self._transport
+        return self._transport.within(_values.text("space_id", space_id))
+
     async def relate(
         self,
         from_id: str,
@@ -54,6 +60,7 @@ class Relations:
         to_id: str,
         *,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> bool:
@@ -67,6 +74,7 @@ class Relations:
             name: how it is related: 1 to 64 letters, digits, `_`, `-`, `.` and `:`.
             to_id: the other record of the same memory.
             user_id: in that person's memory instead of the agent's.
+            space_id: in the memory of that space instead; see `ctx.spaces`.
             request_id: makes the call safe to repeat.
             timeout: seconds; default: the client's.
 
@@ -81,6 +89,7 @@ class Relations:
         made = await self.relate_many(
             [Relation(from_id, name, to_id)],
             user_id=user_id,
+            space_id=space_id,
             request_id=request_id,
             timeout=timeout,
         )
@@ -91,6 +100,7 @@ class Relations:
         relations: Iterable[Relation],
         *,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> int:
@@ -107,7 +117,7 @@ class Relations:
             relations=_wire(relations),
             request_id=_values.optional_text("request_id", request_id),
         )
-        answer = await self._transport.call(
+        answer = await self._at(space_id).call(
             _rpc.RELATE_RECORDS, request, timeout=timeout, repeatable=bool(request_id)
         )
         return answer.created
@@ -119,6 +129,7 @@ class Relations:
         to_id: str,
         *,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> bool:
@@ -133,7 +144,7 @@ class Relations:
             relations=_wire([Relation(from_id, name, to_id)]),
             request_id=_values.optional_text("request_id", request_id),
         )
-        answer = await self._transport.call(
+        answer = await self._at(space_id).call(
             _rpc.UNRELATE_RECORDS, request, timeout=timeout, repeatable=bool(request_id)
         )
         return answer.deleted > 0
@@ -146,6 +157,7 @@ class Relations:
         direction: RelationDirection | None = None,
         names: Iterable[str] = (),
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[Relation, ...]:
         """Return how a record is related: what goes out from it first, each by name.
@@ -156,6 +168,7 @@ class Relations:
             direction: what goes `out` from it, or comes `in` to it; default: both.
             names: those that are wanted, at most 16; default: all.
             user_id: look in that person's memory instead of the agent's.
+            space_id: look in the memory of that space instead; see `ctx.spaces`.
             timeout: seconds; default: the client's.
 
         Raises:
@@ -168,7 +181,7 @@ class Relations:
             names=_values.texts("names", names),
         )
         _records.name(request, id, key)
-        answer = await self._transport.call(_rpc.LIST_RELATIONS, request, timeout=timeout)
+        answer = await self._at(space_id).call(_rpc.LIST_RELATIONS, request, timeout=timeout)
         return tuple(
             Relation(r.from_id, r.name, r.to_id, _values.moment(r.create_time))
             for r in answer.relations

@@ -42,12 +42,20 @@ class Memory(_twin.Twin, _spelling.Helpful):
         to_id: str,
         *,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> bool:
         """Relate a record to another, as in `relate(ann, "prefers", oat_milk)`."""
         return self._await(
-            "relate", from_id, name, to_id, user_id=user_id, request_id=request_id, timeout=timeout
+            "relate",
+            from_id,
+            name,
+            to_id,
+            user_id=user_id,
+            space_id=space_id,
+            request_id=request_id,
+            timeout=timeout,
         )
 
     def relate_many(
@@ -55,12 +63,18 @@ class Memory(_twin.Twin, _spelling.Helpful):
         relations: Iterable[_relations.Relation],
         *,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> int:
         """Make relations, at most 100, in one commit; return how many are new."""
         return self._await(
-            "relate_many", relations, user_id=user_id, request_id=request_id, timeout=timeout
+            "relate_many",
+            relations,
+            user_id=user_id,
+            space_id=space_id,
+            request_id=request_id,
+            timeout=timeout,
         )
 
     def unrelate(
@@ -70,6 +84,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         to_id: str,
         *,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> bool:
@@ -80,6 +95,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             name,
             to_id,
             user_id=user_id,
+            space_id=space_id,
             request_id=request_id,
             timeout=timeout,
         )
@@ -92,6 +108,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         direction: _relations.RelationDirection | None = None,
         names: Iterable[str] = (),
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[_relations.Relation, ...]:
         """Return how a record is related: what goes out from it first, each by name."""
@@ -102,6 +119,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             direction=direction,
             names=names,
             user_id=user_id,
+            space_id=space_id,
             timeout=timeout,
         )
 
