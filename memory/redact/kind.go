@@ -15,6 +15,9 @@ const (
 	Secrets = "secrets"
 	// Personal are e-mail addresses and credit card numbers.
 	Personal = "personal"
+	// Authorization is what stands behind Bearer or Basic, and a header that carries nothing
+	// but credentials.
+	Authorization = "authorization"
 	// Password is what stands behind password=, token: and the like, and looks random.
 	Password = "password"
 )
@@ -31,6 +34,9 @@ type kind struct {
 	// match tells whether there is a secret about the place i, which is where.
 	match func(r *Redactor, text string, i int) (start, end int, ok bool)
 }
+
+// credentialHeaders carry nothing but credentials (RFC 9110, 11.6 and RFC 6265).
+var credentialHeaders = []string{"authorization", "proxy-authorization", "cookie", "set-cookie"}
 
 // kinds are all built-in patterns. Of two that match at one place the first one counts.
 var kinds = []kind{
@@ -52,7 +58,7 @@ var kinds = []kind{
 	{name: "jwt", group: Secrets, begins: []string{"eyJ"}, match: webToken},
 	{name: "private_key", group: Secrets, begins: []string{"---"}, match: privateKey},
 	{name: "url_password", group: Secrets, begins: []string{"://"}, textOnly: true, match: urlPassword},
-	{name: "authorization", group: Secrets, begins: []string{"bea", "bas"}, textOnly: true, match: authorization},
+	{name: Authorization, group: Secrets, begins: []string{"bea", "bas"}, textOnly: true, match: authorization},
 	{name: Password, group: Secrets, begins: []string{"pas", "pwd", "sec", "tok", "api", "acc", "pri", "cre"}, textOnly: true, match: assignment},
 	{name: "email", group: Personal, begins: []string{"@"}, textOnly: true, match: email},
 	{name: "credit_card", group: Personal, begins: []string{"4"}, textOnly: true, match: creditCard},

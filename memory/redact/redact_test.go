@@ -118,6 +118,24 @@ func checkJSON(t *testing.T, r *redact.Redactor, s [4]string, text, want string)
 	}
 }
 
+// A header that carries nothing but credentials is a secret whatever stands in it, once.
+func TestCredentialHeaders(t *testing.T) {
+	r := all(t)
+	for _, name := range []string{"Authorization", "proxy-authorization", "cookie", "Set-Cookie"} {
+		counts := make(redact.Counts)
+		once := r.Named(name, "sid 31d4", &counts)
+		if twice := r.Named(name, once, &counts); once != "[redacted:authorization]" || twice != once || counts[redact.Authorization] != 1 {
+			t.Errorf("%s became %q and %q, counted %v", name, once, twice, counts)
+		}
+	}
+	if got := r.Named("authorization", "Bearer abcdef1234567890abcdef", nil); got != "Bearer [redacted:authorization]" {
+		t.Errorf("with its scheme: %q", got)
+	}
+	if got := r.Named("cookies", "sid 31d4", nil) + r.Named("cookie", "", nil); got != "sid 31d4" {
+		t.Errorf("another name: %q", got)
+	}
+}
+
 // What only looks a little like a secret stays.
 func TestNoSecrets(t *testing.T) {
 	r := all(t)

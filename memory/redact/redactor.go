@@ -236,11 +236,21 @@ func (r *Redactor) Named(name, text string, counts *Counts) string {
 	if r == nil {
 		return text
 	}
-	if at := slices.IndexFunc(r.kinds, func(k kind) bool { return k.name == Password }); at >= 0 && secretName(name) && r.plausible(text, true) {
+	if r.has(Password) && secretName(name) && r.plausible(text, true) {
 		r.count(Password, counts)
 		return mark(Password)
 	}
-	return r.Text(text, counts)
+	out := r.Text(text, counts)
+	if out == text && text != "" && text != mark(Authorization) && slices.Contains(credentialHeaders, strings.ToLower(name)) && r.has(Authorization) {
+		r.count(Authorization, counts)
+		return mark(Authorization)
+	}
+	return out
+}
+
+// has tells whether a pattern is looked for.
+func (r *Redactor) has(name string) bool {
+	return slices.ContainsFunc(r.kinds, func(k kind) bool { return k.name == name })
 }
 
 func (r *Redactor) count(name string, counts *Counts) {
