@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/access"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
@@ -30,6 +31,8 @@ const (
 	// worthHalfLife is the age at which half of what a record is worth for being new is
 	// gone.
 	worthHalfLife = 30 * 24 * time.Hour
+	// accessWorth is what a record is worth for being read, where that is counted.
+	accessWorth = 0.5
 	// spared is what records of a batch are worth more than all that were there before it.
 	spared = 10
 )
@@ -191,6 +194,12 @@ func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.
 	if err != nil {
 		return nil, err
 	}
+	used := make([]access.Value, len(ids))
+	if m.store.accesses != nil && !m.out {
+		if used, err = access.Read(ctx, view, m.scope, ids); err != nil {
+			return nil, err
+		}
+	}
 	byID := make(map[string]weighed, len(ids))
 	err = record.Each(ctx, view, record.Keys(m.scope, ids), func(i int, r *record.Record, _ int) error {
 		if r == nil {
@@ -198,7 +207,7 @@ func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.
 		}
 		w := all[i]
 		if w.worth >= 0 && !m.out {
-			w.worth = r.Importance + newness(m.now.Sub(latest(r.CreateTime, r.UpdateTime, r.LastRepeatTime))) + useOf(*r)
+			w.worth = r.Importance + newness(m.now.Sub(latest(r.CreateTime, r.UpdateTime, r.LastRepeatTime))) + useOf(*r) + accessWorth*used[i].Strength(m.now)
 		}
 		if slices.Contains(m.spare, r.ID) {
 			w.worth += spared

@@ -1,10 +1,12 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/memory/access"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -22,6 +24,7 @@ const (
 	degradedNoWords    = "no words to search for in the query"
 	degradedCut        = "only the first 256 words of the query were searched"
 	degradedGone       = "as of an earlier moment: what was deleted, was erased or has expired since can't be shown"
+	degradedAccesses   = "accesses are not counted by this server, or not known as of an earlier moment: access_weight was passed over"
 	degradedThen       = "as of an earlier moment: what has changed since was searched by words, as earlier versions have no vectors"
 )
 
@@ -53,6 +56,7 @@ func (s *Store) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Q
 	if !q.Peek && q.Moment.IsNow() {
 		for _, hit := range result.Hits {
 			s.touched(hit.Scope, hit.Record)
+			s.accesses.Add(hit.Scope, hit.Record.ID)
 		}
 	}
 	return result, nil
@@ -96,7 +100,11 @@ type asking struct {
 	asked    rank.Query
 	options  selection.Options
 	degraded []string
+	byAccess bool // hits are weighed by their accesses
 }
+
+// accessLooked is how many times as many hits as are asked for are weighed by their accesses.
+const accessLooked = 4
 
 func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.Question) (*asking, error) {
 	a := &asking{Store: s, scopes: scopes, query: q}
@@ -114,6 +122,13 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	var whole bool
 	a.asked, whole = q.Read(s.analyzer, now)
 	a.asked.Near = s.vectorWeight
+	switch {
+	case q.AccessWeight == 0:
+	case s.accesses == nil || !q.Moment.IsNow():
+		a.degraded = append(a.degraded, degradedAccesses)
+	default:
+		a.byAccess, a.asked.Limit = true, min(question.MaxLimit, accessLooked*a.asked.Limit)
+	}
 	switch {
 	case !whole:
 		a.degraded = append(a.degraded, degradedCut)
@@ -173,6 +188,11 @@ func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (A
 	found, err := a.rank(ctx, searched, &result.Receipt)
 	if err != nil {
 		return Answer{}, err
+	}
+	if a.byAccess {
+		if err := a.weighAccesses(ctx, searched, &found); err != nil {
+			return Answer{}, err
+		}
 	}
 	if result.Hits, err = a.readWithin(ctx, searched, found.Hits); err != nil {
 		return Answer{}, err
@@ -319,6 +339,47 @@ func (a *asking) rank(ctx context.Context, in *searched, receipt *Receipt) (rank
 		receipt.ExpandedWords = append(receipt.ExpandedWords, word.Text)
 	}
 	return found, err
+}
+
+// weighAccesses takes from the scores of hits what little use leaves them, and keeps the best
+// of as many as are asked for.
+func (a *asking) weighAccesses(ctx context.Context, in *searched, found *rank.Answer) error {
+	now, weight := a.now(), a.query.AccessWeight
+	for part, from := range in.from {
+		var ids []string
+		var hits []*rank.Hit
+		for i := range found.Hits {
+			if hit := &found.Hits[i]; hit.Part == part {
+				ids, hits = append(ids, hit.ID), append(hits, hit)
+			}
+		}
+		values, err := access.Read(ctx, from.view, from.scope, ids)
+		if err != nil {
+			return err
+		}
+		for i, hit := range hits {
+			left := 1 - weight*(1-values[i].Strength(now))
+			hit.Score *= left
+			if a.query.Explain {
+				sum := 0.0
+				for _, s := range hit.Signals {
+					sum += s.Share
+				}
+				hit.Signals = append(hit.Signals, rank.Signal{Name: rank.SignalAccess, Raw: values[i].At(now), Share: sum * (left - 1)})
+			}
+		}
+	}
+	slices.SortStableFunc(found.Hits, func(x, y rank.Hit) int { return cmp.Compare(y.Score, x.Score) })
+	kept := slices.IndexFunc(found.Hits, func(hit rank.Hit) bool { return hit.Score < a.query.MinScore })
+	if kept >= 0 {
+		found.UnderMinScore += len(found.Hits) - kept
+		found.Hits = found.Hits[:kept]
+	}
+	if limit := a.query.Most(); len(found.Hits) > limit {
+		found.OverLimit += len(found.Hits) - limit
+		found.Hits = found.Hits[:limit]
+	}
+	return nil
 }
 
 // readAtOnce is how many hits are read at a time where their size is bounded: so

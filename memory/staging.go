@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/access"
 	"github.com/loom-bridge/loom-bridge/memory/feed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
@@ -275,6 +276,7 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 		e.archived--
 	}
 	e.tx.Delete(kv.Records, record.Key(e.scope, r.ID))
+	e.tx.Delete(kv.Records, access.Key(e.scope, r.ID))
 	mention.Drop(e.tx, recordsRef(e.scope), r.ID, mention.In(record.Encode(*r)))
 	if key := sameKey(e.scope, *r); key != nil {
 		e.tx.Delete(kv.Records, key)

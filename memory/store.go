@@ -28,6 +28,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/loom-bridge/loom-bridge/memory/access"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/feed"
@@ -98,6 +99,10 @@ type Options struct {
 	// worth least go there, and MaxArchived how many there before the oldest of them are
 	// deleted. Zero: no limit.
 	MaxRecords, MaxArchived int
+	// CountAccesses counts how often records are found and read, in the background, so that
+	// questions can weigh it (question.Question.AccessWeight), and limits spare what is in
+	// use. Default false: nothing is written for reading.
+	CountAccesses bool
 	// Idle is called when a query begins to wait for the embedder, and what it returns
 	// when it goes on: whoever bounds the queries that run need not count it
 	// meanwhile. Default nil: nothing is called.
@@ -155,6 +160,7 @@ type Store struct {
 	packer      *packing.Packer
 	embeddings  *embeddings
 	slider      *slider
+	accesses    *access.Recorder // nil where they are not counted
 	remembered  remembered
 	bell        feed.Bell // wakes those who follow a scope
 	countTokens func(text string) int
@@ -203,6 +209,9 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		limits:       memoryLimits{records: o.MaxRecords, archived: o.MaxArchived},
 		vectorWeight: o.VectorWeight,
 	}
+	if o.CountAccesses {
+		s.accesses = access.NewRecorder(writer, o.Now, o.Logger)
+	}
 	s.start(o.SweepEvery)
 	return s
 }
@@ -225,6 +234,7 @@ func (s *Store) Close() error {
 	}
 	s.stop()
 	s.running.Wait()
+	s.accesses.Close()
 	s.embeddings.close()
 	s.packer.Close()
 	if err := s.leases.Close(); err != nil {
@@ -307,6 +317,7 @@ func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record
 	}
 	if !ask.Peek && ask.AsOf.IsZero() {
 		s.touched(scope, r)
+		s.accesses.Add(scope, r.ID)
 	}
 	return r, nil
 }

@@ -83,6 +83,10 @@ type Question struct {
 	// ImportanceWeight, from 0 to 1, is the part of a score that records of
 	// importance zero lose. Default 0.
 	ImportanceWeight float64
+	// AccessWeight, from 0 to 1, is the part of a score that records lose which nobody reads;
+	// those read often and of late lose little. It counts where the store counts accesses.
+	// Default 0.
+	AccessWeight float64
 	// Without names signals that records are not ranked by: any of rank.Signals.
 	Without []string
 	// Archived finds what lies in the archive, too.
@@ -129,8 +133,8 @@ func (r *Related) check(now bool) error {
 	return relations.CheckNames("related.names", r.Names)
 }
 
-// limit is how many hits at most.
-func (q Question) limit() int {
+// Most is how many hits at most.
+func (q Question) Most() int {
 	if q.MaxTokens > 0 {
 		return cmp.Or(q.Limit, MaxLimit)
 	}
@@ -169,7 +173,7 @@ func (q Question) Check() error {
 	for _, w := range []struct {
 		field string
 		value float64
-	}{{"min_score", q.MinScore}, {"recency_weight", q.RecencyWeight}, {"importance_weight", q.ImportanceWeight}} {
+	}{{"min_score", q.MinScore}, {"recency_weight", q.RecencyWeight}, {"importance_weight", q.ImportanceWeight}, {"access_weight", q.AccessWeight}} {
 		if !(w.value >= 0 && w.value <= 1) {
 			return invalid.Field(record.ErrInvalid, w.field, "is not from 0 to 1")
 		}

@@ -142,7 +142,7 @@ func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
-		ImportanceWeight: r.GetImportanceWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Archived: r.GetIncludeArchived(), Moment: Moment(r), Related: relatedOf(r.GetRelated()),
+		ImportanceWeight: r.GetImportanceWeight(), AccessWeight: r.GetAccessWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Archived: r.GetIncludeArchived(), Moment: Moment(r), Related: relatedOf(r.GetRelated()),
 	}
 	switch r.GetMode() {
 	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:

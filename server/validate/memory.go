@@ -174,6 +174,7 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.share("recency_weight", r.GetRecencyWeight())
 	c.span("recency_half_life", r.GetRecencyHalfLife(), 1, maxTTL)
 	c.share("importance_weight", r.GetImportanceWeight())
+	c.share("access_weight", r.GetAccessWeight())
 	c.tiers(r.GetTiers())
 	c.time("as_of", r.GetAsOf())
 	c.time("valid_at", r.GetValidAt())

@@ -54,6 +54,7 @@ async def test_query_sends_all_it_was_given(fake: Fake, ctx: loombridge.Client) 
         "recency_weight": 0.5,
         "recency_half_life": timedelta(days=1),
         "importance_weight": 0.75,
+        "access_weight": 0.25,
         "tiers": (2, 4),
         "without_signals": ["newer", "session"],
         "include_embeddings": True,
@@ -82,6 +83,7 @@ async def test_query_sends_all_it_was_given(fake: Fake, ctx: loombridge.Client) 
         recency_weight=0.5,
         recency_half_life=Duration(seconds=86400),
         importance_weight=0.75,
+        access_weight=0.25,
         tiers=[2, 4],
         without_signals=["newer", "session"],
     )

@@ -130,6 +130,7 @@ const (
 	SignalNow        = "now"        // within turn: words such as now count half in a query for how things are
 	SignalRecency    = "recency"    // its age
 	SignalImportance = "importance" // its lack of importance
+	SignalAccess     = "access"     // how little it is read; package memory weighs it
 )
 
 // Signals are those that a query can leave out. The others it asks for by itself.

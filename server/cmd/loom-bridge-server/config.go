@@ -67,6 +67,7 @@ type Config struct {
 	Duplicates     string
 	MemoryLimit    int
 	ArchiveLimit   int
+	CountAccesses  bool
 	HoldOrigins    []record.Origin
 	MaxVersions    int
 	// RedactNames are those of patterns and groups; Redact is made of them and of the own

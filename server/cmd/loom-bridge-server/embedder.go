@@ -40,7 +40,7 @@ func (c Config) embedder() (embed.Embedder, error) {
 
 // memory says how long-term memory works.
 func (c Config) memory(language analysis.Language, embedder embed.Embedder) memory.Options {
-	o := memory.Options{Language: language, Embedder: embedder, VectorWeight: c.VectorWeight, Hold: c.HoldOrigins, Redact: c.Redact, MaxRecords: c.MemoryLimit, MaxArchived: c.ArchiveLimit}
+	o := memory.Options{Language: language, Embedder: embedder, VectorWeight: c.VectorWeight, Hold: c.HoldOrigins, Redact: c.Redact, MaxRecords: c.MemoryLimit, MaxArchived: c.ArchiveLimit, CountAccesses: c.CountAccesses}
 	if o.MaxVersions = c.MaxVersions; o.MaxVersions == 0 {
 		o.MaxVersions = -1 // zero is the store's default
 	}

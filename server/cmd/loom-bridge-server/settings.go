@@ -164,6 +164,7 @@ func (c *Config) memorySettings() []setting {
 		{"duplicates", choice(&c.Duplicates, duplicatesKeep, duplicatesReinforce), duplicatesKeep, "what MemorySave does, unless it says, with what repeats a record"},
 		{"memory-limit", number(&c.MemoryLimit, "records", 0, maxMemoryLimit), 0, "records of one memory before those worth least are archived; 0: no limit"},
 		{"archive-limit", number(&c.ArchiveLimit, "records", 0, maxMemoryLimit), 0, "archived records of one memory before the oldest are deleted; 0: no limit"},
+		{"count-accesses", yes(&c.CountAccesses), nil, "count in the background what is found and read, for access_weight and the limit"},
 		{"hold-origins", origins(&c.HoldOrigins), nil, "whose records wait for review before they are found, such as tool,web; none: nobody's"},
 		{keyRedact, redactNames(&c.RedactNames), nil, "what marks replace in all that is stored: secrets, personal, own or pattern names"},
 		{"max-versions", number(&c.MaxVersions, "versions", 0, record.MaxVersions), record.MaxVersions, "earlier versions kept of a record; a lower number takes effect when it changes"},

@@ -170,6 +170,17 @@ func memoryEffects() []effect {
 		{setting: "memory-limit", args: []string{"--memory-limit", "3"}, see: afterSaves(false), with: "3", without: "6"},
 		{setting: "archive-limit", args: []string{"--archive-limit", "2"}, both: []string{"--memory-limit", "3"}, see: afterSaves(true), with: "2", without: "3"},
 		{
+			setting: "count-accesses", args: []string{"--count-accesses"},
+			see: func(s *stand) func() string {
+				_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "the stable is warm"})
+				must(s.tb, err)
+				got, err := s.bridge().MemoryQuery(s.ctx, &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "stable", AccessWeight: 0.5})
+				must(s.tb, err)
+				return once(fmt.Sprint(len(got.GetReceipt().GetDegraded())))
+			},
+			with: "1", without: "2",
+		},
+		{
 			setting: "duplicates", args: []string{"--duplicates", "reinforce"},
 			see: func(s *stand) func() string {
 				for range 2 {

@@ -208,6 +208,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         recency_weight: float | None = None,
         recency_half_life: _values.Seconds | None = None,
         importance_weight: float | None = None,
+        access_weight: float | None = None,
         tiers: Iterable[int] | int | None = None,
         without_signals: Iterable[_query.Signal] | None = None,
         include_archived: bool = False,
@@ -245,6 +246,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
                 that part of a score is taken from an old one. Default 0.
             recency_half_life: the age at which half of that is taken; default 30 days.
             importance_weight: the same for records of importance 0. Default 0.
+            access_weight: the same for records that nobody reads; needs a server that
+                counts accesses (`--count-accesses`), or the receipt says so. Default 0.
             tiers: the memory tiers to search, from 2 to 4; default: 4, the long-term one.
             without_signals: signals that records are not ranked by, to see what each is
                 worth, such as `["session", "newer"]`.
@@ -283,6 +286,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             "recency_weight": recency_weight,
             "recency_half_life": recency_half_life,
             "importance_weight": importance_weight,
+            "access_weight": access_weight,
             "tiers": tiers,
             "without_signals": without_signals,
             "include_archived": include_archived or None,

@@ -267,6 +267,8 @@ def _fill_numbers(result: pb.MemoryQueryRequest, asked: Mapping[str, Any]) -> No
         result.recency_weight = _values.number("recency_weight", weight)
     if (weight := asked.get("importance_weight")) is not None:
         result.importance_weight = _values.number("importance_weight", weight)
+    if (weight := asked.get("access_weight")) is not None:
+        result.access_weight = _values.number("access_weight", weight)
     if (age := asked.get("recency_half_life")) is not None:
         result.recency_half_life.CopyFrom(_values.duration("recency_half_life", age))
 
