@@ -93,8 +93,8 @@ func TestRelationsAreReadFromBothEnds(t *testing.T) {
 		}
 		return nil
 	}))
-	for range engine.Scan(t.Context(), kv.Records, kv.Prefix(scope.AppendPrefix(nil))) {
-		t.Fatal("something is left")
+	for pair, err := range engine.Scan(t.Context(), kv.Records, kv.Prefix(scope.AppendPrefix(nil))) {
+		t.Fatalf("%x is left (%v)", pair.Key, err)
 	}
 }
 
