@@ -27,4 +27,6 @@
 // come in time ([Options.CommitTimeout]) the connections are given up and the outcome
 // is unknown ([kv.ErrUnknownOutcome]). A view keeps the server from removing old
 // versions of rows, which is why it lives for seconds. README.md has what can go wrong.
+//
+// SHARDS.md says what it would take to divide tenants over several stores.
 package pgkv
