@@ -48,8 +48,11 @@ func scopesOf(ctx context.Context, s *servertest.Server, r *loombridgev1.ListSco
 			return found, nil
 		}
 		name, err := base64.RawURLEncoding.DecodeString(r.PageToken[len("o1."):])
-		if err != nil || string(name[1:]) != last {
-			return found, fmt.Errorf("behind %q a page goes on at %q (%v)", last, name, err)
+		if err == nil && string(name[1:]) != last {
+			err = fmt.Errorf("behind %q a page goes on at %q", last, name)
+		}
+		if err != nil {
+			return found, err
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/mesh/meshtest"
 	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh"
+	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh/natstest"
 )
 
 const loopback = "127.0.0.1:0"
@@ -129,16 +129,12 @@ func TestEmbedded(t *testing.T) {
 // A server elsewhere, which each bridge reaches by a way that can be cut.
 func TestConnect(t *testing.T) {
 	meshtest.Run(t, func(tb testing.TB) meshtest.Network {
-		outside, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+		url, stop, err := natstest.Start()
 		if err != nil {
 			tb.Fatal(err)
 		}
-		outside.Start()
-		tb.Cleanup(func() { outside.Shutdown(); outside.WaitForShutdown() })
-		if !outside.ReadyForConnections(10 * time.Second) {
-			tb.Fatal("the server of NATS does not start")
-		}
-		address := strings.TrimPrefix(outside.ClientURL(), "nats://")
+		tb.Cleanup(stop)
+		address := strings.TrimPrefix(url, "nats://")
 		var mu sync.Mutex
 		ways := map[mesh.Transport]*proxy{}
 		return meshtest.Network{

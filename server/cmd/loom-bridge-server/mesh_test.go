@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	natsserver "github.com/nats-io/nats-server/v2/server"
-
+	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh/natstest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -134,17 +133,10 @@ func TestMesh(t *testing.T) {
 // mustNATS starts a server of NATS that no bridge carries, and returns its URL.
 func mustNATS(tb testing.TB) string {
 	tb.Helper()
-	s, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, NoSigs: true, NoLog: true})
+	url, stop, err := natstest.Start()
 	must(tb, err)
-	s.Start()
-	tb.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(waitTime) {
-		tb.Fatal("the server of NATS is not ready")
-	}
-	return s.ClientURL()
+	tb.Cleanup(stop)
+	return url
 }
 
 // Servers reach each other over a server of NATS that runs elsewhere as they do over their
