@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/mesh/meshtest"
 	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh"
