@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/transfer"
 	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -76,6 +77,7 @@ type contextService struct {
 	children      Children
 	tasks         Tasks
 	conversations Conversations
+	mover         *transfer.Mover
 	lessons       Lessons
 	signals       topics.Signals
 	limits        Limits

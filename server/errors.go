@@ -30,6 +30,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/transfer"
 	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -159,6 +160,11 @@ func errorTable() []errorRow {
 		{assemble.ErrNoRenewal, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NO_RENEWAL, ""},
 		{session.ErrStepNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_STEP_NOT_FOUND, ""},
 		{session.ErrTaskNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
+		{session.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
+		{blob.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
+		{transfer.ErrLine, codes.InvalidArgument, reasonInvalid, ""},
+		{session.ErrPart, codes.InvalidArgument, reasonInvalid, ""},
+		{session.ErrTooLong, codes.ResourceExhausted, reasonTooLarge, ""},
 		{session.ErrTaskExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{session.ErrNothingToUndo, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOTHING_TO_UNDO, ""},
 		{session.ErrFoldsChanged, codes.Aborted, reasonOverloaded, ""},

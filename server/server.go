@@ -23,6 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/context/transfer"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
@@ -292,7 +293,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
-		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
+		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, mover: d.Mover, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	})
 	described := &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, children: d.Children, limits: s.limits}
@@ -447,6 +448,8 @@ type Services struct {
 	Log Log
 	// Conversations reads back what Log holds.
 	Conversations Conversations
+	// Mover exports and imports what Log and Blobs hold of sessions.
+	Mover *transfer.Mover
 	// Lessons makes playbooks of sessions.
 	Lessons Lessons
 	// Blobs holds offloaded bytes.

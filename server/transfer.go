@@ -52,23 +52,100 @@ func (s *memoryService) ExportRecords(r *loombridgev1.ExportRecordsRequest, stre
 		return err
 	}
 	return holding.End(s.memory.Export(holding.Context, holding.Scope, func(lines [][]byte) error {
-		part, size := &loombridgev1.ExportRecordsResponse{}, 0
-		for i, line := range lines {
-			part.Lines = append(part.Lines, string(line))
-			size += protowire.SizeBytes(len(line))
-			if last := i == len(lines)-1; !last && size+len(lines[i+1]) <= maxPartBytes {
-				continue
-			}
-			if err := holding.Still(); err != nil {
-				return err
-			}
-			if err := stream.Send(part); err != nil {
-				return err
-			}
-			part, size = &loombridgev1.ExportRecordsResponse{}, 0
+		if err := holding.Still(); err != nil {
+			return err
 		}
-		return nil
+		out := parts{send: func(lines []string) error { return stream.Send(&loombridgev1.ExportRecordsResponse{Lines: lines}) }}
+		for _, line := range lines {
+			if err := out.add(line); err != nil {
+				return err
+			}
+		}
+		return out.flush()
 	}))
+}
+
+// parts are the messages that lines are sent in.
+type parts struct {
+	send  func(lines []string) error
+	lines []string
+	size  int
+}
+
+// add sends what waits where the line does not fit.
+func (p *parts) add(line []byte) error {
+	size := protowire.SizeBytes(len(line))
+	if len(p.lines) > 0 && p.size+size > maxPartBytes {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	p.lines, p.size = append(p.lines, string(line)), p.size+size
+	return nil
+}
+
+func (p *parts) flush() (err error) {
+	if len(p.lines) > 0 {
+		err = p.send(p.lines)
+	}
+	p.lines, p.size = nil, 0
+	return err
+}
+
+// ExportSessions streams sessions of an agent as lines of JSON.
+func (s *contextService) ExportSessions(r *loombridgev1.ExportSessionsRequest, stream grpc.ServerStreamingServer[loombridgev1.ExportSessionsResponse]) error {
+	scope, err := agentScope(stream.Context(), r, validate.ExportSessionsRequest)
+	if err != nil {
+		return err
+	}
+	out := parts{send: func(lines []string) error { return stream.Send(&loombridgev1.ExportSessionsResponse{Lines: lines}) }}
+	if err := s.mover.Export(stream.Context(), scope, r.GetSessionId(), out.add); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// ImportSessions takes lines of an export into an agent.
+func (s *contextService) ImportSessions(stream grpc.ClientStreamingServer[loombridgev1.ImportSessionsRequest, loombridgev1.ImportSessionsResponse]) error {
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		first, err = &loombridgev1.ImportSessionsRequest{}, nil // the check names what is missing
+	}
+	if err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	scope, err := agentScope(ctx, first, validate.ImportSessionsRequest)
+	if err != nil {
+		return err
+	}
+	into := s.mover.Import(scope)
+	defer into.Abort()
+	silence := s.endSilent(ctx)
+	defer silence.Stop()
+	for part := first; ; {
+		silence.Stop()
+		for _, line := range part.GetLines() {
+			if err := into.Take(ctx, []byte(line)); err != nil {
+				return err
+			}
+		}
+		silence.Reset(s.limits.StallTimeout)
+		if part, err = stream.Recv(); errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = validate.ImportedSessions(part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	counts, err := into.End()
+	if err != nil {
+		return err
+	}
+	return stream.SendAndClose(convert.ImportedSessions(counts))
 }
 
 // ImportRecords takes lines of an export into a memory.

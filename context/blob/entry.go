@@ -3,6 +3,7 @@ package blob
 import (
 	"encoding/hex"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -80,6 +81,14 @@ func (e Entry) Home() string {
 		return e.Aliases[0]
 	}
 	return e.Path
+}
+
+// Paths are all that lead to it, the one it was made with first.
+func (e Entry) Paths() []string {
+	if len(e.Aliases) == 0 {
+		return []string{e.Path}
+	}
+	return append(slices.Clone(e.Aliases), e.Path)
 }
 
 // seen fills in what depends on who reads the entry, and when.

@@ -16,6 +16,8 @@ var (
 	ErrQuota = errors.New("blob: quota exceeded")
 	// ErrAmbiguous: a shortened ref fits several blobs. Give more digits.
 	ErrAmbiguous = errors.New("blob: ref is ambiguous")
+	// ErrExists: a path leads to something else already.
+	ErrExists = errors.New("blob: the path is taken")
 	// ErrDamaged: stored bytes do not match their hash, or are missing. The
 	// error is a *DamagedError.
 	ErrDamaged = errors.New("blob: damaged")

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -173,4 +174,60 @@ func numbered(wanted string, n uint64) string {
 		stem = text.Head(stem, len(stem)-over)
 	}
 	return stem + number + ext
+}
+
+// Restore adds to tx what makes an upload the blob that an entry of another store leads to:
+// with its paths, times, tier and place in the archive. An entry that is there as it comes
+// is left alone. Errors: ErrInvalid for one that can't be, ErrExists for a path that leads to
+// something else, *QuotaError. The request names Ref(scope) in its Refs.
+func (s *Store) Restore(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Stored, e Entry) error {
+	home, hash := e.Home(), stored.SHA256[:]
+	number, known := step.ParseID(e.StepID)
+	switch {
+	case stored.frame == nil && stored.chunks == nil, e.Ref != stored.Ref(), e.Size != stored.Size:
+		return fmt.Errorf("%w: %s is not the content that was uploaded", ErrInvalid, home)
+	case !known && e.StepID != "", e.TTL < 0, e.Time.IsZero(), e.Tier > LongTerm, len(e.Aliases) > MaxAliases:
+		return fmt.Errorf("%w: the entry of %s", ErrInvalid, home)
+	}
+	names := e.Paths()
+	for _, name := range names {
+		if err := checkPath(name); err != nil {
+			return err
+		}
+	}
+	value := e.encode(hash, number)
+	if len(value) > kv.MaxValueBytes {
+		return fmt.Errorf("%w: the entry of %s is too long", ErrInvalid, home)
+	}
+	for i, name := range names {
+		values, err := tx.Get(ctx, kv.Blobs, pathKey(scope, name), aliasKey(scope, name))
+		if err != nil {
+			return fmt.Errorf("blob: restore %s: %w", name, err)
+		}
+		switch {
+		case i == 0 && bytes.Equal(values[0], value):
+			return nil
+		case values[0] != nil || values[1] != nil:
+			return fmt.Errorf("%w: %s", ErrExists, name)
+		case i > 0:
+			tx.Put(kv.Blobs, aliasKey(scope, name), []byte(home))
+		}
+	}
+	values, err := tx.Get(ctx, kv.Blobs, manifestKey(scope, hash), usageKey(scope))
+	if err != nil {
+		return fmt.Errorf("blob: restore %s: %w", home, err)
+	}
+	if values[0] == nil {
+		if err := s.stageUsage(ctx, tx, scope, values[1], stored.Size); err != nil {
+			return err
+		}
+		tx.Put(kv.Blobs, manifestKey(scope, hash), manifest{size: stored.Size, frame: stored.frame, chunks: stored.chunks, first: home}.encode())
+	}
+	tx.Put(kv.Blobs, pathKey(scope, home), value)
+	tx.Put(kv.Blobs, append(refPrefix(scope, hash), home...), nil)
+	if number > 0 {
+		tx.Put(kv.Blobs, stepKey(scope, number, home), []byte{})
+	}
+	s.staged(scope, stored)
+	return nil
 }

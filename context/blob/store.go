@@ -213,6 +213,9 @@ type Stored struct {
 	ahead *aheadBytes
 }
 
+// Held is how many bytes of memory it takes until it is staged.
+func (s Stored) Held() int64 { return int64(len(s.frame) + 32*len(s.chunks)) }
+
 // Ref returns the hash in hex: the blob's name.
 func (s Stored) Ref() string { return hex.EncodeToString(s.SHA256[:]) }
 

@@ -137,6 +137,18 @@ func (r *Redactor) Text(text string, counts *Counts) string {
 	return string(out)
 }
 
+// Finds tells whether a text holds a secret; nothing is counted.
+func (r *Redactor) Finds(text string) bool {
+	if r == nil || text == "" {
+		return false
+	}
+	b := blocks.Get().(*block)
+	defer b.free()
+	b.take(text)
+	r.find(b, 0, len(b.text), ^uint32(0))
+	return len(b.found) > 0
+}
+
 // Bytes is Text for bytes, which it leaves as they are.
 func (r *Redactor) Bytes(text []byte, counts *Counts) []byte {
 	if r == nil || len(text) == 0 {

@@ -38,6 +38,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/context/transfer"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -81,6 +82,7 @@ type Domain struct {
 	places  hand.Workspaces
 	peers   *peers.Peers // the other bridges on the store; nil where there are none
 	past    *past.Store  // what prompts were made of
+	mover   *transfer.Mover
 	now     func() time.Time
 	lines   step.Templates // of steps in the files of the history
 	closers []func() error
@@ -251,6 +253,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Blobs.Sessions, o.Blobs.Closed, o.Blobs.Backfill, o.Blobs.Namer = d.Log, d.Log.IsClosed, backfill, d.naming
 	d.Blobs = blob.New(engine, writer, &o.Blobs)
 	d.onClose(d.Blobs.Close)
+	d.mover = transfer.New(transfer.Options{Log: d.Log, Blobs: d.Blobs, Engine: engine, Writer: writer, Secret: o.Hand.Redact.Finds})
 	backfill.Start()
 	d.onClose(backfill.Close)
 }
@@ -426,7 +429,7 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Grants: d.Grants, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, ToolServers: d.MCP, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log),
+		Memory: d.Memory, Grants: d.Grants, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, ToolServers: d.MCP, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log), Mover: d.mover,
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,

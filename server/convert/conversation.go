@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/transfer"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
@@ -88,4 +89,9 @@ func PromptDiff(d assemble.Diff) *loombridgev1.DiffPromptsResponse {
 
 func differenceOf(d *past.Difference) *loombridgev1.PromptDifference {
 	return &loombridgev1.PromptDifference{Section: d.Section, Byte: d.Byte, MessageIndex: Int32(d.Message)}
+}
+
+// ImportedSessions writes what became of an import.
+func ImportedSessions(i transfer.Imported) *loombridgev1.ImportSessionsResponse {
+	return &loombridgev1.ImportSessionsResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Results: int64(i.Results), ResultBytes: i.Bytes}
 }

@@ -81,6 +81,7 @@ func Counts() admission.Table {
 		"loombridge.v1.UnrelateRecordsRequest.relations":   memory.MaxRelated,
 		"loombridge.v1.ListRelationsRequest.names":         relations.MaxNames,
 		"loombridge.v1.RelatedOptions.names":               relations.MaxNames,
+		"loombridge.v1.ImportSessionsRequest.lines":        maxLines,
 
 		"loombridge.v1.AppendMessagesRequest.messages": session.MaxMessages,
 		"loombridge.v1.CountTokensRequest.messages":    session.MaxMessages,

@@ -319,10 +319,19 @@ func migrateCommand(stdout, stderr io.Writer) *cobra.Command {
 
 // recordsCommand moves records between memories of servers that run.
 func recordsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
+	return transferCommand(transfers.Command, "records", env, stdout, stderr)
+}
+
+// sessionsCommand moves sessions between agents of servers that run.
+func sessionsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
+	return transferCommand(transfers.Sessions, "lines", env, stdout, stderr)
+}
+
+func transferCommand(of func(transfers.Options) *cobra.Command, what string, env environment, stdout, stderr io.Writer) *cobra.Command {
 	s, line := &shim{env: env}, progress.New(stderr)
 	var command *cobra.Command
-	command = transfers.Command(transfers.Options{
-		In: os.Stdin, Out: stdout, Told: line.Clear, Progress: func(records int) { line.Show("%d records", records) },
+	command = of(transfers.Options{
+		In: os.Stdin, Out: stdout, Told: line.Clear, Progress: func(n int) { line.Show("%d %s", n, what) },
 		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
 			return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
 		},

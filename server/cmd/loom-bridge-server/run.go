@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout, stderr),
 		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr),
-		hookCommand(env, stdout, stderr), approvalsCommand(env, stdout), recordsCommand(env, stdout, stderr), scopesCommand(env, stdout), backupCommand(env, stdout, stderr),
+		hookCommand(env, stdout, stderr), approvalsCommand(env, stdout), recordsCommand(env, stdout, stderr), sessionsCommand(env, stdout, stderr), scopesCommand(env, stdout), backupCommand(env, stdout, stderr),
 		eraseCommand(env.get, stdout), migrateCommand(stdout, stderr), workspaceCommand(env, stdout))
 	addHelp(root)
 	root.SetArgs(args)

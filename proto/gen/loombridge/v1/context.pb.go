@@ -7677,6 +7677,238 @@ func (x *KeptBlobs) GetReferenced() int64 {
 	return 0
 }
 
+// ExportSessionsRequest is whose sessions to export.
+type ExportSessionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose sessions. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id exports that session alone; empty: all.
+	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSessionsRequest) Reset() {
+	*x = ExportSessionsRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSessionsRequest) ProtoMessage() {}
+
+func (x *ExportSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ExportSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *ExportSessionsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ExportSessionsRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+// ExportSessionsResponse is a part of an export.
+type ExportSessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// lines are JSON objects without newlines, at least one. A file of them, each ended by a
+	// newline, is JSON Lines.
+	Lines         []string `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSessionsResponse) Reset() {
+	*x = ExportSessionsResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSessionsResponse) ProtoMessage() {}
+
+func (x *ExportSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ExportSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *ExportSessionsResponse) GetLines() []string {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// ImportSessionsRequest is a part of an import.
+type ImportSessionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is the agent that gets the sessions. Required in the first message; later ones
+	// are of the same.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// lines are those of ExportSessions, in order; at most 10,000 in a message. One has at
+	// most 2 MiB.
+	Lines         []string `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionsRequest) Reset() {
+	*x = ImportSessionsRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionsRequest) ProtoMessage() {}
+
+func (x *ImportSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ImportSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *ImportSessionsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ImportSessionsRequest) GetLines() []string {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+// ImportSessionsResponse says what became of the sessions of an import.
+type ImportSessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// saved is how many sessions are new.
+	Saved int64 `protobuf:"varint,1,opt,name=saved,proto3" json:"saved,omitempty"`
+	// unchanged is how many were there already, as they came.
+	Unchanged int64 `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	// results is how many offloaded results they have.
+	Results int64 `protobuf:"varint,3,opt,name=results,proto3" json:"results,omitempty"`
+	// result_bytes is what those have together.
+	ResultBytes   int64 `protobuf:"varint,4,opt,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionsResponse) Reset() {
+	*x = ImportSessionsResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionsResponse) ProtoMessage() {}
+
+func (x *ImportSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ImportSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *ImportSessionsResponse) GetSaved() int64 {
+	if x != nil {
+		return x.Saved
+	}
+	return 0
+}
+
+func (x *ImportSessionsResponse) GetUnchanged() int64 {
+	if x != nil {
+		return x.Unchanged
+	}
+	return 0
+}
+
+func (x *ImportSessionsResponse) GetResults() int64 {
+	if x != nil {
+		return x.Results
+	}
+	return 0
+}
+
+func (x *ImportSessionsResponse) GetResultBytes() int64 {
+	if x != nil {
+		return x.ResultBytes
+	}
+	return 0
+}
+
 // ListSessionsRequest asks for sessions.
 type ListSessionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -7694,7 +7926,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7706,7 +7938,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7719,7 +7951,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -7763,7 +7995,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7775,7 +8007,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7788,7 +8020,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -7829,7 +8061,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7841,7 +8073,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7854,7 +8086,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -7921,7 +8153,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7933,7 +8165,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7946,7 +8178,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -8004,7 +8236,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8016,7 +8248,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8029,7 +8261,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -8072,7 +8304,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8084,7 +8316,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8097,7 +8329,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -8197,7 +8429,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8209,7 +8441,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8222,7 +8454,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -8275,7 +8507,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8287,7 +8519,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8300,7 +8532,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -8362,7 +8594,7 @@ type SectionDifference struct {
 
 func (x *SectionDifference) Reset() {
 	*x = SectionDifference{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[75]
+	mi := &file_loombridge_v1_context_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8374,7 +8606,7 @@ func (x *SectionDifference) String() string {
 func (*SectionDifference) ProtoMessage() {}
 
 func (x *SectionDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[75]
+	mi := &file_loombridge_v1_context_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8387,7 +8619,7 @@ func (x *SectionDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionDifference.ProtoReflect.Descriptor instead.
 func (*SectionDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{75}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *SectionDifference) GetName() string {
@@ -9010,7 +9242,21 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
 	"\n" +
 	"referenced\x18\x06 \x01(\x03R\n" +
-	"referenced\"\x93\x01\n" +
+	"referenced\"Q\n" +
+	"\x15ExportSessionsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\".\n" +
+	"\x16ExportSessionsResponse\x12\x14\n" +
+	"\x05lines\x18\x01 \x03(\tR\x05lines\"H\n" +
+	"\x15ImportSessionsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
+	"\x05lines\x18\x02 \x03(\tR\x05lines\"\x89\x01\n" +
+	"\x16ImportSessionsResponse\x12\x14\n" +
+	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
+	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +
+	"\aresults\x18\x03 \x01(\x03R\aresults\x12!\n" +
+	"\fresult_bytes\x18\x04 \x01(\x03R\vresultBytes\"\x93\x01\n" +
 	"\x13ListSessionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -9170,7 +9416,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xb2\x15\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xf9\x16\n" +
 	"\x0eContextService\x12]\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
 	"\n" +
@@ -9197,7 +9443,9 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\x12W\n" +
 	"\fCompleteTask\x12\".loombridge.v1.CompleteTaskRequest\x1a#.loombridge.v1.CompleteTaskResponse\x12V\n" +
 	"\n" +
-	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\x03\x90\x02\x01\x12\\\n" +
+	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\x03\x90\x02\x01\x12d\n" +
+	"\x0eExportSessions\x12$.loombridge.v1.ExportSessionsRequest\x1a%.loombridge.v1.ExportSessionsResponse\"\x03\x90\x02\x010\x01\x12_\n" +
+	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse(\x01\x12\\\n" +
 	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12h\n" +
 	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
@@ -9222,7 +9470,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 17)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -9308,71 +9556,75 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*CollectGarbageRequest)(nil),    // 81: loombridge.v1.CollectGarbageRequest
 	(*CollectGarbageResponse)(nil),   // 82: loombridge.v1.CollectGarbageResponse
 	(*KeptBlobs)(nil),                // 83: loombridge.v1.KeptBlobs
-	(*ListSessionsRequest)(nil),      // 84: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 85: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 86: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 87: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 88: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 89: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 90: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 91: loombridge.v1.DiffPromptsResponse
-	(*SectionDifference)(nil),        // 92: loombridge.v1.SectionDifference
-	nil,                              // 93: loombridge.v1.RecordStepResponse.RedactedEntry
-	(*structpb.Struct)(nil),          // 94: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 95: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 96: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 97: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 98: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 99: loombridge.v1.CacheMark
-	(*durationpb.Duration)(nil),      // 100: google.protobuf.Duration
-	(PromptLayout)(0),                // 101: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 102: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),                 // 103: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),         // 104: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 105: loombridge.v1.PromptDifference
-	(*structpb.Value)(nil),           // 106: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 107: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 108: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 109: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 110: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 111: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 112: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 113: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 114: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 115: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 116: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 117: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 118: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 119: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 120: loombridge.v1.WaitAgentsResponse
+	(*ExportSessionsRequest)(nil),    // 84: loombridge.v1.ExportSessionsRequest
+	(*ExportSessionsResponse)(nil),   // 85: loombridge.v1.ExportSessionsResponse
+	(*ImportSessionsRequest)(nil),    // 86: loombridge.v1.ImportSessionsRequest
+	(*ImportSessionsResponse)(nil),   // 87: loombridge.v1.ImportSessionsResponse
+	(*ListSessionsRequest)(nil),      // 88: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 89: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 90: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 91: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 92: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 93: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 94: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 95: loombridge.v1.DiffPromptsResponse
+	(*SectionDifference)(nil),        // 96: loombridge.v1.SectionDifference
+	nil,                              // 97: loombridge.v1.RecordStepResponse.RedactedEntry
+	(*structpb.Struct)(nil),          // 98: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 99: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 100: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 101: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 102: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 103: loombridge.v1.CacheMark
+	(*durationpb.Duration)(nil),      // 104: google.protobuf.Duration
+	(PromptLayout)(0),                // 105: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 106: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),                 // 107: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),         // 108: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 109: loombridge.v1.PromptDifference
+	(*structpb.Value)(nil),           // 110: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 111: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 112: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 113: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 114: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 115: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 116: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 117: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 118: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 119: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 120: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 121: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 122: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 123: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 124: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	17,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	18,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	94,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	95,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	98,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	99,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	94,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	98,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	24,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
 	22,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
 	22,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
 	25,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	96,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	100, // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	21,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	96,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	100, // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
 	21,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	33,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	97,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	98,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	101, // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	102, // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
 	18,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
 	57,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
 	56,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
 	38,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	99,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	103, // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
 	37,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
 	6,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
@@ -9383,22 +9635,22 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	5,   // 33: loombridge.v1.PressureSettings.score_rel:type_name -> loombridge.v1.ScoreRel
 	7,   // 34: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
 	8,   // 35: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
-	100, // 36: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
+	104, // 36: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
 	39,  // 37: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
 	40,  // 38: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	101, // 39: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	102, // 40: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	103, // 41: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	104, // 42: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	105, // 43: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	105, // 39: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	106, // 40: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	107, // 41: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	108, // 42: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	109, // 43: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
 	41,  // 44: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
 	9,   // 45: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
 	10,  // 46: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
 	10,  // 47: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
 	33,  // 48: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	97,  // 49: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	101, // 49: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
 	33,  // 50: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	97,  // 51: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	101, // 51: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
 	11,  // 52: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
 	40,  // 53: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
 	39,  // 54: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
@@ -9408,29 +9660,29 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	13,  // 58: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
 	18,  // 59: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
 	57,  // 60: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	95,  // 61: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	100, // 62: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	95,  // 63: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	99,  // 61: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	104, // 62: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	99,  // 63: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
 	14,  // 64: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	95,  // 65: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	99,  // 65: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
 	61,  // 66: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	95,  // 67: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	99,  // 67: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
 	15,  // 68: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
 	60,  // 69: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	94,  // 70: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	106, // 71: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	98,  // 70: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	110, // 71: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
 	22,  // 72: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
 	23,  // 73: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
 	26,  // 74: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
 	65,  // 75: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	94,  // 76: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	95,  // 77: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	98,  // 76: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	99,  // 77: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
 	21,  // 78: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
 	60,  // 79: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	93,  // 80: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	97,  // 80: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
 	64,  // 81: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
 	66,  // 82: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	96,  // 83: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	100, // 83: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
 	65,  // 84: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
 	14,  // 85: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
 	60,  // 86: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
@@ -9441,18 +9693,18 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	60,  // 91: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
 	80,  // 92: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
 	83,  // 93: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	86,  // 94: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	95,  // 95: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	95,  // 96: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	90,  // 94: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	99,  // 95: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	99,  // 96: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
 	16,  // 97: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	96,  // 98: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	89,  // 99: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	95,  // 100: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	100, // 98: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	93,  // 99: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	99,  // 100: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
 	18,  // 101: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
 	21,  // 102: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
 	65,  // 103: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	105, // 104: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	92,  // 105: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	109, // 104: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	96,  // 105: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
 	19,  // 106: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
 	64,  // 107: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
 	67,  // 108: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
@@ -9461,62 +9713,66 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	69,  // 111: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
 	31,  // 112: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
 	44,  // 113: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	107, // 114: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	111, // 114: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
 	46,  // 115: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
 	48,  // 116: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
 	50,  // 117: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
 	52,  // 118: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
 	42,  // 119: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	108, // 120: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
-	109, // 121: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	110, // 122: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	90,  // 123: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	111, // 124: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	112, // 125: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	113, // 126: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	84,  // 127: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	87,  // 128: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	54,  // 129: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	58,  // 130: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	62,  // 131: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	71,  // 132: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	74,  // 133: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	76,  // 134: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	78,  // 135: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	81,  // 136: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	20,  // 137: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	66,  // 138: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	68,  // 139: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	28,  // 140: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	30,  // 141: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	70,  // 142: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	32,  // 143: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	45,  // 144: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	114, // 145: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	47,  // 146: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	49,  // 147: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	51,  // 148: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	53,  // 149: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	43,  // 150: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	115, // 151: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
-	116, // 152: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	117, // 153: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	91,  // 154: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	118, // 155: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	119, // 156: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	120, // 157: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	85,  // 158: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	88,  // 159: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	55,  // 160: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	59,  // 161: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	63,  // 162: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	72,  // 163: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	75,  // 164: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	77,  // 165: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	79,  // 166: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	82,  // 167: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	137, // [137:168] is the sub-list for method output_type
-	106, // [106:137] is the sub-list for method input_type
+	112, // 120: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
+	113, // 121: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	114, // 122: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	94,  // 123: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	115, // 124: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	116, // 125: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	117, // 126: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	84,  // 127: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
+	86,  // 128: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
+	88,  // 129: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	91,  // 130: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	54,  // 131: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	58,  // 132: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	62,  // 133: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	71,  // 134: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	74,  // 135: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	76,  // 136: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	78,  // 137: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	81,  // 138: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	20,  // 139: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	66,  // 140: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	68,  // 141: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	28,  // 142: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	30,  // 143: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	70,  // 144: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	32,  // 145: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	45,  // 146: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	118, // 147: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	47,  // 148: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	49,  // 149: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	51,  // 150: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	53,  // 151: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	43,  // 152: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	119, // 153: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
+	120, // 154: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	121, // 155: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	95,  // 156: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	122, // 157: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	123, // 158: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	124, // 159: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	85,  // 160: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
+	87,  // 161: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
+	89,  // 162: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	92,  // 163: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	55,  // 164: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	59,  // 165: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	63,  // 166: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	72,  // 167: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	75,  // 168: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	77,  // 169: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	79,  // 170: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	82,  // 171: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	139, // [139:172] is the sub-list for method output_type
+	106, // [106:139] is the sub-list for method input_type
 	106, // [106:106] is the sub-list for extension type_name
 	106, // [106:106] is the sub-list for extension extendee
 	0,   // [0:106] is the sub-list for field type_name
@@ -9575,7 +9831,7 @@ func file_loombridge_v1_context_proto_init() {
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[72].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[76].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -9586,7 +9842,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      17,
-			NumMessages:   77,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

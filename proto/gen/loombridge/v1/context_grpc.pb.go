@@ -40,6 +40,8 @@ const (
 	ContextService_SpawnAgent_FullMethodName       = "/loombridge.v1.ContextService/SpawnAgent"
 	ContextService_CompleteTask_FullMethodName     = "/loombridge.v1.ContextService/CompleteTask"
 	ContextService_WaitAgents_FullMethodName       = "/loombridge.v1.ContextService/WaitAgents"
+	ContextService_ExportSessions_FullMethodName   = "/loombridge.v1.ContextService/ExportSessions"
+	ContextService_ImportSessions_FullMethodName   = "/loombridge.v1.ContextService/ImportSessions"
 	ContextService_ListSessions_FullMethodName     = "/loombridge.v1.ContextService/ListSessions"
 	ContextService_ListConversation_FullMethodName = "/loombridge.v1.ContextService/ListConversation"
 	ContextService_CompressResult_FullMethodName   = "/loombridge.v1.ContextService/CompressResult"
@@ -139,6 +141,20 @@ type ContextServiceClient interface {
 	CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error)
 	// WaitAgents waits until children have their results, or some time has passed.
 	WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error)
+	// ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
+	// each: entries, folds, settings, working state, snapshots and tasks as they are stored,
+	// and offloaded results with every byte. ImportSessions takes the lines into an agent of
+	// any server, whose export is then the same, byte for byte. Recorded prompts, answers of
+	// repeated requests, children, events and memories are not of it. A session of more than
+	// 8 MiB without its results is refused as TOO_LARGE.
+	ExportSessions(ctx context.Context, in *ExportSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionsResponse], error)
+	// ImportSessions takes lines of ExportSessions into an agent. Each session appears whole,
+	// when its last line came, or not at all; after an error, which names the line, the same
+	// lines can be sent again, because a session that is there as it came is passed over.
+	// Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
+	// with another content, and for a step, a task or a path of a result that the agent has
+	// already.
+	ImportSessions(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse], error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
@@ -393,6 +409,38 @@ func (c *contextServiceClient) WaitAgents(ctx context.Context, in *WaitAgentsReq
 	return out, nil
 }
 
+func (c *contextServiceClient) ExportSessions(ctx context.Context, in *ExportSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[1], ContextService_ExportSessions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportSessionsRequest, ExportSessionsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_ExportSessionsClient = grpc.ServerStreamingClient[ExportSessionsResponse]
+
+func (c *contextServiceClient) ImportSessions(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[2], ContextService_ImportSessions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImportSessionsRequest, ImportSessionsResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_ImportSessionsClient = grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse]
+
 func (c *contextServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSessionsResponse)
@@ -435,7 +483,7 @@ func (c *contextServiceClient) CountTokens(ctx context.Context, in *CountTokensR
 
 func (c *contextServiceClient) ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[1], ContextService_ReadBlob_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[3], ContextService_ReadBlob_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -484,7 +532,7 @@ func (c *contextServiceClient) ArchiveBlob(ctx context.Context, in *ArchiveBlobR
 
 func (c *contextServiceClient) SearchBlobs(ctx context.Context, in *SearchBlobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchBlobsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[2], ContextService_SearchBlobs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[4], ContextService_SearchBlobs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -598,6 +646,20 @@ type ContextServiceServer interface {
 	CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error)
 	// WaitAgents waits until children have their results, or some time has passed.
 	WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error)
+	// ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
+	// each: entries, folds, settings, working state, snapshots and tasks as they are stored,
+	// and offloaded results with every byte. ImportSessions takes the lines into an agent of
+	// any server, whose export is then the same, byte for byte. Recorded prompts, answers of
+	// repeated requests, children, events and memories are not of it. A session of more than
+	// 8 MiB without its results is refused as TOO_LARGE.
+	ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error
+	// ImportSessions takes lines of ExportSessions into an agent. Each session appears whole,
+	// when its last line came, or not at all; after an error, which names the line, the same
+	// lines can be sent again, because a session that is there as it came is passed over.
+	// Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
+	// with another content, and for a step, a task or a path of a result that the agent has
+	// already.
+	ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
@@ -701,6 +763,12 @@ func (UnimplementedContextServiceServer) CompleteTask(context.Context, *Complete
 }
 func (UnimplementedContextServiceServer) WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method WaitAgents not implemented")
+}
+func (UnimplementedContextServiceServer) ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExportSessions not implemented")
+}
+func (UnimplementedContextServiceServer) ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ImportSessions not implemented")
 }
 func (UnimplementedContextServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
@@ -1120,6 +1188,24 @@ func _ContextService_WaitAgents_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContextService_ExportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportSessionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ContextServiceServer).ExportSessions(m, &grpc.GenericServerStream[ExportSessionsRequest, ExportSessionsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_ExportSessionsServer = grpc.ServerStreamingServer[ExportSessionsResponse]
+
+func _ContextService_ImportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ContextServiceServer).ImportSessions(&grpc.GenericServerStream[ImportSessionsRequest, ImportSessionsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ContextService_ImportSessionsServer = grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]
+
 func _ContextService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSessionsRequest)
 	if err := dec(in); err != nil {
@@ -1410,6 +1496,16 @@ var ContextService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "UploadStep",
 			Handler:       _ContextService_UploadStep_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "ExportSessions",
+			Handler:       _ContextService_ExportSessions_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ImportSessions",
+			Handler:       _ContextService_ImportSessions_Handler,
 			ClientStreams: true,
 		},
 		{

@@ -1,5 +1,5 @@
 // Package transfers is the command line of what moves records between memories of running
-// servers: it exports, imports and watches them.
+// servers, and sessions between agents: it exports and imports both, and watches records.
 package transfers
 
 import (
@@ -43,7 +43,7 @@ const (
 type Options struct {
 	// Dial connects to the server; ctx then has what its calls carry.
 	Dial func(ctx context.Context) (context.Context, *grpc.ClientConn, error)
-	// Progress shows how many records were moved.
+	// Progress shows how many records, or lines, were moved.
 	Progress func(records int)
 	// Told is called before anything is written where Progress shows something.
 	Told func()
@@ -56,6 +56,7 @@ type desk struct {
 	Options
 	agent, user, space string
 	memory             loombridgev1.MemoryServiceClient
+	context            loombridgev1.ContextServiceClient
 }
 
 // Command is the command with its sub-commands.
@@ -93,24 +94,33 @@ func (d *desk) sub(use, short string, args cobra.PositionalArgs, run func(ctx co
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		d.memory = loombridgev1.NewMemoryServiceClient(conn)
+		d.memory, d.context = loombridgev1.NewMemoryServiceClient(conn), loombridgev1.NewContextServiceClient(conn)
 		return run(ctx, given)
 	}}
 }
 
-// export writes to a file that has its name when it is whole.
+// export writes the records of a memory.
 func (d *desk) export(ctx context.Context, path string) error {
-	if path == "" {
-		_, err := d.write(ctx, d.Out)
+	n, err := d.toFile(path, func(to io.Writer) (int, error) { return d.write(ctx, to) })
+	if err != nil || path == "" {
 		return err
+	}
+	_, err = fmt.Fprintf(d.Out, "exported %d records to %s\n", n, path)
+	return err
+}
+
+// toFile writes to a file that has its name when it is whole, or to the output without one.
+func (d *desk) toFile(path string, write func(to io.Writer) (int, error)) (n int, err error) {
+	if path == "" {
+		return write(d.Out)
 	}
 	const private = 0o600
 	partial := path + ".partial"
 	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, private)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	n, err := d.write(ctx, f)
+	n, err = write(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -118,11 +128,10 @@ func (d *desk) export(ctx context.Context, path string) error {
 		err = os.Rename(partial, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(partial))
+		return n, errors.Join(err, os.Remove(partial))
 	}
 	d.Told()
-	_, err = fmt.Fprintf(d.Out, "exported %d records to %s\n", n, path)
-	return err
+	return n, nil
 }
 
 // write writes the lines and returns of how many records they are.
@@ -154,20 +163,17 @@ func (d *desk) write(ctx context.Context, to io.Writer) (records int, err error)
 
 // load sends the lines of a file.
 func (d *desk) load(ctx context.Context, files []string, skip bool) error {
-	from := d.In
-	if len(files) == 1 {
-		f, err := os.Open(files[0])
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		from = f
-	}
 	stream, err := d.memory.ImportRecords(ctx)
 	if err != nil {
 		return err
 	}
-	err = d.send(from, skip, stream.Send)
+	part := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip}
+	err = d.send(files, func(lines []string) error {
+		part.Lines = lines
+		err := stream.Send(part)
+		part = &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space}
+		return err
+	})
 	if err != nil && !errors.Is(err, io.EOF) { // then the answer says why
 		return err
 	}
@@ -181,24 +187,35 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 	return err
 }
 
-func (d *desk) send(from io.Reader, skip bool, send func(*loombridgev1.ImportRecordsRequest) error) error {
-	lines := bufio.NewScanner(from)
-	lines.Buffer(make([]byte, 0, partBytes), maxLine)
-	part, size, sent := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip}, 0, 0
-	for lines.Scan() {
-		line := lines.Text()
-		if size+len(line) > partBytes && size > 0 || len(part.GetLines()) == partLines {
+// send sends the lines of a file, or of the input without one, in messages; one at least.
+func (d *desk) send(files []string, send func(lines []string) error) error {
+	from := d.In
+	if len(files) == 1 {
+		f, err := os.Open(files[0])
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }() // it was only read
+		from = f
+	}
+	scanned := bufio.NewScanner(from)
+	scanned.Buffer(make([]byte, 0, partBytes), maxLine)
+	var part []string
+	size, sent := 0, 0
+	for scanned.Scan() {
+		line := scanned.Text()
+		if size+len(line) > partBytes && size > 0 || len(part) == partLines {
 			if err := send(part); err != nil {
 				return err
 			}
 			d.Progress(sent)
-			part, size = &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space}, 0
+			part, size = nil, 0
 		}
-		part.Lines = append(part.Lines, line)
+		part = append(part, line)
 		size += len(line)
 		sent++
 	}
-	if err := lines.Err(); err != nil {
+	if err := scanned.Err(); err != nil {
 		return fmt.Errorf("line %d: %w", sent+1, err)
 	}
 	return send(part)

@@ -1,0 +1,393 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// MaxPartsBytes bounds the stored values of a session that is exported or imported, so
+	// that an import is one commit.
+	MaxPartsBytes = 8 << 20
+	// MaxStepGap bounds how far the numbers of imported steps may lie beyond those that the
+	// agent has, since the steps between take a key each.
+	MaxStepGap = 100_000
+)
+
+var (
+	// ErrPart: a stored value can't be one of a session, or does not fit the others.
+	ErrPart = errors.New("session: can't be imported")
+	// ErrExists: the agent has the session with another content, or a step or a task of it
+	// in another session. Nothing was written.
+	ErrExists = errors.New("session: exists with other content")
+	// ErrTooLong: a session takes more than MaxPartsBytes.
+	ErrTooLong = errors.New("session: too long to be exported at once")
+)
+
+// Part is a stored value of a session.
+type Part struct {
+	// Kind says what it is, such as entry or task.
+	Kind string
+	// Number tells those apart of which a session has several: the position of an entry,
+	// the number in a journal, of a task, of a sprint; else zero.
+	Number uint64
+	// Value is what is stored (memory/FORMAT.md).
+	Value []byte
+}
+
+// kindOfPart is a kind and where it stands.
+type kindOfPart struct {
+	name     string
+	tag      byte
+	numbered bool
+}
+
+// Kinds that other keys go with.
+const (
+	partEntry = "entry"
+	partTask  = "task"
+)
+
+// partKinds are those that are exported, in order.
+var partKinds = []kindOfPart{
+	{"head", tagHead, false},
+	{partEntry, tagEntry, true},
+	{"folds", tagFolds, false},
+	{"journal", tagJournal, true},
+	{"settings", tagConfig, false},
+	{"working", tagWorking, false},
+	{"sprints", tagSprint, false},
+	{"snapshot", tagSnapshot, true},
+	{"tally", tagTally, false},
+	{partTask, tagTask, true},
+}
+
+func (k kindOfPart) prefix(scope kv.Scope, session string) []byte {
+	return kv.AppendEscaped(scope.Key(k.tag), session)
+}
+
+func (p Part) key(scope kv.Scope, session string) ([]byte, error) {
+	for _, k := range partKinds {
+		switch {
+		case k.name != p.Kind:
+		case k.numbered != (p.Number > 0):
+			return nil, fmt.Errorf("%w: %s with number %d", ErrPart, p.Kind, p.Number)
+		case k.numbered:
+			return binary.BigEndian.AppendUint64(k.prefix(scope, session), p.Number), nil
+		default:
+			return k.prefix(scope, session), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: there is no part %q", ErrPart, p.Kind)
+}
+
+// Parts returns all of a session that an import needs, sorted by kind and number: entries,
+// folds with their journal, settings, working state, renewals and tasks. None is a session
+// that is not there. Answers of requests, the provider's count and recorded prompts are
+// left out. A session of more than MaxPartsBytes is an ErrTooLong.
+func (l *Log) Parts(ctx context.Context, scope kv.Scope, session string) ([]Part, error) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return nil, err
+	}
+	return parts(ctx, l.engine, scope, session)
+}
+
+func parts(ctx context.Context, from kv.Getter, scope kv.Scope, session string) (all []Part, err error) {
+	size := 0
+	for _, k := range partKinds {
+		prefix := k.prefix(scope, session)
+		r := kv.Prefix(prefix)
+		if !k.numbered {
+			r.Limit = 1
+		}
+		for pair, err := range from.Scan(ctx, kv.Log, r) {
+			if err != nil {
+				return nil, fmt.Errorf("session: read %s: %w", k.name, err)
+			}
+			p := Part{Kind: k.name, Value: bytes.Clone(pair.Value)}
+			if rest := pair.Key[len(prefix):]; k.numbered && len(rest) == 8 {
+				p.Number = binary.BigEndian.Uint64(rest)
+			} else if k.numbered || len(rest) > 0 {
+				return nil, fmt.Errorf("%w: a key of %s", ErrDamaged, k.name)
+			}
+			if size += len(pair.Value); size > MaxPartsBytes {
+				return nil, fmt.Errorf("%w: %q has more than %d bytes", ErrTooLong, session, MaxPartsBytes)
+			}
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// PathsIn are the paths of the offloaded results that the steps of some parts lead to.
+func PathsIn(all []Part) (paths []string) {
+	for _, p := range all {
+		if p.Kind != partEntry {
+			continue
+		}
+		if e, err := decodeEntry(p.Value); err == nil && e.Step != nil {
+			for _, path := range []string{e.Step.OutcomePath, e.Step.ArgsPath, e.Step.Given.Path} {
+				if path != "" {
+					paths = append(paths, path)
+				}
+			}
+		}
+	}
+	return paths
+}
+
+// CheckImport says why Import would refuse parts, and writes nothing.
+func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, all []Part) error {
+	m, err := newImporting(ctx, scope, session, all)
+	if err == nil {
+		_, err = m.fits(ctx, l.engine)
+	}
+	return err
+}
+
+// Import stores the parts of a session as Parts returned them. It tells whether the session
+// was there already with the same parts. Errors, with nothing written: ErrPart, ErrTooLong,
+// ErrExists.
+func (l *Log) Import(ctx context.Context, scope kv.Scope, session string, all []Part) (there bool, err error) {
+	m, err := newImporting(ctx, scope, session, all)
+	if err != nil {
+		return false, err
+	}
+	err = l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
+		l.settle(ctx, scope)
+		if there, err = m.fits(ctx, tx); err != nil || there {
+			return err
+		}
+		m.stage(tx)
+		return nil
+	}})
+	if err != nil {
+		return false, fmt.Errorf("session: import: %w", err)
+	}
+	if !there {
+		l.onBegin(scope)
+	}
+	return there, nil
+}
+
+// importing is a session that is imported.
+type importing struct {
+	scope   kv.Scope
+	session string
+	parts   []Part
+	keys    [][]byte          // of parts, in order
+	values  map[string][]byte // by key: parts and places
+	steps   map[uint64]uint64 // positions by number
+	last    uint64            // the highest number of a step
+	before  uint64            // that of the agent, when fits was called last
+	tasks   map[string]uint64 // numbers by id
+}
+
+func newImporting(ctx context.Context, scope kv.Scope, session string, all []Part) (*importing, error) {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return nil, err
+	}
+	m := &importing{scope: scope, session: session, parts: all}
+	return m, m.check(ctx)
+}
+
+// check reads the parts as check does a store: what an importer wrote must not be damage.
+func (m *importing) check(ctx context.Context) error {
+	m.values, m.steps, m.tasks = make(map[string][]byte), make(map[uint64]uint64), make(map[string]uint64)
+	size := 0
+	for _, p := range m.parts {
+		key, err := p.key(m.scope, m.session)
+		if err != nil {
+			return err
+		}
+		if n := len(m.keys); n > 0 && partOrder(m.parts[n-1], p) >= 0 {
+			return fmt.Errorf("%w: %s %d is twice there or out of order", ErrPart, p.Kind, p.Number)
+		}
+		if size += len(p.Value); size > MaxPartsBytes || len(p.Value) > kv.MaxValueBytes {
+			return fmt.Errorf("%w: more than %d bytes", ErrTooLong, MaxPartsBytes)
+		}
+		m.keys, m.values[string(key)] = append(m.keys, key), p.Value
+		if err := m.index(p); err != nil {
+			return fmt.Errorf("%w: %s %d: %s", ErrPart, p.Kind, p.Number, err.Error())
+		}
+	}
+	if len(m.parts) == 0 {
+		return fmt.Errorf("%w: session %q has no parts", ErrPart, m.session)
+	}
+	for number, position := range m.steps {
+		m.values[string(stepKey(m.scope, number))] = encodePlace(m.session, position)
+	}
+	for id, number := range m.tasks {
+		m.values[string(taskIDKey(m.scope, id))] = encodePlace(m.session, number)
+	}
+	var found error
+	c := check{from: newValues(m.values), scope: m.scope, found: func(err error) {
+		if found == nil {
+			found = fmt.Errorf("%w: %s", ErrPart, err.Error())
+		}
+	}}
+	for _, step := range []func(context.Context) error{c.entries, c.tasks, c.folds, c.rest} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return found
+}
+
+// partOrder compares where two parts stand.
+func partOrder(a, b Part) int {
+	at := func(p Part) int {
+		return slices.IndexFunc(partKinds, func(k kindOfPart) bool { return k.name == p.Kind })
+	}
+	return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Number, b.Number))
+}
+
+// index notes the step or the task of a part.
+func (m *importing) index(p Part) error {
+	switch p.Kind {
+	case partEntry:
+		e, err := decodeEntry(p.Value)
+		if err != nil || e.Step == nil {
+			return err
+		}
+		if e.Step.SessionID != m.session || e.Step.Number == 0 || m.steps[e.Step.Number] > 0 {
+			return fmt.Errorf("step %d of session %q does not belong here", e.Step.Number, e.Step.SessionID)
+		}
+		m.steps[e.Step.Number], m.last = p.Number, max(m.last, e.Step.Number)
+	case partTask:
+		t, _, err := decodeTask(p.Value)
+		if err != nil {
+			return err
+		}
+		if t.ID == "" || len(taskIDKey(m.scope, t.ID)) > kv.MaxKeyBytes || m.tasks[t.ID] > 0 {
+			return fmt.Errorf("task %q can't be one, or is twice there", t.ID)
+		}
+		m.tasks[t.ID] = p.Number
+	}
+	return nil
+}
+
+// fits tells whether the session is there as it comes. It is an ErrExists where it is there
+// as something else, or where a step or a task of it is another session's.
+func (m *importing) fits(ctx context.Context, from kv.Getter) (there bool, err error) {
+	had, err := parts(ctx, from, m.scope, m.session)
+	if err != nil {
+		return false, err
+	}
+	if len(had) > 0 {
+		same := func(a, b Part) bool { return a.Kind == b.Kind && a.Number == b.Number && bytes.Equal(a.Value, b.Value) }
+		if !slices.EqualFunc(had, m.parts, same) {
+			return false, fmt.Errorf("%w: %q", ErrExists, m.session)
+		}
+		return true, nil
+	}
+	if m.before, err = counted(ctx, from, m.scope); err != nil {
+		return false, err
+	}
+	if m.last > m.before+MaxStepGap+uint64(len(m.steps)) {
+		return false, fmt.Errorf("%w: step %d is more than %d behind the agent's last one", ErrPart, m.last, MaxStepGap)
+	}
+	for number := range m.steps {
+		if err := free(ctx, from, stepKey(m.scope, number), "step %d", number); err != nil {
+			return false, err
+		}
+	}
+	for id := range m.tasks {
+		if err := free(ctx, from, taskIDKey(m.scope, id), "task %q", id); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// counted is the agent's last step number.
+func counted(ctx context.Context, from kv.Getter, scope kv.Scope) (uint64, error) {
+	found, err := from.Get(ctx, kv.Log, counterKey(scope))
+	if err != nil {
+		return 0, fmt.Errorf("session: read counter: %w", err)
+	}
+	return decodeCounter(found[0])
+}
+
+// free wants nothing at a key, or an empty place.
+func free(ctx context.Context, from kv.Getter, key []byte, what string, args ...any) error {
+	found, err := from.Get(ctx, kv.Log, key)
+	if err == nil && len(found[0]) > 0 {
+		err = fmt.Errorf("%w: the agent has "+what+" in another session", append([]any{ErrExists}, args...)...)
+	}
+	return err
+}
+
+// stage writes the session. Numbers of steps that nobody has get an empty place, which a
+// later import may take.
+func (m *importing) stage(tx *kv.Tx) {
+	for number, position := range m.steps {
+		tx.Put(kv.Log, stepKey(m.scope, number), encodePlace(m.session, position))
+	}
+	for number := m.before + 1; number <= m.last; number++ {
+		if m.steps[number] == 0 {
+			tx.Put(kv.Log, stepKey(m.scope, number), []byte{})
+		}
+	}
+	if m.last > m.before {
+		tx.Put(kv.Log, counterKey(m.scope), encodeCounter(m.last))
+	}
+	for id, number := range m.tasks {
+		tx.Put(kv.Log, taskIDKey(m.scope, id), encodePlace(m.session, number))
+	}
+	for i, p := range m.parts {
+		tx.Put(kv.Log, m.keys[i], p.Value)
+		stageMentions(tx, m.scope, m.session, p.Value)
+	}
+}
+
+// values reads what is in memory as a store is read.
+type values struct {
+	keys []string
+	of   map[string][]byte
+}
+
+func newValues(of map[string][]byte) *values {
+	v := &values{of: of, keys: make([]string, 0, len(of))}
+	for key := range of {
+		v.keys = append(v.keys, key)
+	}
+	slices.Sort(v.keys)
+	return v
+}
+
+// Get is kv.Reader's.
+func (v *values) Get(_ context.Context, _ kv.Keyspace, keys ...[]byte) ([][]byte, error) {
+	found := make([][]byte, len(keys))
+	for i, key := range keys {
+		found[i] = v.of[string(key)]
+	}
+	return found, nil
+}
+
+// Scan is kv.Reader's, upwards and without a limit.
+func (v *values) Scan(_ context.Context, _ kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		at, _ := slices.BinarySearch(v.keys, string(r.Start))
+		for _, key := range v.keys[at:] {
+			if r.End != nil && key >= string(r.End) || !yield(kv.Pair{Key: []byte(key), Value: v.of[key]}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Sequence is kv.Reader's: nothing was committed.
+func (*values) Sequence(_ context.Context, refs ...kv.Ref) ([]uint64, error) {
+	return make([]uint64, len(refs)), nil
+}

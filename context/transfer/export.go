@@ -1,0 +1,168 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Mover exports and imports sessions. Its methods are safe for concurrent use.
+type Mover struct {
+	log    *session.Log
+	blobs  *blob.Store
+	view   func(ctx context.Context) (kv.Snapshot, error)
+	writer *kv.Writer
+	secret func(text string) bool
+}
+
+// Options are what a Mover works with. All but Secret are required.
+type Options struct {
+	Log    *session.Log
+	Blobs  *blob.Store
+	Engine kv.Engine
+	Writer *kv.Writer
+	// Secret tells whether a text holds what the server does not store. Default: none does.
+	Secret func(text string) bool
+}
+
+// New returns a Mover.
+func New(o Options) *Mover {
+	if o.Secret == nil {
+		o.Secret = func(string) bool { return false }
+	}
+	view := func(ctx context.Context) (kv.Snapshot, error) { return o.Engine.Snapshot(ctx) }
+	return &Mover{log: o.Log, blobs: o.Blobs, view: view, writer: o.Writer, secret: o.Secret}
+}
+
+// Export calls do with the lines of an agent's session, or of all its sessions in order of
+// their ids where id is empty. The parts of a session are as they were at one moment;
+// offloaded results that are gone are left out. The lines belong to do, whose errors end
+// the export. A session that is not there is nothing. Errors: session.ErrTooLong,
+// blob.ErrDamaged.
+func (m *Mover) Export(ctx context.Context, scope kv.Scope, id string, do func(line []byte) error) error {
+	ids := []string{id}
+	if id == "" {
+		var err error
+		if ids, err = m.sessions(ctx, scope); err != nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		if err := m.export(ctx, scope, id, do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Mover) sessions(ctx context.Context, scope kv.Scope) ([]string, error) {
+	all := make(map[string]bool)
+	for _, some := range []iter.Seq2[string, error]{m.log.Sessions(ctx, scope, ""), m.log.TaskSessions(ctx, scope, ""), m.log.ConfiguredSessions(ctx, scope)} {
+		for id, err := range some {
+			if err != nil {
+				return nil, err
+			}
+			all[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([]byte) error) error {
+	parts, err := m.parts(ctx, scope, id)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	lines := 0
+	write := func(l line) error {
+		lines++
+		text, err := l.encode()
+		if err == nil {
+			err = do(text)
+		}
+		return err
+	}
+	if err := write(line{Kind: kindSession, Format: format, Session: id}); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := write(line{Kind: kindPart, Part: p.Kind, Number: p.Number, Stored: p.Value}); err != nil {
+			return err
+		}
+	}
+	results, err := m.results(ctx, scope, id, parts)
+	if err != nil {
+		return err
+	}
+	for _, home := range slices.Sorted(maps.Keys(results)) {
+		if err := m.exportResult(ctx, scope, results[home], write); err != nil {
+			return err
+		}
+	}
+	return write(line{Kind: kindEnd, Session: id, Lines: lines})
+}
+
+func (m *Mover) parts(ctx context.Context, scope kv.Scope, id string) (_ []session.Part, err error) {
+	view, err := m.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, view.Close()) }()
+	return m.log.At(view).Parts(ctx, scope, id)
+}
+
+// results are the offloaded results of a session, and those of others that its steps lead
+// to, by the path they were made with.
+func (m *Mover) results(ctx context.Context, scope kv.Scope, id string, parts []session.Part) (map[string]blob.Entry, error) {
+	found := make(map[string]blob.Entry)
+	for after := ""; ; {
+		page, err := m.blobs.List(ctx, scope, blob.Filter{SessionID: id}, after, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Entries {
+			found[e.Home()] = e
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	for _, path := range session.PathsIn(parts) {
+		e, err := m.blobs.Lookup(ctx, scope, path)
+		if errors.Is(err, blob.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[e.Home()] = e
+	}
+	return found, nil
+}
+
+func (m *Mover) exportResult(ctx context.Context, scope kv.Scope, e blob.Entry, write func(line) error) error {
+	if err := write(line{Kind: kindResult, Result: resultOf(e)}); err != nil {
+		return err
+	}
+	rest := []byte(nil)
+	for piece, err := range m.blobs.Read(ctx, scope, e, 0, -1) {
+		if err != nil {
+			return err
+		}
+		for rest = append(rest, piece...); len(rest) >= pieceBytes; rest = rest[pieceBytes:] {
+			if err := write(line{Kind: kindBytes, Bytes: rest[:pieceBytes]}); err != nil {
+				return err
+			}
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	return write(line{Kind: kindBytes, Bytes: rest})
+}
