@@ -115,6 +115,8 @@ CONFIGURE_SESSION = _method(
     context_pb2.ConfigureSessionRequest, context_pb2.ConfigureSessionResponse
 )
 UPDATE_WORKING = _method(prompt_pb2.UpdateWorkingRequest, prompt_pb2.UpdateWorkingResponse)
+EXPORT_SESSIONS = _method(context_pb2.ExportSessionsRequest, context_pb2.ExportSessionsResponse)
+IMPORT_SESSIONS = _method(context_pb2.ImportSessionsRequest, context_pb2.ImportSessionsResponse)
 LIST_SESSIONS = _method(context_pb2.ListSessionsRequest, context_pb2.ListSessionsResponse)
 LIST_CONVERSATION = _method(
     context_pb2.ListConversationRequest, context_pb2.ListConversationResponse
@@ -157,6 +159,8 @@ LIST_MESSAGES = _method(messages_pb2.ListMessagesRequest, messages_pb2.ListMessa
 DELETE_MESSAGES = _method(messages_pb2.DeleteMessagesRequest, messages_pb2.DeleteMessagesResponse)
 SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
 CREATE_BACKUP = _method(admin_pb2.CreateBackupRequest, admin_pb2.CreateBackupResponse)
+GET_WORKSPACE = _method(admin_pb2.GetWorkspaceRequest, admin_pb2.GetWorkspaceResponse)
+MOVE_WORKSPACE = _method(admin_pb2.MoveWorkspaceRequest, admin_pb2.MoveWorkspaceResponse)
 LIST_BACKUPS = _method(admin_pb2.ListBackupsRequest, admin_pb2.ListBackupsResponse)
 LIST_SCOPES = _method(admin_pb2.ListScopesRequest, admin_pb2.ListScopesResponse)
 GET_STATUS = _method(admin_pb2.GetStatusRequest, admin_pb2.GetStatusResponse)
