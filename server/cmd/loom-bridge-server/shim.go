@@ -34,6 +34,8 @@ const (
 	envToken = "LOOM_BRIDGE_TOKEN"
 	// reachTime is how long a server that runs already may take to answer.
 	reachTime = 10 * time.Second
+	// greetTime is how long a command waits for a server, which may be starting.
+	greetTime = 5 * time.Second
 	// restartAfter is the time between two attempts to start a server in the place of
 	// one that has ended.
 	restartAfter = 500 * time.Millisecond
@@ -117,7 +119,7 @@ func (s *shim) run(ctx context.Context) error {
 func (s *shim) with(ctx context.Context, do func(ctx context.Context, conn *grpc.ClientConn) error) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	conn, err := s.dial()
+	conn, err := s.dial(grpc.WaitForReady(true)) // it may be this process that serves soon
 	if err != nil {
 		return err
 	}
@@ -142,13 +144,26 @@ type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
 
-// connect connects to the server of the settings; ctx then has the caller's token.
+// connect connects to the server of the settings; ctx then has the caller's token. One that
+// does not answer within greetTime is an error.
 func (s *shim) connect(ctx context.Context, load func() (Config, error)) (_ context.Context, _ *grpc.ClientConn, err error) {
 	if s.config, err = load(); err != nil {
 		return nil, nil, err
 	}
 	conn, err := s.dial()
-	return s.authorized(ctx), conn, err
+	if err != nil {
+		return nil, nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	for !s.reach(wait, conn) {
+		if wait.Err() != nil {
+			_ = conn.Close()
+			return nil, nil, fmt.Errorf("no server answers at %s; is one running there (loom-bridge-server --addr %[1]s), and do both sides agree on TLS?", s.config.Addr)
+		}
+		conn.WaitForStateChange(wait, connectivity.TransientFailure)
+	}
+	return s.authorized(ctx), conn, nil
 }
 
 // authorized adds the caller's token to ctx, if there is one.
@@ -159,8 +174,8 @@ func (s *shim) authorized(ctx context.Context) context.Context {
 	return ctx
 }
 
-// dial connects to the server, whether or not it is there yet: calls wait for it.
-func (s *shim) dial() (*grpc.ClientConn, error) {
+// dial connects to the server, whether or not it is there yet.
+func (s *shim) dial(calls ...grpc.CallOption) (*grpc.ClientConn, error) {
 	security := insecure.NewCredentials()
 	if s.authority != "" {
 		pem, err := os.ReadFile(s.authority)
@@ -179,7 +194,7 @@ func (s *shim) dial() (*grpc.ClientConn, error) {
 	quickly := backoff.Config{BaseDelay: restartAfter / 10, Multiplier: 1.5, MaxDelay: restartAfter}
 	conn, err := grpc.NewClient(s.target(), grpc.WithTransportCredentials(security),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quickly, MinConnectTimeout: reachTime}),
-		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+		grpc.WithDefaultCallOptions(calls...))
 	if err != nil {
 		return nil, &ConfigError{"addr", s.config.Addr, err.Error()}
 	}

@@ -83,7 +83,7 @@ func (o Options) remote(ctx context.Context, full bool, progress func(done, tota
 		return made, err
 	}
 	defer func() { _ = conn.Close() }()
-	stream, err := loombridgev1.NewAdminServiceClient(conn).CreateBackup(ctx, &loombridgev1.CreateBackupRequest{Full: full}, grpc.WaitForReady(false))
+	stream, err := loombridgev1.NewAdminServiceClient(conn).CreateBackup(ctx, &loombridgev1.CreateBackupRequest{Full: full})
 	if err != nil {
 		return made, err
 	}
