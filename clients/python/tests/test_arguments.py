@@ -55,6 +55,19 @@ CASES: list[tuple[str, type[Exception], str, Use]] = [
         "metadata is not valid Unicode",
         lambda c: c.memory_save("t", metadata={"x": LONE}),
     ),
+    (
+        "lines a text",
+        TypeError,
+        "lines must be a file that is open",
+        lambda c: c.sessions.import_lines("{}"),
+    ),
+    (
+        "line no str",
+        TypeError,
+        "lines must be a str, not bytes",
+        lambda c: c.sessions.import_lines([b"{}"]),
+    ),
+    ("server no str", TypeError, "to must be a str", lambda c: c.workspace.move(to=7)),
     ("ttl zero", ValueError, "ttl must be more than zero", lambda c: c.memory_save("t", ttl=0)),
     ("ttl text", TypeError, "ttl must be a number", lambda c: c.memory_save("t", ttl="1h")),
     (

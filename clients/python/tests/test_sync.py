@@ -95,6 +95,9 @@ def test_streams_are_plain_iterators(sctx: sync.Client) -> None:
     assert len([each.id for each in sctx.memory.save_many_iter(["a", "b"])]) == 2
     lines = list(sctx.memory.export_lines())
     assert sctx.memory.import_lines(iter(lines)).unchanged == 702
+    sctx.context.append({"role": "user", "content": "Say it"})
+    session = list(sctx.sessions.export_lines())
+    assert sctx.sessions.import_lines(iter(session)).unchanged == 1
     with sctx.memory.watch() as watch:
         seen = 0
         for change in watch:

@@ -1,14 +1,17 @@
-"""Edits, scripts and programs in the background, with a started server."""
+"""Edits, scripts and programs in the background with a started server; who has a workspace."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import loombridge
-from loombridge import testing
+from fake import Fake
+from loombridge import _rpc, testing
+from loombridge.v1 import admin_pb2
 
 
 @asynccontextmanager
@@ -85,3 +88,52 @@ async def test_jobs(binary: Path, tmp_path: Path) -> None:
         with pytest.raises(loombridge.ToolFailedError) as caught:
             await ctx.workspace.job("job_gone").wait()
         assert caught.value.reason == "NOT_FOUND"
+
+
+def place(server: str, *, away: bool = False) -> admin_pb2.Workspace:
+    made = admin_pb2.Workspace(
+        server=server, address=f"{server}:50051", folder=f"{server}:/work", away=away
+    )
+    made.since_time.FromDatetime(datetime(2026, 1, 2, tzinfo=UTC))
+    return made
+
+
+async def test_who_has_it(fake: Fake, ctx: loombridge.Client) -> None:
+    """What the servers on one store answer comes back; nobody is None."""
+    fake.on(_rpc.GET_WORKSPACE, admin_pb2.GetWorkspaceResponse())
+    assert await ctx.workspace.owner() is None
+    fake.on(_rpc.GET_WORKSPACE, admin_pb2.GetWorkspaceResponse(workspace=place("a", away=True)))
+    at_a = loombridge.WorkspaceOwner(
+        server="a",
+        address="a:50051",
+        folder="a:/work",
+        since_time=datetime(2026, 1, 2, tzinfo=UTC),
+        away=True,
+        answering=False,
+    )
+    assert await ctx.workspace.owner() == at_a
+    fake.on(
+        _rpc.MOVE_WORKSPACE,
+        admin_pb2.MoveWorkspaceResponse(before=place("a", away=True), after=place("b")),
+    )
+    moved = await ctx.workspace.move(to="b")
+    assert (moved.before, moved.after.server, moved.after.away) == (at_a, "b", False)
+    fake.on(_rpc.MOVE_WORKSPACE, admin_pb2.MoveWorkspaceResponse(after=place("b")))
+    assert (await ctx.workspace.move(to="b:/work")).before is None
+    asked = admin_pb2.GetWorkspaceRequest(agent_id="a1")
+    assert fake.requests == [
+        asked,
+        asked,
+        admin_pb2.MoveWorkspaceRequest(agent_id="a1", server="b"),
+        admin_pb2.MoveWorkspaceRequest(agent_id="a1", server="b:/work"),
+    ]
+
+
+async def test_a_server_with_a_store_of_its_own(live: loombridge.Client) -> None:
+    """Where workspaces belong to no server, asking and moving say so."""
+    with pytest.raises(loombridge.WorkspaceElsewhereError):
+        await live.workspace.owner()
+    with pytest.raises(loombridge.WorkspaceElsewhereError):
+        await live.workspace.move(to="b")
+    with pytest.raises(loombridge.InvalidRequestError):
+        await live.workspace.move(to="")

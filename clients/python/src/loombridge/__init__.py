@@ -127,6 +127,7 @@ from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._extract import ChatModel, Extracted, ExtractedBatch, Extracting
 from loombridge._memory import Memory
 from loombridge._messages import DirectMessage, Messages, SentMessage
+from loombridge._places import WorkspaceMove, WorkspaceOwner
 from loombridge._pressure import PressureSettings, ScoreRel
 from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
@@ -205,6 +206,7 @@ from loombridge._sections import (
     ToolCost,
 )
 from loombridge._servers import McpServer, McpServers
+from loombridge._sessions import ImportedSessions, SessionExport, Sessions
 from loombridge._settings import (
     CacheSettings,
     CacheStrategy,
@@ -352,6 +354,7 @@ __all__ = [
     "HostRule",
     "Image",
     "ImportedRecords",
+    "ImportedSessions",
     "Injection",
     "InjectionLimits",
     "InjectionPhase",
@@ -455,8 +458,10 @@ __all__ = [
     "SentMessage",
     "ServerNotFoundError",
     "ServerUnreachableError",
+    "SessionExport",
     "SessionInfo",
     "SessionSettings",
+    "Sessions",
     "ShuttingDownError",
     "Signal",
     "SignalScore",
@@ -519,6 +524,8 @@ __all__ = [
     "Workspace",
     "WorkspaceAwayError",
     "WorkspaceElsewhereError",
+    "WorkspaceMove",
+    "WorkspaceOwner",
     "WrongAddressError",
     "connect",
 ]

@@ -21,6 +21,7 @@ from loombridge import (
     _relations,
     _rpc,
     _scopes,
+    _sessions,
     _spaces,
     _spelling,
     _status,
@@ -51,6 +52,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
     """Memories that agents share, and who has access to them."""
     backups: _backups.Backups
     """Copies of the whole store, for who runs the server."""
+    sessions: _sessions.Sessions
+    """Sessions as a whole, exported and imported."""
     context: _context.Context
     """The session's log, prompts and blobs."""
     working: _dashboard.WorkingState
@@ -58,7 +61,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
     tools: _tools.Tools
     """What tools there are."""
     workspace: _workspace.Workspace
-    """Edits, scripts and programs in the background."""
+    """Edits, scripts and programs in the background; which server has it."""
     events: _events.Events
     """Listening to events."""
     messages: _messages.Messages
@@ -73,10 +76,11 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         self.memory = _memory.Memory(transport, agent_id, session_id)
         self.spaces = _spaces.Spaces(transport, agent_id, session_id)
         self.backups = _backups.Backups(transport)
+        self.sessions = _sessions.Sessions(transport, agent_id)
         self.context = _context.Context(transport, agent_id, session_id)
         self.working = _dashboard.WorkingState(transport, agent_id, session_id)
         self.tools = _tools.Tools(transport, agent_id)
-        self.workspace = _workspace.Workspace(self.tools, session_id)
+        self.workspace = _workspace.Workspace(transport, agent_id, session_id, self.tools)
         self.events = _events.Events(transport, agent_id)
         self.messages = _messages.Messages(transport, agent_id, session_id)
         self._agent_name = agent_id

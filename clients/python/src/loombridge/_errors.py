@@ -494,7 +494,10 @@ class WorkspaceAwayError(LoomBridgeError):
 
 
 class WorkspaceElsewhereError(LoomBridgeError):
-    """Another server has the agent's workspace, and no mesh joins the two; nothing ran."""
+    """Another server has the agent's workspace, and no mesh joins the two; nothing ran.
+
+    Or workspaces belong to no server here, where one is asked for.
+    """
 
     @property
     def server(self) -> str:

@@ -1,17 +1,11 @@
 """Records on their way: watched as they change, exported and imported as lines."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Self
 
-from loombridge import _brief, _records, _rpc, _stream, _values
+from loombridge import _brief, _lines, _records, _rpc, _stream, _values
 from loombridge.v1 import memory_pb2 as pb
-
-IMPORT_TIMEOUT = 300.0
-"""Seconds for an import: some 100,000 records."""
-
-_LINES = 10_000  # of one message, as the server bounds it
-_BYTES = 256 << 10  # of one message, about
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,40 +70,22 @@ class RecordWatch(_stream.Stream[pb.WatchRecordsRequest, pb.WatchRecordsResponse
         return self
 
 
-class RecordExport:
+class RecordExport(_lines.Export[pb.ExportRecordsRequest, pb.ExportRecordsResponse]):
     """Lines of an export: `async for line in ctx.memory.export_lines()`.
 
     Each loop begins anew.
     """
 
     def __init__(
-        self, transport: _rpc.Transport, request: pb.ExportRecordsRequest, timeout: float
+        self,
+        transport: _rpc.Transport,
+        request: pb.ExportRecordsRequest,
+        timeout: _values.Seconds | None,
     ) -> None:
         """Made by `ctx.memory.export_lines`."""
-        self._transport = transport
-        self._request = request
-        self._timeout = timeout
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the lines, each a JSON object without a newline."""
-        receiver = _stream.Receiver(
-            self._transport,
-            _rpc.EXPORT_RECORDS,
-            self._request,
-            self._timeout,
-            _stream.Resume.AT_FIRST,
-            "no records were exported",
+        super().__init__(
+            transport, _rpc.EXPORT_RECORDS, request, timeout, "no records were exported"
         )
-        try:
-            while True:
-                try:
-                    message = await receiver.next()
-                except StopAsyncIteration:
-                    return
-                for line in message.lines:
-                    yield line
-        finally:
-            receiver.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,46 +100,6 @@ class ImportedRecords:
     """How many were there as something else, and stayed so."""
     expired: int
     """How many had expired, and were left out."""
-
-
-async def import_lines(
-    transport: _rpc.Transport,
-    envelope: pb.ImportRecordsRequest,
-    lines: Iterable[str] | AsyncIterable[str],
-    timeout: _values.Seconds | None,
-) -> ImportedRecords:
-    """Send the lines of an export."""
-    # A text would be sent letter by letter.
-    if isinstance(cast("object", lines), str | bytes):
-        raise TypeError("lines must be a file that is open, or a list of lines; not one text")
-
-    async def messages() -> AsyncIterator[pb.ImportRecordsRequest]:
-        message, size = envelope, 0
-        async for line in _each(lines):
-            text = _values.text("lines", line).rstrip("\n")
-            if size and (size + len(text) > _BYTES or len(message.lines) == _LINES):
-                yield message
-                message, size = pb.ImportRecordsRequest(agent_id=envelope.agent_id), 0
-            message.lines.append(text)
-            size += len(text) + 1
-        yield message
-
-    answer = await transport.upload(_rpc.IMPORT_RECORDS, messages, timeout=timeout)
-    return ImportedRecords(
-        saved=answer.saved,
-        unchanged=answer.unchanged,
-        skipped=answer.skipped,
-        expired=answer.expired,
-    )
-
-
-async def _each(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:
-    if isinstance(lines, AsyncIterable):
-        async for line in lines:
-            yield line
-    else:
-        for line in lines:
-            yield line
 
 
 class Transfers:
@@ -221,10 +157,7 @@ class Transfers:
         request = pb.ExportRecordsRequest(
             agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
         )
-        seconds = (
-            self._transport.timeout if timeout is None else _values.seconds("timeout", timeout)
-        )
-        return RecordExport(self._transport, request, seconds)
+        return RecordExport(self._transport, request, timeout)
 
     async def import_lines(
         self,
@@ -232,7 +165,7 @@ class Transfers:
         *,
         skip_existing: bool = False,
         user_id: str | None = None,
-        timeout: _values.Seconds = IMPORT_TIMEOUT,
+        timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> ImportedRecords:
         """Take lines of an export into the memory, behind the records that are there.
 
@@ -252,9 +185,15 @@ class Transfers:
             InvalidRequestError: a line is none of an export; the error says which. What
                 stands before it may be stored.
         """
-        envelope = pb.ImportRecordsRequest(
+        first = pb.ImportRecordsRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             skip_existing=skip_existing,
         )
-        return await import_lines(self._transport, envelope, lines, timeout)
+        answer = await _lines.send(self._transport, _rpc.IMPORT_RECORDS, first, lines, timeout)
+        return ImportedRecords(
+            saved=answer.saved,
+            unchanged=answer.unchanged,
+            skipped=answer.skipped,
+            expired=answer.expired,
+        )

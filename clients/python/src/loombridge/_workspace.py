@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from loombridge import _brief, _spelling, _tools, _values
+from loombridge import _brief, _places, _rpc, _spelling, _tools, _values
 
 LONGEST_READ = 60.0
 """Seconds that one reading of a job waits on the server, at most."""
@@ -159,14 +159,18 @@ class Job:
 class Workspace:
     """Edits, scripts and programs in the workspace; reached as `ctx.workspace`.
 
-    Each method is a call of a tool and a step of the session. A tool that fails raises
-    ToolFailedError, with its code as the reason, such as `NOT_FOUND`.
+    Each method but `owner` and `move` is a call of a tool and a step of the session. A tool
+    that fails raises ToolFailedError, with its code as the reason, such as `NOT_FOUND`.
     """
 
-    def __init__(self, tools: _tools.Tools, session_id: str) -> None:
+    def __init__(
+        self, transport: _rpc.Transport, agent_id: str, session_id: str, tools: _tools.Tools
+    ) -> None:
         """Made by the client."""
-        self._tools = tools
+        self._transport = transport
+        self._agent_id = agent_id
         self._session_id = session_id
+        self._tools = tools
 
     async def call(
         self,
@@ -280,6 +284,44 @@ class Workspace:
     def job(self, id: str) -> Job:  # noqa: A002  the job's own word
         """Return a job of the session by its id."""
         return Job(self, _values.text("id", id))
+
+    async def owner(
+        self, *, timeout: _values.Seconds | None = None
+    ) -> _places.WorkspaceOwner | None:
+        """Return which of the servers on one store has the agent's workspace.
+
+        Calls that touch it run there, wherever they are made. All agents of a tenant have
+        one workspace, unless the servers run with `--own-workspace`.
+
+        Returns:
+            The server; None before the first call that touches the workspace, whose server
+            gets it.
+
+        Raises:
+            WorkspaceElsewhereError: workspaces belong to no server here, because this one
+                has its store alone, or all share one folder.
+        """
+        return await _places.read(self._transport, self._agent_id, timeout)
+
+    async def move(
+        self, *, to: str, timeout: _values.Seconds | None = None
+    ) -> _places.WorkspaceMove:
+        """Give the agent's workspace to another server, for who runs the servers.
+
+        No file is copied: the agent goes on with what lies in that server's folder. Calls
+        and programs that run end where they run.
+
+        Args:
+            to: the name of the server, or its folder where several have one name; it must
+                be registered (`ctx.status().bridges`).
+            timeout: seconds; default: the client's.
+
+        Raises:
+            OperatorRequiredError: the credential does not say `operates`.
+            ServerNotFoundError: no such server is registered, or several are.
+            WorkspaceElsewhereError: as for `owner`.
+        """
+        return await _places.move(self._transport, self._agent_id, to, timeout)
 
 
 def _status(told: Mapping[str, Any]) -> JobStatus:

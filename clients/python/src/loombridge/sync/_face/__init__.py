@@ -22,12 +22,14 @@ from loombridge.sync._face.held import (
     RecordListing,
     RecordWatch,
     Reembedding,
+    SessionExport,
     Spawning,
     Subscription,
 )
 from loombridge.sync._face.mcpservers import McpServers
 from loombridge.sync._face.memory import Memory
 from loombridge.sync._face.messages import Messages
+from loombridge.sync._face.sessions import Sessions
 from loombridge.sync._face.spacememory import SpaceMemory
 from loombridge.sync._face.spaces import Spaces
 from loombridge.sync._face.tools import Tools
@@ -55,6 +57,8 @@ __all__ = [
     "RecordListing",
     "RecordWatch",
     "Reembedding",
+    "SessionExport",
+    "Sessions",
     "SpaceMemory",
     "Spaces",
     "Spawning",

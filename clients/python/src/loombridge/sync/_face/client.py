@@ -32,6 +32,7 @@ from loombridge.sync._face.events import Events
 from loombridge.sync._face.held import Child, Listener, Spawning
 from loombridge.sync._face.memory import Memory
 from loombridge.sync._face.messages import Messages
+from loombridge.sync._face.sessions import Sessions
 from loombridge.sync._face.spaces import Spaces
 from loombridge.sync._face.tools import Tools
 from loombridge.sync._face.workingstate import WorkingState
@@ -189,6 +190,11 @@ class Client(_twin.Root, _spelling.Helpful):
         return self._part("backups", Backups)
 
     @property
+    def sessions(self) -> Sessions:
+        """Sessions as a whole, exported and imported."""
+        return self._part("sessions", Sessions)
+
+    @property
     def context(self) -> Context:
         """The session's log, prompts and blobs."""
         return self._part("context", Context)
@@ -205,7 +211,7 @@ class Client(_twin.Root, _spelling.Helpful):
 
     @property
     def workspace(self) -> Workspace:
-        """Edits, scripts and programs in the background."""
+        """Edits, scripts and programs in the background; which server has it."""
         return self._part("workspace", Workspace)
 
     @property

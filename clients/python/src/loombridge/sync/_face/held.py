@@ -15,6 +15,7 @@ from loombridge import (
     _events,
     _extract,
     _records,
+    _sessions,
     _steps,
     _transfer,
     _values,
@@ -205,6 +206,11 @@ class Reembedding(_twin.Streamed[_bulk.ReembedProgress], _twin.Entered):
     def close(self) -> None:
         """End the call; twice is fine. A reader that waits ends its loop."""
         return self._await("close")
+
+
+@_twin.documented(_sessions.SessionExport)
+class SessionExport(_twin.Listed[str]):
+    """Lines of an export: `for line in ctx.sessions.export_lines()`."""
 
 
 @_twin.documented(_children.Spawning)

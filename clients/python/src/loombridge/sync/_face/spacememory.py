@@ -12,6 +12,7 @@ from loombridge import (
     _bulk,
     _counts,
     _extract,
+    _lines,
     _records,
     _relations,
     _spaces,
@@ -148,7 +149,7 @@ class SpaceMemory(_twin.Twin, _spelling.Helpful):
         *,
         skip_existing: bool = False,
         user_id: str | None = None,
-        timeout: _values.Seconds = _transfer.IMPORT_TIMEOUT,
+        timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> _transfer.ImportedRecords:
         """Take lines of an export into the memory, behind the records that are there."""
         return self._await(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loombridge import _values, _workspace
+from loombridge import _places, _values, _workspace
 from loombridge.sync import _twin
 from loombridge.sync._face.held import Job
 
@@ -71,3 +71,11 @@ class Workspace(_twin.Twin):
     def job(self, id: str) -> Job:
         """Return a job of the session by its id."""
         return Job(self._home, self._run("job", id))
+
+    def owner(self, *, timeout: _values.Seconds | None = None) -> _places.WorkspaceOwner | None:
+        """Return which of the servers on one store has the agent's workspace."""
+        return self._await("owner", timeout=timeout)
+
+    def move(self, *, to: str, timeout: _values.Seconds | None = None) -> _places.WorkspaceMove:
+        """Give the agent's workspace to another server, for who runs the servers."""
+        return self._await("move", to=to, timeout=timeout)
