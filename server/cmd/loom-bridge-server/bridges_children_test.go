@@ -20,7 +20,7 @@ import (
 func TestBridgesLeaveChildren(t *testing.T) {
 	address := pgtest.Address(t)
 	store := postgresPlace(t, address)
-	a := MustBridge(t, store, "a")
+	a := MustBridge(t, store, "a", "--workspace-shared")
 	spawn := func(p *process, child string, timeout time.Duration) {
 		t.Helper()
 		_, err := p.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", ChildId: child, Goal: "work", Limits: &loombridgev1.ChildLimits{Timeout: durationpb.New(timeout)}})
@@ -42,7 +42,7 @@ func TestBridgesLeaveChildren(t *testing.T) {
 		must(t, admin.QueryRow(t.Context(), `SELECT count(*) FROM `+place.Query().Get("schema")+`.system WHERE position('kept\000v'::bytea IN key) > 0`).Scan(&noted))
 		return noted == 1
 	})
-	b := MustBridge(t, store, "b", "--child-grace", "1ms")
+	b := MustBridge(t, store, "b", "--workspace-shared", "--child-grace", "1ms")
 	spawn(b, "late", time.Second) // by the end of it the other one would have been lost
 	ended, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{AgentId: "a", ChildIds: []string{"late"}, Timeout: durationpb.New(20 * time.Second)})
 	must(t, err)
