@@ -58,6 +58,7 @@ func TestBridgesLeaveChildren(t *testing.T) {
 //
 // Z28
 func TestBridgesTakeChildrenUp(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	b := MustBridge(t, store, "b")
 	a := MustBridgeApart(t, store, "a")

@@ -162,6 +162,7 @@ func (s part) erase(t *testing.T, store, name string, more ...string) (out strin
 //
 // Y24, Y25, Y26
 func TestErasePart(t *testing.T) {
+	t.Parallel()
 	for _, s := range []part{sessionPart(t, 10), filterPart(t, "agent", 270), filterPart(t, "user", 270), filterPart(t, "whole-tenant", 100)} {
 		t.Run(s.name, func(t *testing.T) {
 			store := filepath.Join(s.dir, "store")

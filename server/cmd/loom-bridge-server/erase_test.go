@@ -178,27 +178,35 @@ func (p *process) events() loombridgev1.EventServiceClient {
 func (c canaries) found(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	seen := make(map[string]bool)
-	ends := make(map[string]string, len(c)) // a sorted list of words may leave out how one begins
-	for name := range c {
-		ends[name[max(0, len(name)-canaryEnd):]] = name
-	}
-	search := func(b []byte) {
-		for at := range max(0, len(b)-7) {
-			for _, size := range []int{8, canaryEnd} {
-				if at+size <= len(b) {
-					if name, ours := ends[string(b[at:at+size])]; ours {
-						seen[name] = true
-					}
-				}
-			}
-		}
-	}
-	decodeStore(t, dir, search)
+	search := c.search()
+	decodeStore(t, dir, func(b []byte) {
+		search(b, func(name string, _ int) { seen[name] = true })
+	})
 	counts := make(map[string]int)
 	for name := range seen {
 		counts[c[name]]++
 	}
 	return counts
+}
+
+// search returns what shows the canaries of some bytes and where each ends. A sorted list of
+// words may leave out how one begins.
+func (c canaries) search() func(b []byte, show func(name string, end int)) {
+	ends := make(map[string]string, len(c))
+	for name := range c {
+		ends[name[max(0, len(name)-canaryEnd):]] = name
+	}
+	return func(b []byte, show func(name string, end int)) {
+		for at := range max(0, len(b)-7) {
+			for _, size := range []int{8, canaryEnd} {
+				if at+size <= len(b) {
+					if name, ours := ends[string(b[at:at+size])]; ours {
+						show(name, at+size)
+					}
+				}
+			}
+		}
+	}
 }
 
 // decodeStore shows all bytes of a store: of its files as they are, and of each entry as
@@ -246,11 +254,11 @@ func (c canaries) logical(t *testing.T, dir string) canaries {
 		}
 	})
 	have := make(canaries)
-	for name, where := range c {
-		if bytes.Contains(entries, []byte(name)) {
-			have[name] = where
+	c.search()(entries, func(name string, end int) {
+		if bytes.HasSuffix(entries[:end], []byte(name)) {
+			have[name] = c[name]
 		}
-	}
+	})
 	return have
 }
 

@@ -77,6 +77,7 @@ func nextCall(tb testing.TB, stream loombridgev1.BridgeService_AttachClient) *lo
 //
 // Z10, Z11, Z12
 func TestMesh(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	a := MustBridge(t, store, "a", "--mesh", "embedded")
 	c := MustBridgeApart(t, store, "c", "--mesh", "embedded")

@@ -180,6 +180,7 @@ func TestRecordsImportRefuses(t *testing.T) {
 
 // A command says that no server answers, and does not wait for one for ever.
 func TestCommandsNeedServer(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"records", "export", "--agent", "a"}, {"sessions", "export", "--agent", "a"}, {"scopes"}} {
 		_, err := loomCommand(t, append(args, "--addr", "127.0.0.1:1")...)
 		if err == nil || !strings.Contains(err.Error(), "no server answers at 127.0.0.1:1") {
