@@ -1,6 +1,7 @@
 package pgkv_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -90,6 +91,9 @@ func registers() porcupine.Model {
 
 const linearRegisters = 4
 
+// readTime is how long a client waits for what it reads.
+const readTime = 2 * time.Second
+
 // linear are clients of some stores that note what they asked and what was answered.
 type linear struct {
 	began   time.Time
@@ -97,6 +101,7 @@ type linear struct {
 	clients sync.WaitGroup
 	done    []atomic.Int64 // by store; what was acknowledged
 	unknown atomic.Int64
+	refused atomic.Int64
 
 	mu      sync.Mutex
 	history []porcupine.Operation // guarded by mu
@@ -133,7 +138,8 @@ func (l *linear) client(t *testing.T, n int, db *pgkv.DB, id int) {
 		case errors.Is(err, kv.ErrUnknownOutcome):
 			out.unknown, end = true, math.MaxInt64 // it may happen at any time from here on
 			l.unknown.Add(1)
-		case errors.Is(err, kv.ErrUnreachable) || errors.Is(err, kv.ErrTooOld) || errors.Is(err, kv.ErrFenced):
+		case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kv.ErrUnreachable) || errors.Is(err, kv.ErrTooOld) || errors.Is(err, kv.ErrFenced):
+			l.refused.Add(1)
 			continue // nothing happened, and nothing was read
 		case err != nil:
 			t.Errorf("%+v: %v", in, err)
@@ -152,12 +158,16 @@ func (l *linear) client(t *testing.T, n int, db *pgkv.DB, id int) {
 func (l *linear) ask(t *testing.T, db *pgkv.DB, in asked) (out answered, err error) {
 	ref, key := counterOf(in.register)
 	if in.value == "" {
-		s, err := db.Snapshot(t.Context(), ref)
+		// Reads wait as long as their callers: with no end all clients may read while the
+		// server stands still, and none commits.
+		ctx, cancel := context.WithTimeout(t.Context(), readTime)
+		defer cancel()
+		s, err := db.Snapshot(ctx, ref)
 		if err != nil {
 			return out, err
 		}
 		defer s.Close()
-		values, err := s.Get(t.Context(), kv.Records, key)
+		values, err := s.Get(ctx, kv.Records, key)
 		if err != nil {
 			return out, err
 		}
@@ -237,7 +247,11 @@ func TestLinearizable(t *testing.T) {
 		"the server stands still": func(t *testing.T, server *pgtest.Server, _ *cutter, l *linear) {
 			all := family(t, server)
 			signal(t, all, syscall.SIGSTOP)
-			for before := l.unknown.Load(); l.unknown.Load() == before; time.Sleep(time.Millisecond) {
+			// Where all clients were reading no commit may be under way, and none is sent on
+			// connections that do not answer.
+			unknown, refused := l.unknown.Load(), l.refused.Load()
+			for l.unknown.Load() == unknown && l.refused.Load() < refused+32 {
+				time.Sleep(time.Millisecond)
 				if t.Failed() {
 					break
 				}

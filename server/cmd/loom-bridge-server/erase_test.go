@@ -30,6 +30,10 @@ type canaries map[string]string
 // canaryEnd is how much of one at its end no other has.
 const canaryEnd = 16
 
+// mayHide is how many of a thousand canaries a search may miss that are there: in one store of
+// a dozen, one of the vectors was not seen.
+const mayHide = 2
+
 // text makes one that is put into a text.
 func (c canaries) text(where string) string {
 	name := fmt.Sprintf("canary%04dx%016x", len(c), rand.Uint64())
