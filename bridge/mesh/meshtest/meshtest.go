@@ -200,26 +200,27 @@ func requests(t *testing.T, n Network) {
 	}
 }
 
-// hanging serves requests that end with their context alone.
-func hanging(begun, ended chan bool) func(b *Bridge) {
+// hanging serves requests that end with their context alone. It says which begin, and that
+// they have ended.
+func hanging(begun chan string, ended chan struct{}) func(b *Bridge) {
 	return func(b *Bridge) {
-		b.Serve(asking, func(ctx context.Context, _ mesh.Peer, _ []byte) ([]byte, error) {
-			begun <- true
+		b.Serve(asking, func(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
+			begun <- string(payload)
 			<-ctx.Done()
-			ended <- ctx.Err() != nil
+			ended <- struct{}{}
 			return nil, ctx.Err()
 		})
 	}
 }
 
 func requestsEnd(t *testing.T, n Network) {
-	begun, ended := make(chan bool, 8), make(chan bool, 8)
+	begun, ended := make(chan string, 1024), make(chan struct{}, 1024)
 	a, b := start(t, n, peer("a"), mesh.Options{MaxAsking: 2}), start(t, n, peer("b"), mesh.Options{MaxServing: 1}, hanging(begun, ended))
 	join(t, a, b)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
-	go func() { _, err := a.Request(ctx, b.Self(), asking, nil); failed <- err }()
+	go func() { _, err := a.Request(ctx, b.Self(), asking, []byte("first")); failed <- err }()
 	<-begun
 	if _, err := a.Request(t.Context(), b.Self(), asking, nil); !errors.Is(err, mesh.ErrBusy) {
 		t.Errorf("more than b serves: %v", err)
@@ -230,25 +231,36 @@ func requestsEnd(t *testing.T, n Network) {
 	}
 	<-ended // it was told
 
-	Eventually(t, "b has room again", func() bool {
+	// Whether b's word or the caller's own clock comes first, b has ended it.
+	Eventually(t, "a request that b has begun ends at its deadline", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		_, err := a.Request(ctx, b.Self(), asking, nil)
-		return errors.Is(err, context.DeadlineExceeded)
+		if _, err := a.Request(ctx, b.Self(), asking, []byte("short")); err == nil {
+			t.Fatal("answered")
+		}
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
 	})
-	<-begun
-	if !<-ended {
-		t.Error("it was not told of the deadline")
-	}
 
 	// The peer goes away under a request.
 	Eventually(t, "b has room again", func() bool {
-		go func() { _, err := a.Request(t.Context(), b.Self(), asking, nil); failed <- err }()
-		select {
-		case <-begun:
-			return true
-		case err := <-failed:
-			return err == nil
+		go func() { _, err := a.Request(t.Context(), b.Self(), asking, []byte("last")); failed <- err }()
+		for {
+			select {
+			case which := <-begun:
+				if which == "last" {
+					return true
+				}
+			case err := <-failed:
+				if !errors.Is(err, mesh.ErrBusy) {
+					t.Fatalf("a request of b: %v", err)
+				}
+				return false
+			}
 		}
 	})
 	if err := b.Close(); err != nil {
@@ -420,7 +432,7 @@ func comeAndGo(t *testing.T, n Network) {
 }
 
 func lostConnection(t *testing.T, n Network) {
-	begun, ended := make(chan bool, 8), make(chan bool, 8)
+	begun, ended := make(chan string, 8), make(chan struct{}, 8)
 	a, b := start(t, n, peer("a"), mesh.Options{}, hearing), start(t, n, peer("b"), mesh.Options{}, hearing, hanging(begun, ended))
 	join(t, a, b)
 	failed := make(chan error, 1)
