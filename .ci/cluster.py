@@ -20,11 +20,21 @@ class Bridge:
     """A server of the cluster."""
 
     def __init__(self, binary: str, name: str, store: str, root: Path) -> None:
-        """Say what it is called and where it works."""
+        """Say what it is called and where it works: each in a folder of its own."""
         self.name, self.address = name, ""
-        self._command = [binary, "--addr", "127.0.0.1:0", "--store", store, "--bridge-name", name]
-        self._command += ["--workspace", str(root), "--workspace-shared"]
-        self._command += ["--data-dir", str(root / name), "--log-level", "error"]
+        workspace = root / f"{name}-workspace"
+        workspace.mkdir()
+        self._command = [
+            binary,
+            "--addr",
+            "127.0.0.1:0",
+            "--store",
+            store,
+            "--bridge-name",
+            name,
+        ]
+        self._command += ["--mesh", "embedded", "--workspace", str(workspace)]
+        self._command += ["--data-dir", str(root / name), "--log-level", "off"]
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -52,12 +62,31 @@ async def save(bridges: list[Bridge], number: int) -> None:
     """Save a record at the first server that answers, by one request id."""
     for bridge in [*bridges, *bridges]:
         try:
-            async with loombridge.connect(bridge.address, agent_id="ann", wait=0) as ctx:
-                await ctx.memory_save(f"tide {number} of the moon", request_id=f"save-{number}")
+            async with loombridge.connect(
+                bridge.address, agent_id="ann", wait=0
+            ) as ctx:
+                await ctx.memory_save(
+                    f"tide {number} of the moon", request_id=f"save-{number}"
+                )
                 return
         except loombridge.LoomBridgeError:
             continue
     raise SystemExit(f"no server took save {number}")
+
+
+async def read(bridge: Bridge, path: str) -> tuple[str, str]:
+    """Read a file by way of a server until that works, and say why it did not at first."""
+    refused, until = "", time.monotonic() + 60
+    while True:
+        try:
+            async with loombridge.connect(bridge.address, agent_id="ann") as ctx:
+                got = await ctx.tool("fs:read_file", {"path": path})
+                return str(got.output["content"]), refused
+        except loombridge.LoomBridgeError as error:
+            if time.monotonic() > until:
+                raise
+            refused = refused or type(error).__name__
+            await asyncio.sleep(0.05)
 
 
 async def work(bridges: list[Bridge]) -> None:
@@ -74,6 +103,13 @@ async def work(bridges: list[Bridge]) -> None:
         async for event in there.events.subscribe({"harbour.tide": told.sequence - 1}):
             print(f"emitted at {first.name}, heard at {second.name}: {event.payload}")
             break
+        await here.tool(
+            "fs:write_file", {"path": "plan.txt", "content": "sail at noon"}
+        )
+    text, _ = await read(second, "plan.txt")
+    print(
+        f"written in the workspace of {first.name}, read by way of {second.name}: {text}"
+    )
     killed = 0.0
     for number in range(SAVES):
         if number == SAVES // 2:
@@ -82,7 +118,9 @@ async def work(bridges: list[Bridge]) -> None:
             await first.end(kill=True)
         await save(bridges, number)
         if number == SAVES // 2:
-            print(f"the next save was acknowledged after {time.monotonic() - killed:.2f} s")
+            print(
+                f"the next save was acknowledged after {time.monotonic() - killed:.2f} s"
+            )
             bridges.reverse()
     async with loombridge.connect(second.address, agent_id="ann") as ctx:
         found = await ctx.memory_query("tide", limit=1)
@@ -90,12 +128,22 @@ async def work(bridges: list[Bridge]) -> None:
     if total != SAVES + 1:
         raise SystemExit(f"{total} records, {SAVES + 1} were acknowledged")
     print(f"{total} records acknowledged, {total} there: none lost, none twice")
+    back = time.monotonic()
+    reading = asyncio.create_task(read(second, "plan.txt"))
+    await first.start()
+    text, refused = await reading
+    waited = time.monotonic() - back
+    print(f"{first.name} is back; by way of {second.name}, refused before ({refused}),")
+    print(f"its workspace is read again after {waited:.2f} s: {text}")
 
 
 async def main(binary: str, store: str) -> None:
     """Start the servers, and end them whatever happens."""
     with tempfile.TemporaryDirectory() as folder:
-        bridges = [Bridge(binary, name, store, Path(folder)) for name in ("bridge-1", "bridge-2")]
+        bridges = [
+            Bridge(binary, name, store, Path(folder))
+            for name in ("bridge-1", "bridge-2")
+        ]
         try:
             for bridge in bridges:
                 await bridge.start()

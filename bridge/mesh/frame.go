@@ -15,6 +15,8 @@ const (
 	partBytes = 512 << 10
 	// maxAge is how old a frame may be: more than clocks differ and frames take.
 	maxAge = time.Minute
+	// maxSkew is how far the clocks of two bridges may differ.
+	maxSkew = 2 * time.Second
 )
 
 // kind is what a message is.

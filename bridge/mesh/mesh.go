@@ -342,6 +342,16 @@ func (m *Mesh) Peers() []Peer {
 	return *m.live.Load()
 }
 
+// Named is the peer of an id that is there, whatever its epoch; the zero Peer for none.
+func (m *Mesh) Named(id string) Peer {
+	for _, p := range m.Peers() {
+		if p.ID == id {
+			return p
+		}
+	}
+	return Peer{}
+}
+
 // Here tells whether a peer is there.
 func (m *Mesh) Here(p Peer) bool { return slices.Contains(m.Peers(), p) }
 

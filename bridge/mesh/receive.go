@@ -88,10 +88,18 @@ func (r *receiver) receive(sealed []byte) {
 	if f.kind == kindBeat || f.kind == kindGoodbye {
 		return
 	}
-	if msg, whole := r.join(&f); whole {
-		m.received(f.from)
-		m.take(f.from, msg)
+	msg, whole := r.join(&f)
+	if !whole {
+		return
 	}
+	m.received(f.from)
+	if msg.kind == kindRequest && msg.wait > 0 {
+		if msg.wait -= max(0, age-maxSkew); msg.wait <= 0 { // it waited here until nobody waited for it
+			m.counts.dropped.Add(1)
+			return
+		}
+	}
+	m.take(f.from, msg)
 }
 
 // join adds a part to its message, and returns that when it is whole. Parts of one

@@ -130,8 +130,12 @@ func (f *failure) error(id string) error {
 	return errors.New(f.text)
 }
 
-// Forward is places.Elsewhere's.
+// Forward is places.Elsewhere's. A bridge that was taken for dead and went on is registered
+// under a later epoch than the one that it joined the mesh with.
 func (p *Peers) Forward(ctx context.Context, at mesh.Peer, payload []byte) ([]byte, error) {
+	if known := p.mesh.Named(at.ID); !known.IsZero() {
+		at = known
+	}
 	return p.mesh.Request(ctx, at, topicPlace, payload)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -143,7 +144,7 @@ func (p *Places) at(o Owner) (Owner, bridges.Bridge) {
 		return o, self
 	}
 	all, _ := p.registry.All()
-	for _, b := range all {
+	for _, b := range slices.Backward(all) { // before it, the life of it that was killed
 		if b.Workspace == o.Folder {
 			return o, b
 		}
@@ -290,10 +291,8 @@ func (p *Places) Forward(ctx context.Context, scope kv.Scope, at mesh.Peer, meth
 	default:
 		return answer, err
 	}
-	o, _, err := p.Of(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
+	// What is known of the call is said also when the store does not say who the owner is.
+	o, _, _ := p.Of(ctx, scope)
 	return nil, &Error{kind, o}
 }
 

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(tb testing.TB) Network) {
 		{"PublishReachesAllOthersOnceInOrder", publish},
 		{"RequestsAreAnswered", requests},
 		{"RequestsEnd", requestsEnd},
+		{"LateRequestsDoNotBegin", lateRequests},
 		{"SlowConsumerLosesItsOwn", slowConsumer},
 		{"HostileFramesAreRefused", hostile},
 		{"PeersComeAndGo", comeAndGo},
@@ -272,6 +273,33 @@ func requestsEnd(t *testing.T, n Network) {
 	Eventually(t, "a is alone", a.Alone)
 	if _, err := a.Request(t.Context(), b.Self(), asking, nil); !errors.Is(err, mesh.ErrNotSent) {
 		t.Errorf("b is gone: %v", err)
+	}
+}
+
+// lateRequests: what arrives when nobody waits for it any more is not served. The clock of
+// one that stood still has gone on meanwhile.
+func lateRequests(t *testing.T, n Network) {
+	const late = 10 * time.Second
+	a := start(t, n, peer("a"), mesh.Options{})
+	b := start(t, n, peer("b"), mesh.Options{Now: func() time.Time { return time.Now().Add(late) }}, func(b *Bridge) {
+		b.Serve(asking, func(context.Context, mesh.Peer, []byte) ([]byte, error) { return []byte("served"), nil })
+	})
+	join(t, a, b)
+	ask := func(wait time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		_, err := a.Request(ctx, b.Self(), asking, nil)
+		return err
+	}
+	if err := ask(late + patience); err != nil {
+		t.Errorf("in time: %v", err)
+	}
+	dropped := b.Stats().Dropped
+	if err := ask(200 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) || b.Stats().Dropped != dropped+1 {
+		t.Errorf("too late: %v, %d dropped", err, b.Stats().Dropped-dropped)
+	}
+	if known := a.Named("b"); known != b.Self() || !a.Named("c").IsZero() {
+		t.Errorf("b is known as %v", known)
 	}
 }
 
