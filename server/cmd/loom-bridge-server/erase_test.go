@@ -30,10 +30,6 @@ type canaries map[string]string
 // canaryEnd is how much of one at its end no other has.
 const canaryEnd = 16
 
-// mayHide is how many of a thousand canaries a search may miss that are there: in one store of
-// a dozen, one of the vectors was not seen.
-const mayHide = 2
-
 // text makes one that is put into a text.
 func (c canaries) text(where string) string {
 	name := fmt.Sprintf("canary%04dx%016x", len(c), rand.Uint64())
@@ -213,8 +209,9 @@ func (c canaries) search() func(b []byte, show func(name string, end int)) {
 	}
 }
 
-// decodeStore shows all bytes of a store: of its files as they are, and of each entry as
-// RocksDB reads it from tables, logs and blob files, with what zstd packed in it unpacked.
+// decodeStore shows all bytes of a store: of its files as they are, of its logs without their
+// frames, and of each entry as RocksDB reads it from tables, logs and blob files, with what
+// zstd packed in it unpacked.
 func decodeStore(t *testing.T, dir string, show func([]byte)) {
 	t.Helper()
 	engine, err := rockskv.OpenReadOnly(dir, nil)
@@ -244,8 +241,27 @@ func decodeStore(t *testing.T, dir string, show func([]byte)) {
 		}
 		content, err := os.ReadFile(path)
 		show(content)
+		if filepath.Ext(path) == ".log" {
+			show(unframed(content))
+		}
 		return err
 	}))
+}
+
+// unframed are the records of a log of RocksDB, one behind the other. A record that does not
+// fit into what is left of a block of 32 KiB goes on in the next one behind a header of 7
+// bytes, which may stand in the middle of a canary. Of a vector that was overwritten the log
+// is all there is.
+func unframed(log []byte) (records []byte) {
+	const block, header = 32 << 10, 7
+	for ; len(log) > 0; log = log[min(block, len(log)):] {
+		for rest := log[:min(block, len(log))]; len(rest) >= header; {
+			length := min(int(rest[4])|int(rest[5])<<8, len(rest)-header)
+			records = append(records, rest[header:header+length]...)
+			rest = rest[header+length:]
+		}
+	}
+	return records
 }
 
 // logical are those that the entries of a store have, and not only its files.
