@@ -71,6 +71,11 @@ type Certificate struct {
 	Version string    `json:"version"`
 	Subject Subject   `json:"subject"`
 	Time    time.Time `json:"time"`
+	// Statement says in a sentence what was erased, or that nothing was found.
+	Statement string `json:"statement"`
+	// Found is how many entries of the subject's there were before, of those that a scan
+	// afterwards would find.
+	Found int64 `json:"found"`
 	// Erased counts by keyspace what went and what stayed.
 	Erased map[string]Tally `json:"erased"`
 	// Records are the digests of the records that a session or a filter took out: the first
@@ -93,6 +98,14 @@ type Certificate struct {
 	// compact JSON without it.
 	PublicKey []byte `json:"public_key"`
 	Signature []byte `json:"signature,omitempty"`
+}
+
+// State fills in the statement.
+func (c *Certificate) State() {
+	c.Statement = fmt.Sprintf("Erased was %s: %d entries were found before, and none afterwards.", c.Subject, c.Found)
+	if c.Found == 0 {
+		c.Statement = fmt.Sprintf("Nothing of %s was found, so nothing of it was erased.", c.Subject)
+	}
 }
 
 // signed are the bytes that are signed.

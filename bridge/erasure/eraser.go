@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -57,21 +58,29 @@ func (s Subject) String() string {
 // Narrowed tells whether only a part of the agent's, the person's or the tenant's goes.
 func (s Subject) Narrowed() bool { return s.Session != "" || s.Filter != "" }
 
-// Check tells whether there can be such a subject.
+var (
+	// ErrInvalid: there can be no such subject.
+	ErrInvalid = errors.New("erasure: invalid input")
+	// ErrNothing: the store holds nothing of the subject.
+	ErrNothing = errors.New("erasure: nothing was found")
+)
+
+// Check tells whether there can be such a subject. Its error is an *invalid.Error of the
+// fields "subject", "session" and "filter".
 func (s Subject) Check() error {
 	if _, err := s.scope(); err != nil {
-		return err
+		return invalid.Field(ErrInvalid, "subject", "can't be: %v", err)
 	}
 	switch {
 	case s.Session != "" && s.Filter != "":
-		return errors.New("erasure: give a session or a filter")
+		return invalid.Field(ErrInvalid, "session", "is given together with a filter; give one of them")
 	case s.Session != "" && s.Kind != Agent:
-		return errors.New("erasure: a session is an agent's")
+		return invalid.Field(ErrInvalid, "session", "is an agent's; name the agent")
 	case len(s.Session) > session.MaxSessionIDBytes || !utf8.ValidString(s.Session) || strings.IndexByte(s.Session, 0) >= 0:
-		return errors.New("erasure: there can be no such session")
+		return invalid.Field(ErrInvalid, "session", "is longer than %d bytes, or no text", session.MaxSessionIDBytes)
 	case s.Filter != "":
 		if _, err := filter.Parse(s.Filter); err != nil {
-			return err
+			return invalid.Field(ErrInvalid, "filter", "can't be read: %v", err)
 		}
 	}
 	return nil

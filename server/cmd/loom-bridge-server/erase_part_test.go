@@ -279,8 +279,10 @@ func TestErasePartRefuses(t *testing.T) {
 		{"--agent", "a", "--session", strings.Repeat("s", 300)},
 	} {
 		s.flags = flags
-		if _, err := s.erase(t, store, "o.json"); err == nil {
-			t.Errorf("%q: no error", flags)
+		_, err := s.erase(t, store, "o.json")
+		bad, ok := errors.AsType[*ConfigError](err)
+		if !ok || flags[len(flags)-2] != "--"+bad.Field && (bad.Field != "session" || !slices.Contains(flags, "--session")) {
+			t.Errorf("%q: %v", flags, err)
 		}
 	}
 	if after, err := erasure.Files(t.Context(), store); err != nil || !slices.Equal(files, after) {

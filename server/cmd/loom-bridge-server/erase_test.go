@@ -345,6 +345,9 @@ func TestErase(t *testing.T) {
 			t.Errorf("%s: %+v", name, tally)
 		}
 	}
+	if certificate.Found == 0 || !strings.HasPrefix(certificate.Statement, "Erased was agent a") {
+		t.Errorf("the certificate states %q, found %d", certificate.Statement, certificate.Found)
+	}
 	if certificate.AuditRecords == 0 || certificate.TimeTravel == "" || len(certificate.Claimed) == 0 || len(certificate.NotClaimed) == 0 {
 		t.Errorf("the certificate is %+v", certificate)
 	}
@@ -367,7 +370,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("a changed certificate: %v", err)
 	}
 	otherKey := filepath.Join(dir, "other.pem")
-	if _, err := loomCommand(t, "erase", "--agent", "z", "--key", otherKey, "--out", filepath.Join(dir, "z.json"), "--data-dir", copyOf(t, store)); err != nil {
+	if _, err := loomCommand(t, "erase", "--agent", "b", "--key", otherKey, "--out", filepath.Join(dir, "b.json"), "--data-dir", copyOf(t, store)); err != nil {
 		t.Fatal(err)
 	}
 	if err := verify(out, "--signer", otherKey); !errors.Is(err, erasure.ErrNotTrue) {
@@ -414,6 +417,50 @@ func TestErase(t *testing.T) {
 	must(t, p.Stop())
 	if err := verify(out, "--changed"); !errors.Is(err, erasure.ErrNotTrue) {
 		t.Errorf("the agent has stored something since: %v", err)
+	}
+}
+
+// Of an agent that has nothing, nothing is signed that sounds as if something was erased.
+//
+// Y23
+func TestEraseNobody(t *testing.T) {
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	save(t, p, "a seal")
+	must(t, p.Stop())
+	store := filepath.Join(dir, "store")
+	files, err := erasure.Files(t.Context(), store)
+	must(t, err)
+	for name, flags := range map[string][]string{
+		"nobody": {"--agent", "nobody"}, "no session": {"--agent", "a", "--session", "none"}, "no record": {"--agent", "a", "--filter", `kind = "none"`},
+	} {
+		out := filepath.Join(dir, name+".json")
+		flags = append(flags, "--key", filepath.Join(dir, "k"), "--out", out, "--data-dir", store)
+		_, err := loomCommand(t, append([]string{"erase"}, flags...)...)
+		left, _ := filepath.Glob(out + "*")
+		if !errors.Is(err, erasure.ErrNothing) || !strings.Contains(err.Error(), "--certify-absence") || len(left) > 0 {
+			t.Errorf("%s: %v, files %v", name, err, left)
+		}
+		if after, err := erasure.Files(t.Context(), store); name == "nobody" && (err != nil || !slices.Equal(files, after)) {
+			t.Errorf("%s: the store has changed: %v", name, err)
+		}
+		said, err := loomCommand(t, append([]string{"erase", "--certify-absence"}, flags...)...)
+		must(t, err)
+		var c erasure.Certificate
+		text := mustRead(t, out)
+		must(t, json.Unmarshal(text, &c))
+		if c.Found != 0 || !strings.Contains(string(text), `"found": 0`) || !strings.HasPrefix(c.Statement, "Nothing of ") || !strings.HasPrefix(said, c.Statement) {
+			t.Errorf("%s: said %q, certificate %s", name, said, text)
+		}
+		if said, err := loomCommand(t, "erase", "verify", out, "--data-dir", store); err != nil || !strings.Contains(said, "Nothing of ") {
+			t.Errorf("%s: verify %v: %s", name, err, said)
+		}
+		files, err = erasure.Files(t.Context(), store)
+		must(t, err)
+	}
+	p = MustRun(t, dir)
+	if hits(t, p, "seal") != 1 {
+		t.Error("what others have is gone")
 	}
 }
 

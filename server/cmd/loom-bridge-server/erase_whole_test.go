@@ -269,7 +269,7 @@ func killErasures(t *testing.T, full string, c, others canaries, subject ...stri
 				time.Sleep(rand.N(took))
 			} else { // about when the stores change places
 				for range 3000 {
-					if _, err := os.Stat(out + ".loom-partial"); err == nil || written() {
+					if text, _ := os.ReadFile(out + ".loom-partial"); bytes.Contains(text, []byte(`"erased": {`)) || written() {
 						break
 					}
 					time.Sleep(100 * time.Microsecond)

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
@@ -31,7 +32,8 @@ audit records and everything else of the subject go. The store is written anew b
 old one without them, then the two change places in one step, and the old one is removed; so
 no server may be running on it, and there must be room for a second store. A command that
 was killed is run again. The certificate is signed with the key, says what is claimed and
-what is not, and lists backups that may still hold what was erased (--backup-dir).`
+what is not, and lists backups that may still hold what was erased (--backup-dir).
+Where nothing is found the command fails and changes nothing, since an id is easily misspelt.`
 
 // Options are what the commands work with. All are required.
 type Options struct {
@@ -78,7 +80,7 @@ func Command(o Options) *cobra.Command {
 			}
 		}
 		if err := s.Check(); err != nil {
-			return o.Refuse(string(s.Kind), s.String(), err.Error())
+			return o.refuseSubject(*s, err)
 		}
 		if e.key == "" {
 			return o.Refuse("key", "", "is required: the file with the key that signs; it is made if it is not there")
@@ -100,8 +102,23 @@ func Command(o Options) *cobra.Command {
 	flags.StringVar(&s.Tenant, "tenant", "default", "`name` of the tenant")
 	flags.StringVar(&e.key, "key", "", "PEM `file` with the ed25519 key that signs (required); made if it is not there")
 	flags.StringVar(&e.out, "out", "", "`file` for the certificate, which must not exist (required)")
+	flags.BoolVar(&e.absence, "certify-absence", false, "where nothing is found, sign a certificate that says so, instead of failing")
 	command.AddCommand(o.verify())
 	return command
+}
+
+// refuseSubject is the error about the flag that there can be no subject for.
+func (o Options) refuseSubject(s erasure.Subject, err error) error {
+	bad, ok := errors.AsType[*invalid.Error](err)
+	switch {
+	case ok && bad.Field == "session":
+		return o.Refuse("session", s.Session, bad.Problem)
+	case ok && bad.Field == "filter":
+		return o.Refuse("filter", s.Filter, bad.Problem)
+	case s.Kind == erasure.Tenant:
+		return o.Refuse("tenant", s.Tenant, err.Error())
+	}
+	return o.Refuse(string(s.Kind), s.ID, err.Error())
 }
 
 const verifyHelp = `Check a certificate against its signature and against the store in --data-dir: every file
@@ -148,7 +165,7 @@ func (o Options) verify() *cobra.Command {
 		if signer == "" {
 			files += fmt.Sprintf("; signed by %x, which nothing vouches for without --signer", c.PublicKey)
 		}
-		return o.say("%s was erased at %s: the signature is right, no entry is left, %s\n", c.Subject, c.Time.Format(time.RFC3339), files)
+		return o.say("%s (%s): the signature is right, no entry is left, %s\n", c.Statement, c.Time.Format(time.RFC3339), files)
 	}
 	command.Flags().BoolVar(&changed, "changed", false, "a server has run since: scan the entries, do not compare the files")
 	command.Flags().StringVar(&signer, "signer", "", "PEM `file` with the key that must have signed, the whole or its public part")

@@ -32,6 +32,7 @@ type erasing struct {
 	Options
 	subject  erasure.Subject
 	key, out string
+	absence  bool // a certificate is signed also where nothing is found
 	logger   *slog.Logger
 }
 
@@ -66,11 +67,14 @@ func (e *erasing) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.audit(ctx, c); err != nil {
-		return err
-	}
 	picked, err := e.pick(ctx, c)
 	if err != nil {
+		return err
+	}
+	if err := e.find(ctx, dir, c); err != nil {
+		return err
+	}
+	if err := e.audit(ctx, c); err != nil {
 		return err
 	}
 	if err := e.rewrite(ctx, dir, c, picked); err != nil {
@@ -87,6 +91,7 @@ func (e *erasing) run(ctx context.Context) error {
 	}
 	c.Format, c.Version, c.Time = 1, e.Version, time.Now().UTC().Truncate(time.Second)
 	c.Backups, c.Claimed, c.NotClaimed, c.TimeTravel = backups, erasure.Claimed(), erasure.NotClaimed(e.subject), erasure.TimeTravel
+	c.State()
 	if err := c.Sign(key); err != nil {
 		return err
 	}
@@ -99,7 +104,25 @@ func (e *erasing) run(ctx context.Context) error {
 	return e.report(c)
 }
 
+// find notes how much the store has of the subject, before anything of it goes.
+func (e *erasing) find(ctx context.Context, dir string, c *erasure.Certificate) error {
+	found, err := e.scan(ctx, dir, c)
+	if err != nil {
+		return err
+	}
+	if c.Found = max(c.Found, found); c.Found > 0 {
+		return writeJSON(e.out+partSuffix, c)
+	}
+	if e.absence {
+		return nil
+	}
+	return fmt.Errorf("%w of %s; nothing was changed, and no certificate was written; --certify-absence signs one that says so", erasure.ErrNothing, e.subject)
+}
+
 func (e *erasing) report(c *erasure.Certificate) error {
+	if c.Found == 0 {
+		return e.say("%s The certificate is %s\n", c.Statement, e.out)
+	}
 	var entries, size int64
 	for _, t := range c.Erased {
 		entries, size = entries+t.Erased+t.Changed, size+t.Bytes
