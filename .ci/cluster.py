@@ -62,12 +62,8 @@ async def save(bridges: list[Bridge], number: int) -> None:
     """Save a record at the first server that answers, by one request id."""
     for bridge in [*bridges, *bridges]:
         try:
-            async with loombridge.connect(
-                bridge.address, agent_id="ann", wait=0
-            ) as ctx:
-                await ctx.memory_save(
-                    f"tide {number} of the moon", request_id=f"save-{number}"
-                )
+            async with loombridge.connect(bridge.address, agent_id="ann", wait=0) as ctx:
+                await ctx.memory_save(f"tide {number} of the moon", request_id=f"save-{number}")
                 return
         except loombridge.LoomBridgeError:
             continue
@@ -103,13 +99,9 @@ async def work(bridges: list[Bridge]) -> None:
         async for event in there.events.subscribe({"harbour.tide": told.sequence - 1}):
             print(f"emitted at {first.name}, heard at {second.name}: {event.payload}")
             break
-        await here.tool(
-            "fs:write_file", {"path": "plan.txt", "content": "sail at noon"}
-        )
+        await here.tool("fs:write_file", {"path": "plan.txt", "content": "sail at noon"})
     text, _ = await read(second, "plan.txt")
-    print(
-        f"written in the workspace of {first.name}, read by way of {second.name}: {text}"
-    )
+    print(f"written in the workspace of {first.name}, read by way of {second.name}: {text}")
     killed = 0.0
     for number in range(SAVES):
         if number == SAVES // 2:
@@ -118,9 +110,7 @@ async def work(bridges: list[Bridge]) -> None:
             await first.end(kill=True)
         await save(bridges, number)
         if number == SAVES // 2:
-            print(
-                f"the next save was acknowledged after {time.monotonic() - killed:.2f} s"
-            )
+            print(f"the next save was acknowledged after {time.monotonic() - killed:.2f} s")
             bridges.reverse()
     async with loombridge.connect(second.address, agent_id="ann") as ctx:
         found = await ctx.memory_query("tide", limit=1)
@@ -140,10 +130,7 @@ async def work(bridges: list[Bridge]) -> None:
 async def main(binary: str, store: str) -> None:
     """Start the servers, and end them whatever happens."""
     with tempfile.TemporaryDirectory() as folder:
-        bridges = [
-            Bridge(binary, name, store, Path(folder))
-            for name in ("bridge-1", "bridge-2")
-        ]
+        bridges = [Bridge(binary, name, store, Path(folder)) for name in ("bridge-1", "bridge-2")]
         try:
             for bridge in bridges:
                 await bridge.start()
