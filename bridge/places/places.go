@@ -175,11 +175,23 @@ func (p *Places) Of(ctx context.Context, scope kv.Scope) (Owner, bool, error) {
 // this one, which becomes the owner of a workspace that is nobody's. It fails with an *Error
 // where the owner can't be reached.
 func (p *Places) Where(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {
+	return p.where(ctx, scope, true)
+}
+
+// Look is Where, but a workspace that is nobody's stays so, and counts as this server's.
+func (p *Places) Look(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {
+	return p.where(ctx, scope, false)
+}
+
+func (p *Places) where(ctx context.Context, scope kv.Scope, take bool) (mesh.Peer, error) {
 	if p == nil {
 		return mesh.Peer{}, nil
 	}
 	o, found, err := p.Of(ctx, scope)
 	if err == nil && !found {
+		if !take {
+			return mesh.Peer{}, nil
+		}
 		o, err = p.write(ctx, scope, p.ownerOf(p.registry.Self()), false)
 	}
 	switch {

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/loom-bridge/loom-bridge/bridge/native"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/guard"
@@ -46,9 +44,8 @@ type Workspaces interface {
 type Notes struct {
 	Store Store
 	Terms Terms
-	// Workspaces and Files are where AGENTS.md is read; nil: it is not.
-	Workspaces Workspaces
-	Files      *native.Reader
+	// Agents reads AGENTS.md; nil: it is not read.
+	Agents *AgentsFiles
 }
 
 // Name is that of the section.
@@ -61,6 +58,9 @@ func (n *Notes) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 
 // Remembered is Collect without a search.
 func (n *Notes) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	if a.Settings.AgentsMD == "" && n.Agents != nil && !n.Agents.Known(a.Scope) {
+		return gather.Found{}, false, nil
+	}
 	return remembered(n.Store, a, func(view memory.View) (gather.Found, error) { return n.collect(ctx, view, a) })
 }
 
@@ -90,29 +90,25 @@ func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (g
 // agents is the text of AGENTS.md, and where it is from; empty where there is none. The
 // file is that of the workspace, so all agents that work there are told it.
 func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source string, err error) {
-	if own := a.Settings.AgentsMD; own != "" || n.Workspaces == nil || n.Files == nil {
+	if own := a.Settings.AgentsMD; own != "" || n.Agents == nil {
 		return own, fmt.Sprintf("agents_md of the settings, %d bytes", len(own)), nil
 	}
-	root, err := n.Workspaces.Root(a.Scope)
-	if err != nil {
-		return "", "", errors.New("the workspace can't be opened")
-	}
-	head, info, err := n.Files.Head(ctx, root, agentsFile, settings.MaxAgentsBytes)
-	var failed *tools.Error
+	head, err := n.Agents.Head(ctx, a.Scope)
 	switch {
-	case errors.As(err, &failed) && failed.Code == tools.NotFound:
-		return "", "", nil
 	case err != nil:
 		return "", "", err
-	case bytes.IndexByte(head, 0) >= 0:
+	case head.Size < 0:
+		return "", "", nil
+	case bytes.IndexByte(head.Text, 0) >= 0:
 		return "", "", errors.New("it holds a NUL, so it is no text")
 	}
-	source = fmt.Sprintf("%s of the workspace, %d bytes", agentsFile, info.Size())
-	if info.Size() > int64(len(head)) {
-		head = text.WholeChars(head)
-		source += fmt.Sprintf(", the first %d of them", len(head))
+	source = fmt.Sprintf("%s of the workspace, %d bytes", agentsFile, head.Size)
+	shown := head.Text
+	if head.Size > int64(len(shown)) {
+		shown = text.WholeChars(shown)
+		source += fmt.Sprintf(", the first %d of them", len(shown))
 	}
-	return text.Valid(string(head)), source, nil
+	return text.Valid(string(shown)), source, nil
 }
 
 const noteFilter = `kind = "` + KindNote + `"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -62,6 +63,7 @@ type Sources struct {
 	playbooks *Playbooks
 	tasks     *Tasks
 	base      Base
+	agents    *AgentsFiles // nil where AGENTS.md is not read
 }
 
 // New returns the sources.
@@ -72,14 +74,26 @@ func New(o Options) (*Sources, error) {
 	}
 	playbooks := NewPlaybooks(o.Store, o.Logger)
 	tasks := &Tasks{Tiers: o.Tiers, Messages: o.Messages, Parent: o.Parent, Terms: o.Terms}
-	return &Sources{playbooks: playbooks, tasks: tasks, base: o.Base, all: []gather.Source{
+	var agents *AgentsFiles
+	if o.Workspaces != nil {
+		agents = NewAgentsFiles(o.Workspaces, files)
+	}
+	return &Sources{playbooks: playbooks, tasks: tasks, base: o.Base, agents: agents, all: []gather.Source{
 		&Skills{Store: o.Store},
-		&Notes{Store: o.Store, Terms: o.Terms, Workspaces: o.Workspaces, Files: files},
+		&Notes{Store: o.Store, Terms: o.Terms, Agents: agents},
 		&UserMemory{Store: o.Store, Terms: o.Terms},
 		&Knowledge{Store: o.Store, Terms: o.Terms, Base: o.Base},
 		playbooks,
 		tasks,
 	}}, nil
+}
+
+// Join has AGENTS.md read at the server that has the workspace, and answers the others. A nil
+// Places changes nothing.
+func (s *Sources) Join(p *places.Places) {
+	if s.agents != nil {
+		s.agents.Join(p)
+	}
 }
 
 // All are the sources, in the order in which what they find is registered.

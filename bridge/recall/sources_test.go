@@ -41,7 +41,7 @@ func (w *world) notes(dir string) *recall.Notes {
 	w.tb.Cleanup(func() { root.Close() })
 	files, err := native.NewReader("")
 	w.must(err)
-	return &recall.Notes{Store: w.store, Terms: terms, Workspaces: folder{root}, Files: files}
+	return &recall.Notes{Store: w.store, Terms: terms, Agents: recall.NewAgentsFiles(folder{root}, files)}
 }
 
 // AGENTS.md stands first, as it is on disk by now or as the caller gave it; then the notes

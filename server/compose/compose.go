@@ -82,6 +82,7 @@ type Domain struct {
 	places  hand.Workspaces
 	peers   *peers.Peers // the other bridges on the store; nil where there are none
 	past    *past.Store  // what prompts were made of
+	sources *recall.Sources
 	mover   *transfer.Mover
 	now     func() time.Time
 	lines   step.Templates // of steps in the files of the history
@@ -312,6 +313,7 @@ func (d *Domain) openSources(workspaces hand.Workspaces, o Options) (*recall.Sou
 	if err != nil {
 		return nil, err
 	}
+	d.sources = sources
 	d.onClose(sources.Close)
 	return sources, nil
 }
@@ -377,6 +379,7 @@ func (d *Domain) openPlaces(engine kv.Engine, writer *kv.Writer, o Options) {
 		p.Elsewhere = d.peers
 	}
 	d.Places = places.New(engine, writer, bridges.Of(engine), &p)
+	d.sources.Join(d.Places)
 }
 
 // naming is how the blobs of a session are called.

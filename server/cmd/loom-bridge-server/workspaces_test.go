@@ -226,3 +226,45 @@ func TestWorkspaceOfChild(t *testing.T) {
 		t.Errorf("b's own folder has %v %v", left, err)
 	}
 }
+
+// A prompt shows the AGENTS.md of the workspace, whichever server makes it: one that has a
+// folder of its own reads at the server that has the workspace. While that is away the prompt
+// is made without, and its receipt says where the file would be.
+//
+// Z42
+func TestWorkspaceSaysWhatAgentsAreTold(t *testing.T) {
+	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
+	for dir, text := range map[string]string{inA: "Use tabs.", inB: "Use nothing."} {
+		must(t, os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(text), 0o600))
+	}
+	a := MustPlace(t, store, "a", inA, "--mesh", "embedded")
+	b := MustPlace(t, store, "b", inB, "--mesh", "embedded")
+	told := func(p *process) (text string, receipt *loombridgev1.SectionInfo) {
+		got, err := p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "x", SessionId: "s", Goal: "sail"})
+		must(t, err)
+		for _, s := range got.GetReceipt().GetSections() {
+			if s.GetName() == "notes:agents_md" {
+				receipt = s
+			}
+		}
+		return got.String(), receipt
+	}
+	if text, _ := told(b); !strings.Contains(text, "Use nothing.") || b.workspace(t, "x") != nil {
+		t.Errorf("of a workspace that is nobody's b shows its own, and does not take it: %s", text)
+	}
+	a.MustUse(t, "x", "fs:write_file", object{"path": "plan.txt", "content": "sail at noon"})
+	waitUntil(t, "b shows what a has", func() bool {
+		text, s := told(b)
+		return strings.Contains(text, "Use tabs.") && !strings.Contains(text, "Use nothing.") && s.GetSource() == "AGENTS.md of the workspace, 9 bytes"
+	})
+	a.MustUse(t, "x", "fs:write_file", object{"path": "AGENTS.md", "content": "Use spaces."})
+	waitUntil(t, "b shows what is written later", func() bool {
+		text, _ := told(b)
+		return strings.Contains(text, "Use spaces.")
+	})
+	must(t, a.Stop())
+	waitUntil(t, "b says that a is away", func() bool {
+		text, s := told(b)
+		return s.GetOutcome() == loombridgev1.SectionOutcome_SECTION_OUTCOME_FAILED && strings.Contains(s.GetReason(), `server "a"`) && !strings.Contains(text, "Use spaces.")
+	})
+}
