@@ -20,29 +20,56 @@ import (
 // ErrNotTrue: a certificate is not what was signed, or the store is not what it says.
 var ErrNotTrue = errors.New("erasure: the certificate does not hold")
 
-// Claimed says what an erasure claims of each engine.
-func Claimed() []string {
+// Engine is what a store is kept in.
+type Engine string
+
+// The engines.
+const (
+	RocksDB    Engine = "RocksDB"
+	PostgreSQL Engine = "PostgreSQL"
+)
+
+// Claimed says what an erasure claims of a store in an engine.
+func Claimed(engine Engine) []string {
+	if engine == PostgreSQL {
+		return []string{
+			"PostgreSQL: the tables were written anew, entry by entry, without the subject's; no row of them, dead ones included, ever held what was erased.",
+			"The tables before were dropped in the transaction that put the new ones in their place: PostgreSQL gave their files back with it.",
+			"A scan of all rows afterwards, each decoded, found nothing of the subject.",
+		}
+	}
 	return []string{
 		"RocksDB: the store was rewritten, entry by entry, without the subject's; each key was written once. Its tables, logs, blob files and manifest never held what was erased.",
 		"The files of the store before were removed. What a disk, a file system or a snapshot keeps of removed files is the host's.",
-		"PostgreSQL: nothing; no setting leads to it.",
 	}
 }
 
-// NotClaimed says what an erasure of a subject leaves.
-func NotClaimed(s Subject) []string {
+// ofPostgres are the places where PostgreSQL may still have what was erased.
+var ofPostgres = []string{
+	"PostgreSQL's write-ahead log, until its segments are written over, and archives of it",
+	"replicas and standbys, until they have replayed the erasure; logical subscribers keep what they were sent",
+	"backups of the database: those of pg_dump and pg_basebackup, snapshots of its disks",
+	"samples of keys and values that ANALYZE took of the tables before: dead rows of pg_statistic, until that is vacuumed",
+	"what a disk or a file system keeps of removed files",
+}
+
+// NotClaimed says what an erasure of a subject leaves, of a store in an engine.
+func NotClaimed(s Subject, engine Engine) []string {
 	var narrowed []string
+	if engine == PostgreSQL {
+		narrowed = slices.Clone(ofPostgres)
+	}
 	switch {
 	case s.Session != "":
-		narrowed = []string{
+		narrowed = append(narrowed,
 			"what the agent knows from the session outside of it: state that it stores itself, files, and records in a person's memory",
 			"what the agent stored for loom.v1, which has no sessions, and events whose session the emitter did not give",
 			"what children keep themselves; those that the session spawned are agents like others from then on",
-		}
+		)
 	case s.Filter != "":
-		narrowed = []string{
+		narrowed = append(narrowed,
 			"texts of the records elsewhere: in results, messages and folds of sessions that quote them, and in events; erase those sessions",
-		}
+		)
 	}
 	if s.Narrowed() {
 		narrowed = append(narrowed, "ids of erased records in others that supersede them or derive from them, which stay as they are; answers of repeated requests, which are made again")
@@ -65,10 +92,22 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
+// Table is what a table of PostgreSQL holds.
+type Table struct {
+	Name    string `json:"name"`
+	Entries int64  `json:"entries"`
+	// Scopes is how many sequences the keyspace has, which are in the digest, too.
+	Scopes int64 `json:"scopes"`
+	Bytes  int64 `json:"bytes"`
+	// SHA256 is of all keys and values in order, each with its size (be32) before it.
+	SHA256 string `json:"sha256"`
+}
+
 // Certificate says that a subject was erased.
 type Certificate struct {
 	Format  int       `json:"format"` // 1
 	Version string    `json:"version"`
+	Engine  Engine    `json:"engine"`
 	Subject Subject   `json:"subject"`
 	Time    time.Time `json:"time"`
 	// Statement says in a sentence what was erased, or that nothing was found.
@@ -87,8 +126,9 @@ type Certificate struct {
 	AuditRecords int `json:"audit_records"`
 	// Left is how many entries of the subject's a decoded scan of the new store found.
 	Left int64 `json:"left"`
-	// Files are all files of the new store.
-	Files []File `json:"files"`
+	// Files are all files of the new store; of one in PostgreSQL Tables are what it holds.
+	Files  []File  `json:"files,omitempty"`
+	Tables []Table `json:"tables,omitempty"`
 	// Backups may hold what was erased, and are outstanding.
 	Backups    []string `json:"backups_outstanding"`
 	Claimed    []string `json:"claimed"`

@@ -17,7 +17,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/approvals"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/audits"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/backups"
@@ -246,13 +245,13 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
 	command = erasures.Command(erasures.Options{
-		DataDir: store.files, Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
-		Read: func(dir string) (*rockskv.DB, error) {
-			engine, err := rockskv.OpenReadOnly(dir, nil)
-			if err != nil {
-				return nil, storeError(err, dir)
-			}
-			return engine, nil
+		Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
+		Place: func() (stores.Place, error) {
+			config, err := store.config()
+			return config.place(), err
+		},
+		Unopened: func(err error, place stores.Place) error {
+			return Config{Store: place, DataDir: place.Dir}.storeError(err)
 		},
 		Backups: store.backups,
 		Memory: func() (memory.Options, error) {

@@ -124,7 +124,7 @@ func TestPostgres(t *testing.T) {
 		told.WriteString(said)
 	}
 	for command, args := range map[string][]string{
-		"repair": {"repair", "--data-dir", dir}, "erase": {"erase", "--data-dir", dir, "--agent", "a", "--key", filepath.Join(dir, "k"), "--out", filepath.Join(dir, "erased")},
+		"repair": {"repair", "--data-dir", dir},
 		"backup": {"backup", "create", "--offline", "--data-dir", dir, "--backup-dir", filepath.Join(t.TempDir(), "copies")},
 	} {
 		_, err := loomCommand(t, append(args, "--store", store)...)

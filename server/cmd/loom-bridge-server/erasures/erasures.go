@@ -16,7 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
 const help = `Erase all that a store holds of an agent, a person or a tenant, with proof.
@@ -30,19 +30,20 @@ With --session only what stands in one session of the agent goes, with --filter 
 records that it lets through. Records, their index, vectors and versions, sessions, offloaded results, events, messages,
 audit records and everything else of the subject go. The store is written anew beside the
 old one without them, then the two change places in one step, and the old one is removed; so
-no server may be running on it, and there must be room for a second store. A command that
+no server may be running on it, and there must be room for a second store. In PostgreSQL
+the tables are written anew in a schema beside (NAME_rewritten), and the old ones dropped. A command that
 was killed is run again. The certificate is signed with the key, says what is claimed and
 what is not, and lists backups that may still hold what was erased (--backup-dir).
 Where nothing is found the command fails and changes nothing, since an id is easily misspelt.`
 
 // Options are what the commands work with. All are required.
 type Options struct {
-	// DataDir is where the settings have the store, which is there.
-	DataDir func() (string, error)
+	// Place is where the settings have the store. One in a directory is there.
+	Place func() (stores.Place, error)
 	// Open opens the store, for erasing records of calls.
 	Open func() (kv.Engine, error)
-	// Read opens the store in a directory for reading alone.
-	Read func(dir string) (*rockskv.DB, error)
+	// Unopened is the error about a store that can't be opened.
+	Unopened func(err error, place stores.Place) error
 	// Memory is how memories work that are written anew.
 	Memory func() (memory.Options, error)
 	// Logger is for what happens on the way.
@@ -121,8 +122,8 @@ func (o Options) refuseSubject(s erasure.Subject, err error) error {
 	return o.Refuse(string(s.Kind), s.ID, err.Error())
 }
 
-const verifyHelp = `Check a certificate against its signature and against the store in --data-dir: every file
-must be as it was, and a scan that decodes every entry must find nothing of the subject.
+const verifyHelp = `Check a certificate against its signature and against the store: every file, or what each
+table of PostgreSQL holds, must be as it was, and a scan that decodes every entry must find nothing of the subject.
 A server that has run since has changed the files: with --changed only the scan counts. No
 server may be running, and nothing is written. The exit status is 1 when something does not hold.`
 
@@ -142,25 +143,25 @@ func (o Options) verify() *cobra.Command {
 		if err := c.Verify(by); err != nil {
 			return err
 		}
-		dir, err := o.DataDir()
+		place, err := o.Place()
 		if err != nil {
 			return err
 		}
+		if c.Engine != engineOf(place) {
+			return fmt.Errorf("%w: it is of a store in %s", erasure.ErrNotTrue, c.Engine)
+		}
+		files := "what the store consists of was not compared"
 		if !changed {
-			if err := c.CompareFiles(cmd.Context(), dir); err != nil {
+			if files, err = o.compare(cmd.Context(), place, c); err != nil {
 				return fmt.Errorf("%w; if a server has run since, --changed scans the entries alone", err)
 			}
 		}
-		left, err := o.scan(cmd.Context(), dir, c)
+		left, err := o.scan(cmd.Context(), place, c)
 		if err != nil {
 			return err
 		}
 		if left > 0 {
 			return fmt.Errorf("%w: %d entries of %s are in the store", erasure.ErrNotTrue, left, c.Subject)
-		}
-		files := fmt.Sprintf("%d files are as they were", len(c.Files))
-		if changed {
-			files = "files were not compared"
 		}
 		if signer == "" {
 			files += fmt.Sprintf("; signed by %x, which nothing vouches for without --signer", c.PublicKey)
@@ -173,8 +174,8 @@ func (o Options) verify() *cobra.Command {
 }
 
 // scan decodes every entry of a store, and returns how many are the subject's.
-func (o Options) scan(ctx context.Context, dir string, c *erasure.Certificate) (left int64, err error) {
-	engine, err := o.Read(dir)
+func (o Options) scan(ctx context.Context, place stores.Place, c *erasure.Certificate) (left int64, err error) {
+	engine, err := o.open(ctx, place)
 	if err != nil {
 		return 0, err
 	}

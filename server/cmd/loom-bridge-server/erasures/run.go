@@ -17,8 +17,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
-	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
 // Suffixes of what a killed command leaves, which the next one removes or goes on from.
@@ -40,20 +40,9 @@ func (e *erasing) run(ctx context.Context) error {
 	if _, err := os.Lstat(e.out); !errors.Is(err, fs.ErrNotExist) {
 		return e.Refuse("out", e.out, "exists; a certificate is never written over another")
 	}
-	dir, err := e.DataDir()
+	place, err := e.place()
 	if err != nil {
 		return err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return err
-	}
-	for _, file := range []struct{ flag, name string }{{"out", e.out}, {"key", e.key}} {
-		switch inside, err := paths.Within(file.name, dir); {
-		case err != nil:
-			return e.Refuse(file.flag, file.name, err.Error())
-		case inside:
-			return e.Refuse(file.flag, file.name, "lies in --data-dir, which is replaced as a whole; choose another folder")
-		}
 	}
 	key, err := openKey(e.key)
 	if err != nil {
@@ -71,26 +60,27 @@ func (e *erasing) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.find(ctx, dir, c); err != nil {
+	if err := e.find(ctx, place, c); err != nil {
 		return err
 	}
 	if err := e.audit(ctx, c); err != nil {
 		return err
 	}
-	if err := e.rewrite(ctx, dir, c, picked); err != nil {
+	if err := e.rewrite(ctx, place, c, picked); err != nil {
 		return err
 	}
-	if c.Files, err = erasure.Files(ctx, dir); err != nil {
+	if c.Files, c.Tables, err = e.contents(ctx, place); err != nil {
 		return err
 	}
-	if c.Left, err = e.scan(ctx, dir, c); err != nil {
+	if c.Left, err = e.scan(ctx, place, c); err != nil {
 		return err
 	}
 	if c.Left > 0 {
 		return fmt.Errorf("%d entries of %s are left: this is a fault of the program; no certificate is written", c.Left, e.subject)
 	}
+	c.Engine = engineOf(place)
 	c.Format, c.Version, c.Time = 1, e.Version, time.Now().UTC().Truncate(time.Second)
-	c.Backups, c.Claimed, c.NotClaimed, c.TimeTravel = backups, erasure.Claimed(), erasure.NotClaimed(e.subject), erasure.TimeTravel
+	c.Backups, c.Claimed, c.NotClaimed, c.TimeTravel = backups, erasure.Claimed(c.Engine), erasure.NotClaimed(e.subject, c.Engine), erasure.TimeTravel
 	c.State()
 	if err := c.Sign(key); err != nil {
 		return err
@@ -104,9 +94,37 @@ func (e *erasing) run(ctx context.Context) error {
 	return e.report(c)
 }
 
+// place is where the store is. Nothing that has to outlive the erasure lies inside of it.
+func (e *erasing) place() (stores.Place, error) {
+	place, err := e.Place()
+	if err != nil || place.Far() {
+		return place, err
+	}
+	if place.Dir, err = filepath.EvalSymlinks(place.Dir); err != nil {
+		return place, err
+	}
+	for _, file := range []struct{ flag, name string }{{"out", e.out}, {"key", e.key}} {
+		switch inside, err := paths.Within(file.name, place.Dir); {
+		case err != nil:
+			return place, e.Refuse(file.flag, file.name, err.Error())
+		case inside:
+			return place, e.Refuse(file.flag, file.name, "lies in --data-dir, which is replaced as a whole; choose another folder")
+		}
+	}
+	return place, nil
+}
+
+// engineOf is what a store is kept in.
+func engineOf(place stores.Place) erasure.Engine {
+	if place.Far() {
+		return erasure.PostgreSQL
+	}
+	return erasure.RocksDB
+}
+
 // find notes how much the store has of the subject, before anything of it goes.
-func (e *erasing) find(ctx context.Context, dir string, c *erasure.Certificate) error {
-	found, err := e.scan(ctx, dir, c)
+func (e *erasing) find(ctx context.Context, place stores.Place, c *erasure.Certificate) error {
+	found, err := e.scan(ctx, place, c)
 	if err != nil {
 		return err
 	}
@@ -175,41 +193,32 @@ func (e *erasing) audit(ctx context.Context, c *erasure.Certificate) (err error)
 	return err
 }
 
-// rewrite puts a store without the subject into the place of the one in dir, and removes
+// rewrite puts a store without the subject into the place of the one there is, and removes
 // that. What it counts is noted before the two change places: a run that is killed behind
 // that finds nothing any more.
-func (e *erasing) rewrite(ctx context.Context, dir string, c *erasure.Certificate, picked erasure.Picked) (err error) {
-	beside := dir + besideSuffix
-	engine, err := e.Read(dir) // and nobody else may open it until it is closed
+func (e *erasing) rewrite(ctx context.Context, place stores.Place, c *erasure.Certificate, picked erasure.Picked) (err error) {
+	engine, err := e.open(ctx, place) // and nobody else may open it until it is closed
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, engine.Close(), os.RemoveAll(beside)) }()
-	if err := os.RemoveAll(beside); err != nil {
-		return err
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	if !place.Far() {
+		if err := os.RemoveAll(place.Dir + besideSuffix); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(place.Dir+besideSuffix)) }()
 	}
 	eraser, err := erasure.New(ctx, e.subject, engine, picked)
 	if err != nil {
 		return err
 	}
-	err = engine.Rewrite(ctx, beside, func(ks kv.Keyspace, p kv.Pair) ([]byte, bool, error) { return eraser.Change(ctx, ks, p) })
-	if err != nil {
-		return err
-	}
-	if err := e.refill(ctx, engine, beside, c, picked); err != nil {
-		return err
-	}
-	if err := errors.Join(carry(dir, beside), folder.Like(beside, dir)); err != nil {
-		return err
-	}
-	c.Erased = most(c.Erased, eraser.Tallies())
-	if err := writeJSON(e.out+partSuffix, c); err != nil {
-		return err
-	}
-	if err := folder.Exchange(dir, beside); err != nil {
-		return fmt.Errorf("put the new store in the place of %s: %w", dir, err)
-	}
-	return folder.Sync(filepath.Dir(dir))
+	return exchange(ctx, place, engine,
+		func(ks kv.Keyspace, p kv.Pair) ([]byte, bool, error) { return eraser.Change(ctx, ks, p) },
+		func(to kv.Engine) error { return e.refill(ctx, engine, to, c, picked) },
+		func() error {
+			c.Erased = most(c.Erased, eraser.Tallies())
+			return writeJSON(e.out+partSuffix, c)
+		})
 }
 
 // pick finds the records that a session or a filter takes out, which the certificate names.
@@ -249,15 +258,10 @@ func (e *erasing) memoryOf(engine kv.Engine) (store *memory.Store, end func() er
 }
 
 // refill writes the memories that the new store was made without, as far as they stay.
-func (e *erasing) refill(ctx context.Context, from kv.Engine, beside string, c *erasure.Certificate, picked erasure.Picked) (err error) {
+func (e *erasing) refill(ctx context.Context, from, to kv.Engine, c *erasure.Certificate, picked erasure.Picked) (err error) {
 	if len(picked) == 0 {
 		return nil
 	}
-	to, err := rockskv.Open(beside, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
 	old, closeOld, err := e.memoryOf(from)
 	if err != nil {
 		return err

@@ -315,6 +315,16 @@ func (p Place) OpenSource(ctx context.Context) (Source, error) {
 	return db, nil
 }
 
+// OpenAlone is OpenSource, and waits as Open does for a process that has just ended.
+func (p Place) OpenAlone(ctx context.Context) (Source, error) {
+	var source Source
+	_, err := p.await(ctx, Options{}, func(ctx context.Context, _ Options) (_ Engine, err error) {
+		source, err = p.OpenSource(ctx)
+		return source, err
+	})
+	return source, err
+}
+
 // OpenTarget makes a store into which the one at another place is copied, or goes on with
 // one. Nobody else may open it before it is complete.
 func (p Place) OpenTarget(ctx context.Context, from Place) (Target, error) {
