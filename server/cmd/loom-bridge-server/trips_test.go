@@ -11,10 +11,12 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// aside tells whether nobody waits for a round trip: the end of a view, and the look at the
-// session that holds the store.
+// aside tells whether nobody waits for a round trip: the end of a view, the look at the
+// session that holds the store, notifications, and the record of a prompt, which is written
+// after the answer.
 func aside(trip string) bool {
-	return trip == "ROLLBACK" || strings.Contains(trip, "pg_is_in_recovery")
+	return trip == "ROLLBACK" || strings.Contains(trip, "pg_is_in_recovery") || strings.HasPrefix(trip, "SELECT pg_notify") ||
+		strings.HasPrefix(trip, "SELECT set_config('synchronous_commit', 'off'")
 }
 
 // tripsOf is how many round trips a call waits for when it was made before: the fewest of
