@@ -31,18 +31,20 @@ func (h *Hand) Recover(ctx context.Context) (int, error) {
 // settleLeft settles the intents that were left behind.
 func (h *Hand) settleLeft(ctx context.Context) (settled int, err error) {
 	var left []session.Intent
+	var unread error // of some tenants; the others are not kept waiting
 	for intent, err := range h.Log.Intents(ctx) {
 		if errors.Is(err, session.ErrDamaged) {
 			h.logger.ErrorContext(ctx, "an interrupted tool call can't be read and has no step", "error", err)
 			continue
 		}
 		if err != nil {
-			return 0, fmt.Errorf("hand: recover: %w", err)
+			unread = fmt.Errorf("hand: recover: %w", err)
+			break
 		}
 		left = append(left, intent)
 	}
 	for _, intent := range left {
-		ended, err := h.Bridges.Ended(ctx, intent.Bridge)
+		ended, err := h.Bridges.Ended(ctx, intent.Scope.Tenant, intent.Bridge)
 		if err == nil && !ended {
 			continue
 		}
@@ -54,7 +56,7 @@ func (h *Hand) settleLeft(ctx context.Context) (settled int, err error) {
 		}
 		settled++
 	}
-	return settled, nil
+	return settled, unread
 }
 
 // leftBehind looks for an intent of the same request, which a call has written

@@ -40,6 +40,8 @@ func (r *Registry) keep(ctx context.Context) {
 				r.breaks(ctx, err)
 			}
 			continue
+		case <-r.anew:
+			timer.Stop()
 		case <-timer.C:
 		}
 		renewed = time.Now()

@@ -40,6 +40,9 @@ type Options struct {
 	Address string
 	// Workspace is Bridge.Workspace.
 	Workspace string
+	// Division is the map by which this store has a part of the tenants, and servers a row
+	// in each of the other stores. Nil: the store has all tenants.
+	Division *Division
 	// Term is how long a lease holds; the other times are parts of it. Default Term.
 	Term time.Duration
 	// Logger hears of bridges that come and go. Default silent.
@@ -53,8 +56,13 @@ type Registry struct {
 	opts   Options
 	id     string
 	look   chan struct{} // holds one token while the registry is to be read
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	anew   chan struct{} // holds one token while this process is to be registered anew
+	// divisions are the entries of the map in its stores, that of this one first; none
+	// without a map.
+	divisions []division
+	others    []*other
+	stop      context.CancelFunc
+	done      sync.WaitGroup
 
 	mu      sync.Mutex
 	mesh    string        // guarded by mu; see SetMesh
@@ -72,7 +80,7 @@ type Registry struct {
 // is closed after the registry. It fails with ErrInvalid, ErrSkew, ErrTooMany or an error of
 // the store.
 func Join(ctx context.Context, engine kv.Shared, opts *Options) (*Registry, error) {
-	r := &Registry{engine: engine, id: rand.Text(), look: make(chan struct{}, 1), changed: make(chan struct{})}
+	r := &Registry{engine: engine, id: rand.Text(), look: make(chan struct{}, 1), anew: make(chan struct{}, 1), changed: make(chan struct{})}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -88,13 +96,24 @@ func Join(ctx context.Context, engine kv.Shared, opts *Options) (*Registry, erro
 	if err := r.checkClock(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.divide(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.register(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := r.read(ctx); err != nil {
 		return nil, err
 	}
+	for _, o := range r.others {
+		if err := r.admit(ctx, o, r.Self()); err != nil {
+			return nil, o.wrap(err)
+		}
+	}
 	ctx, r.stop = context.WithCancel(context.Background())
+	for _, o := range r.others {
+		r.done.Go(func() { r.keepRow(ctx, o) })
+	}
 	r.done.Go(func() { r.follow(ctx) })
 	r.done.Go(func() { r.keep(ctx) })
 	return r, nil
@@ -153,8 +172,9 @@ func (r *Registry) Others() bool {
 func (r *Registry) Holder() string { return r.Self().String() }
 
 // Ended tells whether a registration, as Bridge.String names it, is no more, so that
-// nothing is written under it. Empty names, those of a store that nobody shared, have ended.
-func (r *Registry) Ended(ctx context.Context, holder string) (bool, error) {
+// nothing of a tenant is written under it. Empty names, those of a store that nobody shared,
+// have ended.
+func (r *Registry) Ended(ctx context.Context, tenant, holder string) (bool, error) {
 	if r == nil {
 		return true, nil
 	}
@@ -168,7 +188,11 @@ func (r *Registry) Ended(ctx context.Context, holder string) (bool, error) {
 		return false, nil
 	}
 	all, err := r.read(ctx) // it may have come since
-	return err == nil && !has(all), err
+	if err != nil || has(all) {
+		return false, err
+	}
+	err = r.retire(ctx, tenant, holder)
+	return err == nil, err
 }
 
 // Now is the time by the store's clock, as far as this process knows it.
@@ -194,6 +218,7 @@ func (r *Registry) Close() error {
 	if self == (Bridge{}) {
 		return nil
 	}
+	r.leave(ctx, self)
 	err := r.remove(ctx, entry{self, self.encode()})
 	if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrFenced) || errors.Is(err, kv.ErrUnreachable) {
 		return nil // it is gone already, or will be taken for dead
@@ -243,6 +268,9 @@ func (r *Registry) register(ctx context.Context) error {
 			return err
 		}
 		r.engine.Fence(bridgeKey(self.ID), self.encode())
+		for _, o := range r.others { // which refuse everything until their rows are there
+			o.Engine.Fence(bridgeKey(self.ID), self.encode())
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.ahead = ahead
@@ -259,6 +287,9 @@ func (r *Registry) tryRegister(ctx context.Context, now time.Time) (Bridge, erro
 	}
 	others, err := r.entries(ctx)
 	if err != nil {
+		return Bridge{}, err
+	}
+	if err := r.checkDivision(others); err != nil {
 		return Bridge{}, err
 	}
 	if delete(others.bridges, r.id); len(others.bridges) >= MaxBridges {
@@ -284,6 +315,8 @@ type entries struct {
 	bridges map[string]entry
 	leases  map[string][]byte
 	meshes  map[string]string
+	// division is the entry of the map; nil for none.
+	division []byte
 }
 
 // entry is a registration, and as the store has it.
@@ -292,9 +325,13 @@ type entry struct {
 	stored []byte
 }
 
-func (r *Registry) entries(ctx context.Context) (entries, error) {
+func (r *Registry) entries(ctx context.Context) (entries, error) { return entriesOf(ctx, r.engine) }
+
+// entriesOf reads the registry in a store, or the rows of servers that are registered in
+// another one.
+func entriesOf(ctx context.Context, engine kv.Reader) (entries, error) {
 	e := entries{bridges: make(map[string]entry), leases: make(map[string][]byte), meshes: make(map[string]string)}
-	for pair, err := range r.engine.Scan(ctx, kv.System, kv.Prefix(scope.AppendPrefix(nil))) {
+	for pair, err := range engine.Scan(ctx, kv.System, kv.Prefix(scope.AppendPrefix(nil))) {
 		if err != nil {
 			return e, err
 		}
@@ -311,6 +348,8 @@ func (r *Registry) entries(ctx context.Context) (entries, error) {
 			e.leases[id] = pair.Value
 		case tagMesh:
 			e.meshes[id] = string(pair.Value)
+		case tagDivision:
+			e.division = pair.Value
 		}
 	}
 	return e, nil
