@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -105,6 +106,9 @@ func (s *adminService) storeStatus() *loombridgev1.StoreStatus {
 	status := &loombridgev1.StoreStatus{Writable: condition.Failed == nil}
 	if condition.Failed != nil {
 		status.Problem = publicText(condition.Failed)
+	}
+	for _, name := range condition.Down() {
+		status.Problem = strings.TrimPrefix(fmt.Sprintf("%s; store %q: %s", status.GetProblem(), name, publicText(condition.Parts[name])), "; ")
 	}
 	for _, ks := range append(kv.Keyspaces(), kv.WholeStore) {
 		if err := condition.Damaged[ks]; err != nil {

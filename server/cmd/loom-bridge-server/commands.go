@@ -148,7 +148,7 @@ func checkCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.C
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
 	command = store.checks(stdout, stderr).Command()
-	take(command.Flags(), keyConfig, keyStore, keyDataDir, keyMemoryLanguage)
+	take(command.Flags(), keyConfig, keyStore, keyStoreMap, keyDataDir, keyMemoryLanguage)
 	return command
 }
 
@@ -157,7 +157,7 @@ func repairCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
 	command = store.checks(stdout, stderr).RepairCommand()
-	take(command.Flags(), keyConfig, keyStore, keyDataDir)
+	take(command.Flags(), keyConfig, keyStore, keyStoreMap, keyDataDir)
 	return command
 }
 
@@ -168,7 +168,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	command = exports.Command(exports.Options{
 		DataDir: store.dataDir, Open: store.read, Reduction: store.reduction, Refuse: refuse, Out: stdout, Progress: stderr,
 	})
-	take(command.Flags(), keyConfig, keyStore, keyDataDir, "rules")
+	take(command.Flags(), keyConfig, keyStore, keyStoreMap, keyDataDir, "rules")
 	command.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "data" {
 			name = keyDataDir
@@ -183,7 +183,7 @@ func auditCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
 	command = audits.Command(audits.Options{Read: store.read, Open: store.open, Logger: store.logger, Refuse: refuse, Out: stdout})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir)
+	take(command.PersistentFlags(), keyConfig, keyStore, keyStoreMap, keyDataDir)
 	return command
 }
 
@@ -235,7 +235,7 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			}
 		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyBackupDir, keyStore, keyDataDir, "addr")
+	take(command.PersistentFlags(), keyConfig, keyBackupDir, keyStore, keyStoreMap, keyDataDir, "addr")
 	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
 	return command
 }
@@ -248,6 +248,9 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 		Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
 		Place: func() (stores.Place, error) {
 			config, err := store.config()
+			if err == nil && config.Store.Mapped() {
+				err = &ConfigError{keyStoreMap, config.StoreMap, "erase works on one store; give --" + keyStore + " with the address of the one that has the tenant"}
+			}
 			return config.place(), err
 		},
 		Unopened: func(err error, place stores.Place) error {
@@ -263,7 +266,7 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 			return memory.Options{Language: language}, err
 		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir, keyBackupDir, keyMemoryLanguage)
+	take(command.PersistentFlags(), keyConfig, keyStore, keyStoreMap, keyDataDir, keyBackupDir, keyMemoryLanguage)
 	return command
 }
 
@@ -392,7 +395,7 @@ func (c Config) hasStore() error {
 // storeError names the setting of a store that can't be opened.
 func (c Config) storeError(err error) error {
 	if c.Store.Far() {
-		return fmt.Errorf("--%s (%s) %s: %w", keyStore, envName(keyStore), c.Store, err)
+		return fmt.Errorf("--%s (%s) %s: %w", c.storeKey(), envName(c.storeKey()), c.Store, err)
 	}
 	return storeError(err, c.DataDir)
 }

@@ -38,6 +38,8 @@ type Config struct {
 	Ephemeral                                            bool
 	// Store is where the store is; in DataDir unless it says more.
 	Store stores.Place
+	// StoreMap is the file of a map of stores, which Store is then.
+	StoreMap string
 	// BridgeName and BridgeAddr are what this server is called, and where it is reached,
 	// among those that have one store.
 	BridgeName, BridgeAddr string

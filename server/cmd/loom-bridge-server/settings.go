@@ -75,6 +75,7 @@ const (
 	keyConfig          = "config"
 	keyDataDir         = "data-dir"
 	keyStore           = "store"
+	keyStoreMap        = "store-map"
 	keyBridgeName      = "bridge-name"
 	keyWorkspaceShared = "workspace-shared"
 	keyMesh            = "mesh"
@@ -124,6 +125,7 @@ func (c *Config) servingSettings() []setting {
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
 		{keyStore, c.storePlace(), nil, "postgres://user@host:5432/database or rocksdb:DIR, where the store is; none: --data-dir"},
+		{keyStoreMap, anyText(&c.StoreMap, "file"), nil, "JSON file that divides tenants over several postgres stores, in place of --store"},
 		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "what this server is called among those on one postgres store; none: machine-process"},
 		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
 		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", meshes.Check).as("off|embedded|URL"), meshes.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},
