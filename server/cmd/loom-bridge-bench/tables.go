@@ -49,7 +49,7 @@ func parse(args []string) settings {
 	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
 	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
 	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried, and facts that change")
-	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is what is found of LoCoMo, RealMem, Vaswani and made-up talks beside SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, shell is the start of confined programs, audit what the record of a tool call costs, hosts is a query through the Model Context Protocol beside gRPC, postgres starts a PostgreSQL and compares with bare inserts and RocksDB, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is what is found of LoCoMo, RealMem, Vaswani and made-up talks beside SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, shell is the start of confined programs, audit what the record of a tool call costs, hosts is a query through the Model Context Protocol beside gRPC, postgres starts a PostgreSQL and compares with bare inserts and RocksDB, routed are calls of a workspace that one server takes to another, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
 	flag.Func("sizes", "`records` of the scopes of -only query, with commas between (default 5000,10000,100000)", func(text string) error {
 		var err error
 		s.sizes, err = numbers(text)
@@ -107,16 +107,17 @@ func runTables(ctx context.Context, args []string) error {
 	if s.self, err = os.Executable(); err != nil {
 		return err
 	}
-	if s.only == "shell" {
+	onPostgres := postgres.Settings{Server: s.server, Dir: dir, Clients: s.clients, Rounds: s.rounds, Length: s.length, Out: os.Stdout}
+	switch s.only {
+	case "shell":
 		return shellTable(ctx, dir)
-	}
-	if s.only == "audit" {
+	case "audit":
 		return auditTable(ctx, dir)
-	}
-	if s.only == "postgres" {
-		return postgres.Tables(ctx, postgres.Settings{Server: s.server, Dir: dir, Clients: s.clients, Rounds: s.rounds, Length: s.length, Out: os.Stdout})
-	}
-	if s.only == "hosts" {
+	case "routed":
+		return postgres.Routed(ctx, onPostgres)
+	case "postgres":
+		return postgres.Tables(ctx, onPostgres)
+	case "hosts":
 		return hostTable(ctx, s, dir)
 	}
 	if !measuresMemory(s.only) {

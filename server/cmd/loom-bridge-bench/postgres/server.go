@@ -30,7 +30,7 @@ type bridge struct {
 }
 
 // start starts a server on a store.
-func (s Settings) start(ctx context.Context, name, store string) (*bridge, error) {
+func (s Settings) start(ctx context.Context, name, store string, more ...string) (*bridge, error) {
 	dir := filepath.Join(s.Dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s Settings) start(ctx context.Context, name, store string) (*bridge, error
 	if store != "" {
 		args = append(args, "--store", store)
 	}
-	b := &bridge{command: exec.CommandContext(ctx, s.Server, args...)}
+	b := &bridge{command: exec.CommandContext(ctx, s.Server, append(args, more...)...)}
 	b.command.Stderr = os.Stderr
 	b.command.Cancel = func() error { return b.command.Process.Signal(syscall.SIGTERM) }
 	out, err := b.command.StdoutPipe()
