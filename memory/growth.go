@@ -71,15 +71,15 @@ type Saved struct {
 	// from 0 to 1.
 	Repeated   bool
 	Similarity float64
-	// Archived are the ids of records that went into the archive for it.
-	Archived []string
+	// Room is what left the memory for it.
+	Room Room
 }
 
 // Batch is what became of records that were to be saved together.
 type Batch struct {
 	Saved []Saved
-	// Archived are the ids of records that went into the archive for them.
-	Archived []string
+	// Room is what left the memory for them.
+	Room Room
 }
 
 // SaveAs is Save with a choice of what becomes of duplicates.
@@ -93,7 +93,7 @@ func (s *Store) SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how
 func (s *Store) saveAs(ctx context.Context, scope kv.Scope, r *record.Record, how Saving, saved *Saved) (err error) {
 	if how.Replace {
 		if saved.Record, err = s.SaveOrReplace(ctx, scope, *r, how.RequestID); err == nil {
-			saved.Archived = s.makeRoom(ctx, scope, []string{saved.ID})
+			saved.Room = s.makeRoom(ctx, scope, []string{saved.ID})
 		}
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *Store) saveAs(ctx context.Context, scope kv.Scope, r *record.Record, ho
 		return err
 	}
 	*saved = all.Saved[0]
-	saved.Archived = all.Archived
+	saved.Room = all.Room
 	return nil
 }
 
@@ -123,11 +123,13 @@ func (s *Store) SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Rec
 }
 
 func (s *Store) commitSaving(ctx context.Context, save *saving, operation string) (Batch, error) {
+	actor := actorOf(ctx)
+	save.agent = actor.Agent
 	staging, err := s.stageSaving(save)
 	if err != nil {
 		return Batch{}, err
 	}
-	staging.actor = actorOf(ctx)
+	staging.actor = actor
 	if err := staging.commit(ctx, operation); err != nil {
 		return Batch{}, err
 	}
@@ -136,7 +138,7 @@ func (s *Store) commitSaving(ctx context.Context, save *saving, operation string
 		all[i].Record, ids[i] = staging.records[i], staging.records[i].ID
 		all[i].Similarity, all[i].Repeated = save.repeated[i]
 	}
-	return Batch{Saved: all, Archived: s.makeRoom(ctx, save.scope, ids)}, nil
+	return Batch{Saved: all, Room: s.makeRoom(ctx, save.scope, ids)}, nil
 }
 
 // sameKey stands for a record that others may repeat; nil: none may. Records of equal form

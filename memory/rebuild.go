@@ -421,6 +421,7 @@ func (s *Store) describe(d *segment.Document, r *record.Record, metadata []strin
 	d.AddValue(segment.Kind, r.Kind)
 	d.AddValue(segment.Session, r.SessionID)
 	d.AddValue(segment.Author, r.Author)
+	d.AddValue(segment.Saver, r.SavedBy)
 	d.AddValue(segment.Origin, r.Origin.String())
 	if r.Review != 0 {
 		d.AddValue(segment.Review, r.Review.String())

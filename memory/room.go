@@ -5,6 +5,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/access"
@@ -14,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/shares"
 )
 
 const (
@@ -40,11 +42,20 @@ const (
 // memoryLimits are Options.MaxRecords and MaxArchived.
 type memoryLimits struct{ records, archived int }
 
+// Room is what left a memory that had more records than it may.
+type Room struct {
+	// Archived are the ids of those that lie in the archive since.
+	Archived []string
+	// Deleted is how many left the archive for good.
+	Deleted int
+}
+
 // makeRoom archives the records of a memory that are worth least, as long as it has more
-// than it may, and returns their ids. Those in spare were just saved: one stays, and of
+// than it may, and deletes those of the archive. In a memory that several write to, who
+// holds more than its share gives first. Those in spare were just saved: one stays, and of
 // several the least go last. The save was made already, so an error is only logged: the
 // next save goes on.
-func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string) (archived []string) {
+func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string) (room Room) {
 	for _, out := range []bool{false, true} {
 		limit := s.limits.records
 		if out {
@@ -55,16 +66,22 @@ func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string) (a
 			if err != nil {
 				s.logger.WarnContext(ctx, "memory: more records than the limit", "scope", scope.String(), "limit", limit, "error", err)
 			}
-			if archived = append(archived, ids...); !more {
+			if out {
+				room.Deleted += len(ids)
+				room.Archived = slices.DeleteFunc(room.Archived, func(id string) bool { return slices.Contains(ids, id) })
+			} else {
+				room.Archived = append(room.Archived, ids...)
+			}
+			if !more {
 				break
 			}
 		}
 	}
-	return archived
+	return room
 }
 
 // makeSomeRoom does so in one commit, and tells whether another may be needed.
-func (s *Store) makeSomeRoom(ctx context.Context, scope kv.Scope, spare []string, limit int, out bool) (archived []string, more bool, err error) {
+func (s *Store) makeSomeRoom(ctx context.Context, scope kv.Scope, spare []string, limit int, out bool) (gone []string, more bool, err error) {
 	if limit == 0 {
 		return nil, false, nil
 	}
@@ -79,7 +96,7 @@ func (s *Store) makeSomeRoom(ctx context.Context, scope kv.Scope, spare []string
 	if err := staging.commit(ctx, "memory: make room"); err != nil {
 		return nil, false, err
 	}
-	return m.archived, m.gone > 0, nil
+	return m.gone, len(m.gone) > 0, nil
 }
 
 // roomMaking archives some records of a memory, or deletes some of its archive.
@@ -91,9 +108,8 @@ type roomMaking struct {
 	now   time.Time
 	out   bool // of the archive, for good
 
-	chosen   []string // ids, those worth least first
-	gone     int
-	archived []string // ids
+	chosen []string // ids, those worth least first
+	gone   []string // ids of those that were archived, or deleted
 }
 
 // choose finds the records that are to go, if there are too many.
@@ -115,12 +131,13 @@ func (m *roomMaking) choose(ctx context.Context, view kv.Reader) error {
 	if err != nil {
 		return err
 	}
-	least, n := m.least(reader.Frame(), selected)
-	if n == 0 {
-		return nil
+	by, err := m.savers(ctx, view, reader)
+	if err != nil {
+		return err
 	}
-	ids, err := m.weigh(ctx, view, reader, least)
-	m.chosen = ids[:min(len(ids), n)]
+	if least := m.least(reader.Frame(), selected, by); len(least) > 0 {
+		m.chosen, err = m.weigh(ctx, view, reader, least, by)
+	}
 	return err
 }
 
@@ -134,9 +151,84 @@ func (m *roomMaking) most(ctx context.Context, view kv.Reader) (int64, error) {
 	return int64(statistics.Documents) - kept.archived, err
 }
 
+// savers are who saved the records of a memory.
+type savers struct {
+	of   []uint32 // by slot, a place in all; nil: one saved everything
+	all  []shares.Saver
+	give []int // how many records of each go
+}
+
+func (s *savers) saver(slot uint32) uint32 {
+	if s.of == nil {
+		return 0
+	}
+	return s.of[slot]
+}
+
+// savers finds out who saved what. The first is for what nobody is known to have saved.
+func (m *roomMaking) savers(ctx context.Context, view kv.Reader, reader *lexical.Reader) (*savers, error) {
+	by := &savers{all: make([]shares.Saver, 1)}
+	if m.scope.Kind == kv.OwnerAgent {
+		return by, nil
+	}
+	by.of = make([]uint32, reader.Frame().Slots()+1)
+	const prefix = string(segment.Saver)
+	known := make(map[string]uint32)
+	for w, err := range reader.Terms(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		saver := w.Term[len(prefix):]
+		number, seen := known[saver]
+		example := uint32(0)
+		err := reader.EachPosting(w, func(slot uint32, _ uint64) {
+			if !seen {
+				number, seen = uint32(len(by.all)), true
+				by.all = append(by.all, shares.Saver{})
+				known[saver] = number
+			}
+			by.of[slot], example = number, slot
+		})
+		if err != nil {
+			return nil, err
+		}
+		if seen && by.all[number].Of == "" {
+			if by.all[number].Of, err = m.holder(ctx, view, reader, saver, example); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return by, nil
+}
+
+// holder is for whose share counts what a saver saved, the document of a slot among it.
+func (m *roomMaking) holder(ctx context.Context, view kv.Reader, reader *lexical.Reader, saver string, slot uint32) (string, error) {
+	if m.store.holderOf == nil {
+		return saver, nil
+	}
+	if strings.HasPrefix(saver, segment.DigestMark) {
+		ids, err := reader.IDs(ctx, reader.Frame().Ordinals([]uint32{slot}))
+		if err != nil {
+			return "", err
+		}
+		err = record.Each(ctx, view, record.Keys(m.scope, ids), func(_ int, r *record.Record, _ int) error {
+			if r == nil {
+				return record.Missing(ids[0])
+			}
+			saver = r.SavedBy
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return m.store.holderOf(m.scope.Tenant, saver), nil
+}
+
 // weighed is a document and what it is worth.
 type weighed struct {
 	ordinal, place uint32
+	saver          uint32
 	worth          float64
 }
 
@@ -144,26 +236,43 @@ func lighter(a, b weighed) int {
 	return cmp.Or(cmp.Compare(a.worth, b.worth), cmp.Compare(a.place, b.place))
 }
 
-// least returns documents that are worth little, and how many of them are to go: as many
-// as there are too many and a few more, so that the next saves need not look.
-func (m *roomMaking) least(f *frame.Frame, selected *selection.Selection) (all []weighed, n int) {
+// least says how many documents of each saver are to go, together as many as there are too
+// many and a few more, so that the next saves need not look; and returns documents of theirs
+// that are worth little.
+func (m *roomMaking) least(f *frame.Frame, selected *selection.Selection, by *savers) (least []weighed) {
 	total := 0
+	var all []weighed
 	for ordinal := range selected.All() {
 		slot := f.Slot(ordinal)
 		if archived := f.Flags[slot]&segment.FlagArchived != 0; archived != m.out {
 			continue
 		}
 		total++
+		saver := by.saver(slot)
+		by.all[saver].Held++
 		if f.Flags[slot]&segment.FlagPinned == 0 {
-			all = append(all, weighed{ordinal, f.Place[slot], m.worth(f, slot)})
+			all = append(all, weighed{ordinal, f.Place[slot], saver, m.worth(f, slot)})
 		}
 	}
 	if total <= m.limit {
-		return nil, 0
+		return nil
 	}
-	n = min(roomRecords, total-m.limit+m.limit/roomShare)
 	slices.SortFunc(all, lighter)
-	return all[:min(len(all), roomLooked*n+len(m.spare))], n
+	of := make([][]weighed, len(by.all))
+	for _, w := range all {
+		of[w.saver] = append(of[w.saver], w)
+		by.all[w.saver].May++
+	}
+	keep := m.limit - m.limit/roomShare
+	by.give = shares.Give(by.all, keep, min(roomRecords, total-keep), func(a, nth, b, mth int) bool {
+		return lighter(of[a][nth], of[b][mth]) < 0
+	})
+	for i, n := range by.give {
+		if n > 0 {
+			least = append(least, of[i][:min(len(of[i]), roomLooked*n+len(m.spare))]...)
+		}
+	}
+	return least
 }
 
 // worth is what a document is worth by what the index knows: from 0 to 2, its importance
@@ -184,8 +293,8 @@ func newness(age time.Duration) float64 {
 }
 
 // weigh reads the records, adds what the index does not know, and returns the ids of those
-// that may go, those worth least first.
-func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.Reader, all []weighed) ([]string, error) {
+// that go, those worth least first.
+func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.Reader, all []weighed, by *savers) ([]string, error) {
 	ordinals := make([]uint32, len(all))
 	for i, w := range all {
 		ordinals[i] = w.ordinal
@@ -222,7 +331,12 @@ func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == m.spare[0] })
 	}
 	slices.SortFunc(ids, func(a, b string) int { return lighter(byID[a], byID[b]) })
-	return ids, nil
+	left := slices.Clone(by.give)
+	return slices.DeleteFunc(ids, func(id string) bool {
+		saver := byID[id].saver
+		left[saver]--
+		return left[saver] < 0
+	}), nil
 }
 
 // useOf is what a record is worth for having been repeated: each doubling a tenth, up to a
@@ -236,7 +350,7 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 
 // stage archives what was chosen and is still as it was, or deletes it from the archive.
 func (m *roomMaking) stage(ctx context.Context, e *edit) error {
-	m.archived, m.gone = nil, 0
+	m.gone = nil
 	for _, id := range m.chosen {
 		if e.removed > sweepBytes {
 			break
@@ -254,7 +368,7 @@ func (m *roomMaking) stage(ctx context.Context, e *edit) error {
 		if r == nil || r.Pinned || r.Archived != m.out || r.ExpiredAt(m.now) {
 			continue
 		}
-		m.gone++
+		m.gone = append(m.gone, id)
 		if m.out {
 			if err := e.remove(ctx, r); err != nil {
 				return err
@@ -271,7 +385,6 @@ func (m *roomMaking) stage(ctx context.Context, e *edit) error {
 		if err := e.replace(ctx, r, next, true); err != nil {
 			return err
 		}
-		m.archived = append(m.archived, id)
 	}
 	return nil
 }

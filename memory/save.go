@@ -74,6 +74,7 @@ func (s *Store) stageSaving(save *saving) (*Staging, error) {
 // gets its turn, and does not change.
 type saving struct {
 	scope     kv.Scope
+	agent     string // that saves, in a memory that is shared
 	drafts    []draft
 	batch     bool
 	requestID string
@@ -155,6 +156,7 @@ func (s *Store) complete(save *saving) (err error) {
 	}
 	inParallel(len(save.drafts), func(i int) {
 		d := &save.drafts[i]
+		d.record.SavedBy = save.agent
 		d.encoded, d.metadata = s.encodeDocument(&d.record, d.metadata), nil
 		d.same = []byte{}
 		if !save.reinforce {
@@ -220,7 +222,10 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 	d := &s.drafts[i]
 	r := &e.result[i]
 	*r = d.record
-	r.SavedBy = e.actor.Agent
+	encoded := d.encoded
+	if r.SavedBy != e.actor.Agent {
+		r.SavedBy, encoded = e.actor.Agent, nil
+	}
 	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(s.now) {
 		return invalid.Field(ErrInvalid, "expire_time", "does not lie ahead")
 	}
@@ -232,7 +237,6 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 	if err := s.takeKey(ctx, e, free, r); err != nil {
 		return err
 	}
-	encoded := d.encoded
 	for _, id := range r.DerivedFrom {
 		source, _, err := s.source(ctx, e, "derived_from", id)
 		if err != nil {
@@ -467,7 +471,7 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 	if err != nil {
 		return nil, err
 	}
-	save := &saving{scope: scope, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
+	save := &saving{scope: scope, agent: actorOf(ctx).Agent, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
 	if err := save.drafts[0].check(&r, nil, save.now); err != nil {
 		return nil, err
 	}

@@ -99,6 +99,9 @@ type Options struct {
 	// worth least go there, and MaxArchived how many there before the oldest of them are
 	// deleted. Zero: no limit.
 	MaxRecords, MaxArchived int
+	// HolderOf says for whose share of a memory that several write to the records of an agent
+	// count, such as the credential by which it calls. Default: each agent has its own.
+	HolderOf func(tenant, agent string) string
 	// CountAccesses counts how often records are found and read, in the background, so that
 	// questions can weigh it (question.Question.AccessWeight), and limits spare what is in
 	// use. Default false: nothing is written for reading.
@@ -169,6 +172,7 @@ type Store struct {
 	reinforce   bool // Options.Duplicates says so
 	maxVersions int  // that are kept of a record
 	limits      memoryLimits
+	holderOf    func(tenant, agent string) string // nil: each agent has its own share
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
 	closed       atomic.Bool
@@ -207,6 +211,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		reinforce:    o.Duplicates == ReinforceDuplicates,
 		maxVersions:  max(0, o.MaxVersions),
 		limits:       memoryLimits{records: o.MaxRecords, archived: o.MaxArchived},
+		holderOf:     o.HolderOf,
 		vectorWeight: o.VectorWeight,
 	}
 	if o.CountAccesses {

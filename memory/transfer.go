@@ -169,6 +169,9 @@ type Imported struct {
 	// Saved are new, Unchanged were there already as they came, Skipped were there as
 	// something else, Expired would have been gone at once.
 	Saved, Unchanged, Skipped, Expired int
+	// Archived are records of the memory that went into the archive for them, and Deleted
+	// left that for good, because there were more than Options.MaxRecords and MaxArchived.
+	Archived, Deleted int
 }
 
 // Add adds other counts.
@@ -177,6 +180,8 @@ func (i *Imported) Add(other Imported) {
 	i.Unchanged += other.Unchanged
 	i.Skipped += other.Skipped
 	i.Expired += other.Expired
+	i.Archived += other.Archived
+	i.Deleted += other.Deleted
 }
 
 // ImportError says which line of an import is at fault.
@@ -194,7 +199,8 @@ func (e *ImportError) Unwrap() error { return e.Err }
 // Importer takes the lines of an Export into a scope, with ids, versions, times, vectors
 // and whatever else they say, behind the records that are there. It commits as it goes,
 // each record with its versions as a whole, so an import that was interrupted, or is made
-// again, finds what it has saved Unchanged. It is not safe for concurrent use.
+// again, finds what it has saved Unchanged, or saves again what left the archive meanwhile.
+// The limits of the memory hold behind each commit. It is not safe for concurrent use.
 type Importer struct {
 	store *Store
 	scope kv.Scope
@@ -292,7 +298,7 @@ func (m *Importer) commit(ctx context.Context) error {
 	all := m.waiting
 	m.waiting, m.bytes = nil, 0
 	for len(all) > 0 {
-		part := &transferring{scope: m.scope, all: all[:portion(all)], skip: m.skip, now: record.StoredTime(m.store.now())}
+		part := &transferring{scope: m.scope, all: all[:portion(all)], skip: m.skip, actor: m.actor, now: record.StoredTime(m.store.now())}
 		all = all[len(part.all):]
 		part.encode(m.store)
 		staging := &Staging{store: m.store, scope: m.scope, expires: true, run: part.stage, actor: m.actor}
@@ -300,6 +306,11 @@ func (m *Importer) commit(ctx context.Context) error {
 			return err
 		}
 		m.counts.Add(part.counts)
+		if part.counts.Saved == 0 {
+			continue
+		}
+		room := m.store.makeRoom(ctx, m.scope, nil)
+		m.counts.Add(Imported{Archived: len(room.Archived), Deleted: room.Deleted})
 	}
 	return nil
 }
@@ -328,6 +339,7 @@ type transferring struct {
 	all     []importing
 	encoded [][]byte // their documents
 	skip    bool
+	actor   Actor
 	now     time.Time
 	counts  Imported
 	skipped map[int]bool // which are there as something else, or have expired
@@ -338,6 +350,12 @@ func (t *transferring) encode(s *Store) {
 	inParallel(len(t.all), func(i int) {
 		r := &t.all[i].record
 		r.Document = record.Document{Marked: r.SupersededBy != ""}
+		switch {
+		case t.scope.Kind == kv.OwnerAgent:
+			r.SavedBy = ""
+		case r.SavedBy == "":
+			r.SavedBy = t.actor.Agent
+		}
 		if r.Review == 0 && s.holds(r.Origin) {
 			r.Review = record.ReviewHeld
 		}
@@ -389,7 +407,7 @@ func (t *transferring) relate(ctx context.Context, e *edit, i int) error {
 func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 	one, r := t.all[i], &e.result[i]
 	*r = one.record
-	if err := t.own(e, r); err != nil {
+	if err := e.actor.may(r); err != nil {
 		return err
 	}
 	if r.ExpiredAt(t.now) {
@@ -414,18 +432,6 @@ func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 	e.add(write{record: r}, t.encoded[i], 0)
 	t.counts.Saved++
 	return nil
-}
-
-// own says whose the record is.
-func (t *transferring) own(e *edit, r *record.Record) error {
-	if t.scope.Kind == kv.OwnerAgent {
-		r.SavedBy = ""
-		return nil
-	}
-	if r.SavedBy == "" {
-		r.SavedBy = e.actor.Agent
-	}
-	return e.actor.may(r)
 }
 
 // there tells whether the record is there already.
@@ -454,11 +460,15 @@ func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) 
 }
 
 // sameLine tells whether two records are the same but for their vectors, of which the one
-// that is there may have more than it came with.
+// that is there may have more than it came with, and for what the store did to it: held it
+// for review, archived it.
 func sameLine(a, b record.Record) (bool, error) {
 	b.SavedBy = a.SavedBy
 	if a.Review == record.ReviewHeld && b.Review == 0 {
 		b.Review = a.Review
+	}
+	if a.Archived && !b.Archived { // the limit of the memory may have done so
+		b.Archived, b.ArchiveTime = a.Archived, a.ArchiveTime
 	}
 	var texts [2][]byte
 	for i, r := range []record.Record{a, b} {

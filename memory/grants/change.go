@@ -34,7 +34,13 @@ func (s *Store) change(ctx context.Context, operation string, scope kv.Scope, ag
 	if err != nil {
 		return err
 	}
-	err = s.writer.Do(ctx, kv.Request{Refs: append(also, refOf(scope)), Stage: func(ctx context.Context, tx *kv.Tx) error {
+	return s.changeBy(ctx, operation, permit, alter, also...)
+}
+
+// changeBy does so with a permit.
+func (s *Store) changeBy(ctx context.Context, operation string, permit *Permit, alter func(tx *kv.Tx, m *memory) error, also ...kv.Ref) error {
+	scope := permit.scope
+	err := s.writer.Do(ctx, kv.Request{Refs: append(also, refOf(scope)), Stage: func(ctx context.Context, tx *kv.Tx) error {
 		if err := permit.Check(ctx, tx); err != nil {
 			return err
 		}

@@ -118,6 +118,8 @@ type Caller struct {
 	// Users says which access the caller's credential gives it to a person's memory. Nil:
 	// none, so that grants alone count.
 	Users func(user string) Level
+	// Operates: the caller runs the server, so it may delete a space that nobody else can.
+	Operates bool
 }
 
 type callerKey struct{}
@@ -127,9 +129,15 @@ func With(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
+// callerOf is who makes the call behind ctx.
+func callerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}
+
 // static is what the caller behind ctx may do with a memory without any grant.
 func static(ctx context.Context, scope kv.Scope) Level {
-	c, _ := ctx.Value(callerKey{}).(Caller)
+	c := callerOf(ctx)
 	if scope.Kind != kv.OwnerUser || c.Users == nil {
 		return None
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,8 @@ func SpaceScope(tenant, name string) kv.Scope {
 	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSpace, Owner: name}
 }
 
-// Create makes a space, which the agent administers. ErrExists if the agent has access to
+// Create makes a space, which the agent administers, and so do those above it: it has no
+// more than they have, and they remain when it has ended. ErrExists if the agent has access to
 // one of that name; a *DeniedError if others have.
 func (s *Store) Create(ctx context.Context, tenant, name, by string) (Space, error) {
 	scope := SpaceScope(tenant, name)
@@ -31,9 +33,24 @@ func (s *Store) Create(ctx context.Context, tenant, name, by string) (Space, err
 		return Space{}, invalid.Field(ErrInvalid, "agent_id", "holds a *, so it would be a pattern of agents")
 	}
 	now := record.StoredTime(s.opts.Now())
-	made := &memory{maker: by, made: now, grants: []Grant{{by, Admin, by, now}}}
+	made := &memory{maker: by, made: now}
+	self := kv.AgentScope(tenant, by)
+	sequences, err := s.engine.Sequence(ctx, refOf(self))
+	if err != nil {
+		return Space{}, wrap("create space", err)
+	}
+	line, err := s.line(ctx, self, sequences[0])
+	if err != nil {
+		return Space{}, err
+	}
+	for _, agent := range slices.Compact(slices.Sorted(slices.Values(line))) {
+		if strings.Contains(agent, "*") {
+			continue // it would be a pattern of agents
+		}
+		made.grants = append(made.grants, Grant{agent, Admin, by, now})
+	}
 	names := directoryOf(tenant)
-	err := s.writer.Do(ctx, kv.Request{Refs: []kv.Ref{refOf(names), refOf(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+	err = s.writer.Do(ctx, kv.Request{Refs: []kv.Ref{refOf(names), refOf(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		values, err := tx.Get(ctx, kv.System, keyOf(scope))
 		if err != nil {
 			return err
@@ -41,7 +58,7 @@ func (s *Store) Create(ctx context.Context, tenant, name, by string) (Space, err
 		if values[0] != nil {
 			return s.taken(ctx, scope, by, values[0])
 		}
-		if err := room(ctx, tx, names, by); err != nil {
+		if err := s.room(ctx, tx, names, by); err != nil {
 			return err
 		}
 		tx.Put(kv.System, keyOf(scope), made.encode())
@@ -70,15 +87,21 @@ func (s *Store) taken(ctx context.Context, scope kv.Scope, by string, raw []byte
 	return fmt.Errorf("%w: %q", ErrExists, scope.Owner)
 }
 
-// room returns ErrFull if there are too many spaces.
-func room(ctx context.Context, tx *kv.Tx, names kv.Scope, by string) error {
-	all, own := 0, 0
+// room returns ErrFull if there are too many spaces. Who holds shares, such as a credential,
+// may make as many as it leaves free: so each finds some that comes later, however many
+// agents the others name.
+func (s *Store) room(ctx context.Context, tx *kv.Tx, names kv.Scope, by string) error {
+	holder, all, own, shared := s.holder(names.Tenant, by), 0, 0, 0
 	for pair, err := range tx.Scan(ctx, kv.System, kv.Prefix(names.Key(tagSpace))) {
 		if err != nil {
 			return err
 		}
-		if all++; string(pair.Value) == by {
+		maker := string(pair.Value)
+		if all++; maker == by {
 			own++
+		}
+		if holder != "" && s.holder(names.Tenant, maker) == holder {
+			shared++
 		}
 	}
 	switch {
@@ -86,8 +109,18 @@ func room(ctx context.Context, tx *kv.Tx, names kv.Scope, by string) error {
 		return fmt.Errorf("%w: the tenant has %d spaces, as many as one may have", ErrFull, all)
 	case own >= MaxSpacesMade:
 		return fmt.Errorf("%w: agent %q has made %d spaces, as many as one may have", ErrFull, by, own)
+	case shared >= MaxSpaces-all:
+		return fmt.Errorf("%w: the agents of one credential have made %d of the tenant's %d spaces; one may make as many as it leaves free of %d", ErrFull, shared, all, MaxSpaces)
 	}
 	return nil
+}
+
+// holder is to whose share the spaces of an agent count; empty for none.
+func (s *Store) holder(tenant, agent string) string {
+	if s.opts.HolderOf == nil {
+		return ""
+	}
+	return s.opts.HolderOf(tenant, agent)
 }
 
 // Spaces returns the spaces to which an agent has access, by name.
@@ -116,14 +149,24 @@ func (s *Store) Spaces(ctx context.Context, tenant, agent string) ([]Space, erro
 	return all, nil
 }
 
-// Delete deletes a space that by administers. From its commit on nobody has access; the
+// Delete deletes a space that by administers, or any if the caller operates. From its commit on nobody has access; the
 // records go behind that, and Delete returns when they are gone, or ctx has ended.
 func (s *Store) Delete(ctx context.Context, tenant, name, by string) error {
 	scope := SpaceScope(tenant, name)
 	if err := scope.Validate(); err != nil {
 		return err
 	}
-	err := s.change(ctx, "delete space", scope, by, func(tx *kv.Tx, m *memory) error {
+	permit, err := s.Need(ctx, scope, by, Admin)
+	if errors.Is(err, ErrDenied) && callerOf(ctx).Operates {
+		permit, err = &Permit{scope: scope, agent: by, need: Admin, level: Admin}, nil
+	}
+	if err != nil {
+		return err
+	}
+	err = s.changeBy(ctx, "delete space", permit, func(tx *kv.Tx, m *memory) error {
+		if m.made.IsZero() {
+			return permit.denied()
+		}
 		m.leaving = true
 		tx.Put(kv.System, directoryOf(tenant).Key(tagLeaving, []byte(name)), []byte{})
 		return nil

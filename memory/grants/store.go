@@ -35,6 +35,9 @@ type Options struct {
 	// change with the sequence of the agent's scope in the keyspace system. Default: nobody
 	// was spawned.
 	Parent func(ctx context.Context, agent kv.Scope) (string, error)
+	// HolderOf says to whose share of a tenant's spaces those count that an agent makes, such
+	// as the credential by which it calls. Default: no agents have a share together.
+	HolderOf func(tenant, agent string) string
 }
 
 // Store has the grants of all memories. All methods are safe for concurrent use until
@@ -135,24 +138,31 @@ func (s *Store) read(ctx context.Context, scope kv.Scope, agent string) (*memory
 	if err != nil {
 		return nil, nil, err
 	}
-	agents := []string{agent}
 	if m.level(agent) == None {
-		return m, agents, nil
+		return m, []string{agent}, nil
 	}
-	parent, err := s.parent(ctx, self, sequences[1])
+	agents, err := s.line(ctx, self, sequences[1])
+	return m, agents, err
+}
+
+// line is an agent whose scope has that sequence, and those above it, the nearest first.
+func (s *Store) line(ctx context.Context, self kv.Scope, sequence uint64) ([]string, error) {
+	agents := []string{self.Owner}
+	parent, err := s.parent(ctx, self, sequence)
 	for err == nil && parent != "" {
 		if agents = append(agents, parent); len(agents) > maxAncestors {
-			return nil, nil, damaged(fmt.Errorf("agent %q has more than %d above it", agent, maxAncestors))
+			return nil, damaged(fmt.Errorf("agent %q has more than %d above it", self.Owner, maxAncestors))
 		}
-		above := kv.AgentScope(scope.Tenant, parent)
+		above := kv.AgentScope(self.Tenant, parent)
+		var sequences []uint64
 		if sequences, err = s.engine.Sequence(ctx, refOf(above)); err == nil {
 			parent, err = s.parent(ctx, above, sequences[0])
 		}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("grants: read who spawned %q: %w", agent, err)
+		return nil, fmt.Errorf("grants: read who spawned %q: %w", self.Owner, err)
 	}
-	return m, agents, nil
+	return agents, nil
 }
 
 // memory is what is granted of a memory whose scope has that sequence, or a later one.

@@ -40,6 +40,7 @@ type Credentials struct {
 type callers struct {
 	tokens   map[[sha256.Size]byte]*grant
 	subjects map[string]*grant
+	holders  map[holding]string
 }
 
 // credential is one [[credential]] table of the file.
@@ -181,7 +182,7 @@ func parseCredentials(text []byte) (c *callers, plain bool, err error) {
 	if len(file.Credential) == 0 {
 		return nil, false, errors.New("it holds no [[credential]], nobody could call")
 	}
-	c = &callers{tokens: map[[sha256.Size]byte]*grant{}, subjects: map[string]*grant{}}
+	c = &callers{tokens: map[[sha256.Size]byte]*grant{}, subjects: map[string]*grant{}, holders: map[holding]string{}}
 	for i, one := range file.Credential {
 		if err := c.add(one); err != nil {
 			return nil, false, fmt.Errorf("credential %d: %w", i+1, err)
@@ -220,6 +221,7 @@ func (c *callers) add(one credential) error {
 	if g.expires, err = one.expiry(); err != nil {
 		return err
 	}
+	c.hold(id)
 	if one.Subject != "" {
 		return c.addSubject(one.Subject, g)
 	}

@@ -40,6 +40,8 @@ type Identity struct {
 	approves []string
 	// operates says that the caller runs the server.
 	operates bool
+	// open says that authentication is off, so that the identity is everybody's.
+	open bool
 	// users are the persons whose memories the caller may read, write and administer
 	// without a grant, by level.
 	users map[grants.Level][]string
@@ -68,7 +70,7 @@ func (i Identity) ApprovesAll() bool { return slices.Contains(i.approves, "*") }
 // Anyone may act for every agent of a tenant, approve its calls and run the server: who
 // calls while authentication is off.
 func Anyone(tenant string) Identity {
-	return Identity{tenant: tenant, patterns: []string{"*"}, approves: []string{"*"}, operates: true}
+	return Identity{tenant: tenant, patterns: []string{"*"}, approves: []string{"*"}, operates: true, open: true}
 }
 
 // Operator refuses a call of somebody who does not run the server.
@@ -123,7 +125,7 @@ type identityKey struct{}
 
 // With returns ctx as that of a caller.
 func With(ctx context.Context, id Identity) context.Context {
-	ctx = grants.With(ctx, grants.Caller{Users: id.UserLevel})
+	ctx = grants.With(ctx, grants.Caller{Users: id.UserLevel, Operates: id.operates && !id.open})
 	return context.WithValue(ctx, identityKey{}, id)
 }
 

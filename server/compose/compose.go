@@ -231,7 +231,7 @@ func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
-	d.Grants = grants.New(engine, writer, &grants.Options{Now: o.Now, Logger: o.Logger, Clear: d.Memory.Clear, Parent: d.Family.Parent})
+	d.Grants = grants.New(engine, writer, &grants.Options{Now: o.Now, Logger: o.Logger, Clear: d.Memory.Clear, Parent: d.Family.Parent, HolderOf: o.HolderOf})
 	d.onClose(d.Grants.Close)
 	d.Plans = plans.New(engine, writer, &plans.Options{Now: o.Now})
 	d.Log = session.New(engine, writer, &session.Options{

@@ -111,6 +111,9 @@ type Options struct {
 	AnsweredFor time.Duration
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
+	// HolderOf says who holds an agent, to whose share of what several share it counts.
+	// Default: each is its own.
+	HolderOf func(tenant, agent string) string
 	// OneTenant says that there is one tenant, for which everything is.
 	OneTenant bool
 	// Shares are those of the server. Default: tenants share nothing by them.
@@ -144,7 +147,7 @@ func withDefaults(opts *Options) Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Memory.Now, o.Memory.Logger, o.Memory.Idle = o.Now, o.Logger, share.Pause
+	o.Memory.Now, o.Memory.Logger, o.Memory.Idle, o.Memory.HolderOf = o.Now, o.Logger, share.Pause, o.HolderOf
 	o.Blobs.Now, o.Blobs.Logger = o.Now, o.Logger
 	o.Blobs.Words = analysis.New(&analysis.Options{Language: o.Memory.Language}).Terms
 	o.Tiers.Logger = o.Logger

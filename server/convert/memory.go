@@ -54,7 +54,7 @@ func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
 		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review), Redacted: r.Redacted, Outcome: loombridgev1.SaveOutcome_SAVE_OUTCOME_SAVED,
 	}
-	out.ArchivedIds, out.ArchivedCount = r.Archived, int64(len(r.Archived))
+	out.ArchivedIds, out.ArchivedCount, out.DeletedCount = r.Room.Archived, int64(len(r.Room.Archived)), int64(r.Room.Deleted)
 	if r.Repeated {
 		out.Outcome, out.Similarity, out.Repeats = loombridgev1.SaveOutcome_SAVE_OUTCOME_REINFORCED, r.Similarity, r.Repeats
 	}
@@ -64,7 +64,7 @@ func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
 // Batch tells of records that were saved.
 func Batch(b memory.Batch) *loombridgev1.BatchSaveResponse {
 	out := &loombridgev1.BatchSaveResponse{
-		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Saved)), ArchivedIds: b.Archived, ArchivedCount: int64(len(b.Archived)),
+		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Saved)), ArchivedIds: b.Room.Archived, ArchivedCount: int64(len(b.Room.Archived)), DeletedCount: int64(b.Room.Deleted),
 	}
 	for i, r := range b.Saved {
 		out.Saved[i] = Saved(r)
@@ -89,7 +89,7 @@ func (v RecordView) Change(c memory.Change) *loombridgev1.WatchRecordsResponse {
 
 // Imported writes what became of an import.
 func Imported(i memory.Imported) *loombridgev1.ImportRecordsResponse {
-	return &loombridgev1.ImportRecordsResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired)}
+	return &loombridgev1.ImportRecordsResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired), ArchivedCount: int64(i.Archived), DeletedCount: int64(i.Deleted)}
 }
 
 // Record writes a record as far as it is wanted.

@@ -133,6 +133,9 @@ func (s *Server) open(tb testing.TB, o Options) *compose.Domain {
 	tb.Cleanup(func() { must(tb, root.Close()) })
 	d := o.Domain
 	d.Shares, d.OneTenant = o.Server.Shares, o.Server.Credentials == nil
+	if o.Server.Credentials != nil {
+		d.HolderOf = o.Server.Credentials.HolderOf
+	}
 	d.Now, d.Logger, d.CloseTimeout, d.Events.Retention, d.Blobs, d.History = s.Clock.Now, o.Logger, stopTimeout, o.Retention, o.Blobs, o.History
 	parts, err := compose.Open(o.Engine, workspace{root}, &d)
 	if err != nil {

@@ -35,6 +35,8 @@ const (
 	Key Field = 'n'
 	// ValidUntil terms are the moments until which records are valid.
 	ValidUntil Field = 'u'
+	// Saver terms are the agents that saved records of a memory which several share.
+	Saver Field = 'b'
 )
 
 const (

@@ -175,7 +175,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		StoreDir: config.DataDir, Mesh: others, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
-		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil,
+		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil, HolderOf: holders(credentials),
 		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
 		Jobs:  jobs.Options{MaxRunning: config.Sharing.MaxJobs},
 		Audit: audit.Options{Retention: config.AuditRetention}, Retention: retention.Options{Records: config.RetainRecords, Sessions: config.RetainSessions}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
@@ -246,6 +246,14 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		logger.Warn("the store was not closed, because calls still use it; the next start reads its log")
 	}
 	return errors.Join(err, failed)
+}
+
+// holders says who holds an agent; nil without credentials.
+func holders(credentials *auth.Credentials) func(tenant, agent string) string {
+	if credentials == nil {
+		return nil
+	}
+	return credentials.HolderOf
 }
 
 // recoverCalls records what a killed server was doing.

@@ -70,6 +70,8 @@ class Saved:
     archived_ids: tuple[str, ...] = ()
     """Records that went into the archive because the memory had more than the server's limit;
     of a batch the server tells them once, so they are not here."""
+    deleted_count: int = 0
+    """How many records the archive's own limit deleted for good; not told of a batch."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -350,6 +352,7 @@ def saved(m: pb.MemorySaveResponse) -> Saved:
         similarity=m.similarity,
         repeats=m.repeats,
         archived_ids=tuple(m.archived_ids),
+        deleted_count=m.deleted_count,
     )
 
 

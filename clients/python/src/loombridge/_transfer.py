@@ -100,6 +100,10 @@ class ImportedRecords:
     """How many were there as something else, and stayed so."""
     expired: int
     """How many had expired, and were left out."""
+    archived: int = 0
+    """How many records went into the archive, because the memory had more than its limit."""
+    deleted: int = 0
+    """How many the archive's own limit deleted for good."""
 
 
 class Transfers:
@@ -196,4 +200,6 @@ class Transfers:
             unchanged=answer.unchanged,
             skipped=answer.skipped,
             expired=answer.expired,
+            archived=answer.archived_count,
+            deleted=answer.deleted_count,
         )

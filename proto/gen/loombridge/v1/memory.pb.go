@@ -1985,11 +1985,18 @@ type MemorySaveResponse struct {
 	Repeats int64 `protobuf:"varint,12,opt,name=repeats,proto3" json:"repeats,omitempty"`
 	// archived_ids are the records that went into the archive because the memory had more
 	// than the server's limit: those worth least by importance, age and repeats, replaced
-	// ones first, pinned ones never. They are read and listed as before, and found with
-	// include_archived. A repeated request does not tell them again.
+	// ones first, pinned ones never. In the memory of a person or a space they are records of
+	// who holds more than its share: those who saved there have equal shares of the limit, all
+	// agents of a credential together one, and what one does not need is for the others. They
+	// are read and listed as before, and found with include_archived; those that the archive's
+	// own limit deleted at once are not among them. A repeated request does not tell them
+	// again.
 	ArchivedIds []string `protobuf:"bytes,13,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
 	// archived_count is how many those are.
 	ArchivedCount int64 `protobuf:"varint,14,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
+	// deleted_count is how many records the archive's limit deleted for good: the oldest
+	// there, of who holds more than its share of the archive.
+	DeletedCount int64 `protobuf:"varint,15,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// review is REVIEW_HELD where records of that origin wait for review, a setting of the
 	// server: it is stored, and not found before ReviewRecord has approved it.
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
@@ -2090,6 +2097,13 @@ func (x *MemorySaveResponse) GetArchivedIds() []string {
 func (x *MemorySaveResponse) GetArchivedCount() int64 {
 	if x != nil {
 		return x.ArchivedCount
+	}
+	return 0
+}
+
+func (x *MemorySaveResponse) GetDeletedCount() int64 {
+	if x != nil {
+		return x.DeletedCount
 	}
 	return 0
 }
@@ -5153,6 +5167,9 @@ type BatchSaveResponse struct {
 	ArchivedIds []string `protobuf:"bytes,2,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
 	// archived_count is how many those are.
 	ArchivedCount int64 `protobuf:"varint,3,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
+	// deleted_count is how many records the archive's limit deleted; see MemorySaveResponse.
+	// Records of the batch may be among them.
+	DeletedCount  int64 `protobuf:"varint,4,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5204,6 +5221,13 @@ func (x *BatchSaveResponse) GetArchivedIds() []string {
 func (x *BatchSaveResponse) GetArchivedCount() int64 {
 	if x != nil {
 		return x.ArchivedCount
+	}
+	return 0
+}
+
+func (x *BatchSaveResponse) GetDeletedCount() int64 {
+	if x != nil {
+		return x.DeletedCount
 	}
 	return 0
 }
@@ -5427,7 +5451,7 @@ type GetMemoryStatsResponse struct {
 	// archived is how many records lie in the archive; they count in records, too.
 	Archived int64 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
 	// record_limit is how many records outside of it the server keeps in a memory before
-	// it archives those worth least; 0 is no limit.
+	// it archives those worth least (MemorySaveResponse.archived_ids); 0 is no limit.
 	RecordLimit int64 `protobuf:"varint,31,opt,name=record_limit,json=recordLimit,proto3" json:"record_limit,omitempty"`
 	// archive_limit is how many records in the archive it keeps before it deletes the
 	// oldest of them; 0 is no limit.
@@ -6025,7 +6049,12 @@ type ImportRecordsResponse struct {
 	// skipped is how many were there as something else and stayed so.
 	Skipped int64 `protobuf:"varint,3,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// expired is how many had expired and were left out.
-	Expired       int64 `protobuf:"varint,4,opt,name=expired,proto3" json:"expired,omitempty"`
+	Expired int64 `protobuf:"varint,4,opt,name=expired,proto3" json:"expired,omitempty"`
+	// archived_count is how many records of the memory went into the archive because it had
+	// more than the server's limit; see MemorySaveResponse. Imported ones may be among them.
+	ArchivedCount int64 `protobuf:"varint,5,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
+	// deleted_count is how many the archive's limit deleted.
+	DeletedCount  int64 `protobuf:"varint,6,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6084,6 +6113,20 @@ func (x *ImportRecordsResponse) GetSkipped() int64 {
 func (x *ImportRecordsResponse) GetExpired() int64 {
 	if x != nil {
 		return x.Expired
+	}
+	return 0
+}
+
+func (x *ImportRecordsResponse) GetArchivedCount() int64 {
+	if x != nil {
+		return x.ArchivedCount
+	}
+	return 0
+}
+
+func (x *ImportRecordsResponse) GetDeletedCount() int64 {
+	if x != nil {
+		return x.DeletedCount
 	}
 	return 0
 }
@@ -6233,7 +6276,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\xac\x04\n" +
+	"\v_importance\"\xd1\x04\n" +
 	"\x12MemorySaveResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -6248,7 +6291,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"similarity\x12\x18\n" +
 	"\arepeats\x18\f \x01(\x03R\arepeats\x12!\n" +
 	"\farchived_ids\x18\r \x03(\tR\varchivedIds\x12%\n" +
-	"\x0earchived_count\x18\x0e \x01(\x03R\rarchivedCount\x12.\n" +
+	"\x0earchived_count\x18\x0e \x01(\x03R\rarchivedCount\x12#\n" +
+	"\rdeleted_count\x18\x0f \x01(\x03R\fdeletedCount\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12K\n" +
 	"\bredacted\x182 \x03(\v2/.loombridge.v1.MemorySaveResponse.RedactedEntryR\bredacted\x1a;\n" +
 	"\rRedactedEntry\x12\x10\n" +
@@ -6504,11 +6548,12 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x129\n" +
 	"\n" +
 	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
-	"duplicates\"\x96\x01\n" +
+	"duplicates\"\xbb\x01\n" +
 	"\x11BatchSaveResponse\x127\n" +
 	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\x12!\n" +
 	"\farchived_ids\x18\x02 \x03(\tR\varchivedIds\x12%\n" +
-	"\x0earchived_count\x18\x03 \x01(\x03R\rarchivedCount\"_\n" +
+	"\x0earchived_count\x18\x03 \x01(\x03R\rarchivedCount\x12#\n" +
+	"\rdeleted_count\x18\x04 \x01(\x03R\fdeletedCount\"_\n" +
 	"\x0eReembedRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -6563,12 +6608,14 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12#\n" +
 	"\rskip_existing\x18\x03 \x01(\bR\fskipExisting\x12\x14\n" +
-	"\x05lines\x18\x04 \x03(\tR\x05lines\"\x7f\n" +
+	"\x05lines\x18\x04 \x03(\tR\x05lines\"\xcb\x01\n" +
 	"\x15ImportRecordsResponse\x12\x14\n" +
 	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
 	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +
 	"\askipped\x18\x03 \x01(\x03R\askipped\x12\x18\n" +
-	"\aexpired\x18\x04 \x01(\x03R\aexpired*O\n" +
+	"\aexpired\x18\x04 \x01(\x03R\aexpired\x12%\n" +
+	"\x0earchived_count\x18\x05 \x01(\x03R\rarchivedCount\x12#\n" +
+	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount*O\n" +
 	"\bJsonForm\x12\x19\n" +
 	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +

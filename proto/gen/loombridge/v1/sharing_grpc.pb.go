@@ -45,11 +45,13 @@ type SharingServiceClient interface {
 	// CreateSpace makes a space, which the agent then administers. The name of a space is
 	// free again once it was deleted with all its records. Errors: SPACE_EXISTS;
 	// ACCESS_DENIED for a name that others have taken; QUOTA_EXCEEDED for more than 1,000 spaces of
-	// a tenant, or 100 that an agent made.
+	// a tenant, for 100 that an agent made, and for as many of one credential's agents as
+	// there are free. The agents above a child administer what it makes.
 	CreateSpace(ctx context.Context, in *CreateSpaceRequest, opts ...grpc.CallOption) (*CreateSpaceResponse, error)
 	// DeleteSpace deletes a space with all its records. From the first moment nobody has
 	// access any more. It answers when the records are gone; when the call ends earlier, or
-	// the server, they go all the same, in the background. Needs admin.
+	// the server, they go all the same, in the background. Needs admin, or a credential that operates
+	// the server.
 	DeleteSpace(ctx context.Context, in *DeleteSpaceRequest, opts ...grpc.CallOption) (*DeleteSpaceResponse, error)
 	// ListSpaces returns the spaces to which the agent has access, by name.
 	ListSpaces(ctx context.Context, in *ListSpacesRequest, opts ...grpc.CallOption) (*ListSpacesResponse, error)
@@ -151,11 +153,13 @@ type SharingServiceServer interface {
 	// CreateSpace makes a space, which the agent then administers. The name of a space is
 	// free again once it was deleted with all its records. Errors: SPACE_EXISTS;
 	// ACCESS_DENIED for a name that others have taken; QUOTA_EXCEEDED for more than 1,000 spaces of
-	// a tenant, or 100 that an agent made.
+	// a tenant, for 100 that an agent made, and for as many of one credential's agents as
+	// there are free. The agents above a child administer what it makes.
 	CreateSpace(context.Context, *CreateSpaceRequest) (*CreateSpaceResponse, error)
 	// DeleteSpace deletes a space with all its records. From the first moment nobody has
 	// access any more. It answers when the records are gone; when the call ends earlier, or
-	// the server, they go all the same, in the background. Needs admin.
+	// the server, they go all the same, in the background. Needs admin, or a credential that operates
+	// the server.
 	DeleteSpace(context.Context, *DeleteSpaceRequest) (*DeleteSpaceResponse, error)
 	// ListSpaces returns the spaces to which the agent has access, by name.
 	ListSpaces(context.Context, *ListSpacesRequest) (*ListSpacesResponse, error)

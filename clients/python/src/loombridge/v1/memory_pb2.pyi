@@ -336,7 +336,7 @@ class MemorySaveRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
 
 class MemorySaveResponse(_message.Message):
-    __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "archived_ids", "archived_count", "review", "redacted")
+    __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "archived_ids", "archived_count", "deleted_count", "review", "redacted")
     class RedactedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +353,7 @@ class MemorySaveResponse(_message.Message):
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_IDS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     REVIEW_FIELD_NUMBER: _ClassVar[int]
     REDACTED_FIELD_NUMBER: _ClassVar[int]
     id: str
@@ -364,9 +365,10 @@ class MemorySaveResponse(_message.Message):
     repeats: int
     archived_ids: _containers.RepeatedScalarFieldContainer[str]
     archived_count: int
+    deleted_count: int
     review: Review
     redacted: _containers.ScalarMap[str, int]
-    def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., outcome: _Optional[_Union[SaveOutcome, str]] = ..., similarity: _Optional[float] = ..., repeats: _Optional[int] = ..., archived_ids: _Optional[_Iterable[str]] = ..., archived_count: _Optional[int] = ..., review: _Optional[_Union[Review, str]] = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., outcome: _Optional[_Union[SaveOutcome, str]] = ..., similarity: _Optional[float] = ..., repeats: _Optional[int] = ..., archived_ids: _Optional[_Iterable[str]] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ..., review: _Optional[_Union[Review, str]] = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class MemoryOwner(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id")
@@ -843,14 +845,16 @@ class BatchSaveRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
 
 class BatchSaveResponse(_message.Message):
-    __slots__ = ("saved", "archived_ids", "archived_count")
+    __slots__ = ("saved", "archived_ids", "archived_count", "deleted_count")
     SAVED_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_IDS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     saved: _containers.RepeatedCompositeFieldContainer[MemorySaveResponse]
     archived_ids: _containers.RepeatedScalarFieldContainer[str]
     archived_count: int
-    def __init__(self, saved: _Optional[_Iterable[_Union[MemorySaveResponse, _Mapping]]] = ..., archived_ids: _Optional[_Iterable[str]] = ..., archived_count: _Optional[int] = ...) -> None: ...
+    deleted_count: int
+    def __init__(self, saved: _Optional[_Iterable[_Union[MemorySaveResponse, _Mapping]]] = ..., archived_ids: _Optional[_Iterable[str]] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ...) -> None: ...
 
 class ReembedRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id")
@@ -979,13 +983,17 @@ class ImportRecordsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., skip_existing: bool = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportRecordsResponse(_message.Message):
-    __slots__ = ("saved", "unchanged", "skipped", "expired")
+    __slots__ = ("saved", "unchanged", "skipped", "expired", "archived_count", "deleted_count")
     SAVED_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     saved: int
     unchanged: int
     skipped: int
     expired: int
-    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ...) -> None: ...
+    archived_count: int
+    deleted_count: int
+    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ...) -> None: ...

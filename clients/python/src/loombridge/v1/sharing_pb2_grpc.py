@@ -93,7 +93,8 @@ class SharingServiceServicer(object):
         """CreateSpace makes a space, which the agent then administers. The name of a space is
         free again once it was deleted with all its records. Errors: SPACE_EXISTS;
         ACCESS_DENIED for a name that others have taken; QUOTA_EXCEEDED for more than 1,000 spaces of
-        a tenant, or 100 that an agent made.
+        a tenant, for 100 that an agent made, and for as many of one credential's agents as
+        there are free. The agents above a child administer what it makes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,7 +103,8 @@ class SharingServiceServicer(object):
     def DeleteSpace(self, request, context):
         """DeleteSpace deletes a space with all its records. From the first moment nobody has
         access any more. It answers when the records are gone; when the call ends earlier, or
-        the server, they go all the same, in the background. Needs admin.
+        the server, they go all the same, in the background. Needs admin, or a credential that operates
+        the server.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
