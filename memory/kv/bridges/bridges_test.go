@@ -3,6 +3,7 @@ package bridges_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -37,6 +38,20 @@ func (p *process) Time(ctx context.Context) (time.Time, error) {
 	}
 	now, err := p.Peer.Time(ctx)
 	return now.Add(p.ahead), err
+}
+
+func (p *process) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]byte, error) {
+	if p.cut.Load() {
+		return nil, kv.ErrUnreachable
+	}
+	return p.Peer.Get(ctx, ks, keys...)
+}
+
+func (p *process) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
+	if p.cut.Load() {
+		return func(yield func(kv.Pair, error) bool) { yield(kv.Pair{}, kv.ErrUnreachable) }
+	}
+	return p.Peer.Scan(ctx, ks, r)
 }
 
 // Close is that of both.

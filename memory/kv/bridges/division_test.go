@@ -22,8 +22,19 @@ type divided struct {
 	ahead   time.Duration // of the second store's clock
 }
 
-// gate holds a row that is on its way to the second store.
-type gate struct{ waiting, open chan struct{} }
+// gate holds a row that is on its way to the second store, or is about to be.
+type gate struct {
+	waiting, open chan struct{}
+	before        bool // the first thing that is read for it
+}
+
+func (g *gate) pass() {
+	close(g.waiting)
+	<-g.open
+}
+
+// registry is where registrations, and rows, lie.
+var registry = kv.Ref{Keyspace: kv.System, Scope: kv.Scope{Tenant: "*", Kind: kv.OwnerSystem, Owner: "bridges"}}
 
 // secondStore is the second store of a process.
 type secondStore struct {
@@ -32,12 +43,18 @@ type secondStore struct {
 }
 
 func (s secondStore) Commit(ctx context.Context, c kv.Commit) error {
-	if g := s.of.gate.Load(); g != nil && c.Unfenced {
-		close(g.waiting)
-		<-g.open
+	if g := s.of.gate.Load(); g != nil && !g.before && c.Unfenced {
+		g.pass()
 		ctx = context.WithoutCancel(ctx) // it is on its way
 	}
 	return s.Peer.Commit(ctx, c)
+}
+
+func (s secondStore) Sequence(ctx context.Context, refs ...kv.Ref) ([]uint64, error) {
+	if g := s.of.gate.Load(); g != nil && g.before && s.of.gate.CompareAndSwap(g, nil) {
+		g.pass()
+	}
+	return s.Peer.Sequence(ctx, refs...)
 }
 
 func (s secondStore) Time(ctx context.Context) (time.Time, error) {
@@ -94,9 +111,9 @@ func (p *divided) writeSecond() error {
 // it there may be settled, and is back in both under one epoch.
 func TestDeadBridgeIsFencedInAllStores(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := dividedOf(t, 2)
-		a, b := all[0], all[1]
-		for i, p := range all {
+		all := dividedOf(t, 3)
+		a, b, c := all[0], all[1], all[2]
+		for i, p := range all[:2] {
 			p.MustDivide(t, string(rune('a'+i)), p.division(1, "x"))
 			if err := p.writeSecond(); err != nil {
 				t.Fatalf("commit of one that is registered: %v", err)
@@ -118,6 +135,10 @@ func TestDeadBridgeIsFencedInAllStores(t *testing.T) {
 		b.cut.Store(false)
 		a.MustSee(t, "ab")
 		synctest.Wait()
+		c.MustDivide(t, "c", c.division(1, "x")) // it never saw the old one
+		if ended, err := c.Ended(t.Context(), "acme", old.String()); err != nil || !ended {
+			t.Errorf("its old registration ended: %v %v", ended, err)
+		}
 		if err := b.writeSecond(); err != nil || b.Self().Epoch == old.Epoch {
 			t.Errorf("commit of one that is back as %v: %v", b.Self(), err)
 		}
@@ -159,7 +180,7 @@ func TestLateRowIsRefused(t *testing.T) {
 		a.MustSee(t, "ab")
 		b.cut.Store(true)
 		a.MustSee(t, "a")
-		g := &gate{make(chan struct{}), make(chan struct{})}
+		g := &gate{waiting: make(chan struct{}), open: make(chan struct{})}
 		b.gate.Store(g)
 		b.cut.Store(false)
 		a.MustSee(t, "ab")
@@ -179,6 +200,42 @@ func TestLateRowIsRefused(t *testing.T) {
 	})
 }
 
+// A server that was taken for dead before it began to write its row writes none.
+func TestRowOfOneThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := dividedOf(t, 2)
+		a, b := all[0], all[1]
+		a.MustDivide(t, "a", a.division(1, "x"))
+		b.MustDivide(t, "b", b.division(1, "x"))
+		first := b.Self()
+		g := &gate{waiting: make(chan struct{}), open: make(chan struct{}), before: true}
+		end := func(self bridges.Bridge) {
+			t.Helper()
+			c := kv.Commit{Guards: []kv.Guard{{Ref: registry, Any: true}}, Batch: new(kv.Batch)}
+			c.Batch.Delete(kv.System, registry.Scope.Key('b', []byte(self.ID)))
+			if err := a.Peer.Commit(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			if ended, err := a.Ended(t.Context(), "acme", self.String()); err != nil || !ended {
+				t.Fatalf("ended: %v %v", ended, err)
+			}
+		}
+		end(first)
+		b.gate.Store(g)
+		<-g.waiting // it is registered anew
+		end(b.Self())
+		close(g.open)
+		synctest.Wait()
+		if err := b.writeSecond(); !errors.Is(err, kv.ErrFenced) {
+			t.Errorf("commit of one that has ended: %v, want ErrFenced", err)
+		}
+		time.Sleep(3 * bridges.RenewEvery)
+		if err := b.writeSecond(); err != nil || b.Self().Epoch <= first.Epoch+1 {
+			t.Errorf("it is back as %v: %v", b.Self(), err)
+		}
+	})
+}
+
 // Where the row of a server is gone, as after a restore, it is registered anew.
 func TestLostRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +244,7 @@ func TestLostRow(t *testing.T) {
 		a.MustDivide(t, "a", a.division(1, "x"))
 		all[1].MustDivide(t, "b", all[1].division(1, "x"))
 		old := a.Self()
-		c := kv.Commit{Guards: []kv.Guard{{Ref: kv.Ref{Keyspace: kv.System, Scope: kv.Scope{Tenant: "*", Kind: kv.OwnerSystem, Owner: "bridges"}}, Any: true}}, Batch: new(kv.Batch)}
+		c := kv.Commit{Guards: []kv.Guard{{Ref: registry, Any: true}}, Batch: new(kv.Batch)}
 		c.Batch.Delete(kv.System, c.Guards[0].Scope.Key('b', []byte(old.ID)))
 		if err := all[1].second.Commit(t.Context(), c); err != nil {
 			t.Fatal(err)
