@@ -25,7 +25,7 @@ const (
 	MaxDepth = 32
 )
 
-const served = "served are id, key, kind, session_id, author, origin, text, tags, importance, tier, pinned, version, event_time, create_time, update_time, expire_time, valid_until, superseded_by and metadata"
+const served = "served are id, key, kind, session_id, author, origin, review, text, tags, importance, tier, pinned, archived, version, event_time, create_time, update_time, expire_time, valid_until, superseded_by and metadata"
 
 // Expression is a filter that was read: a tree of conditions that are not tied to a
 // scope yet. The zero Expression lets everything through. It is never changed, so it

@@ -114,6 +114,7 @@ func TestBadSettings(t *testing.T) {
 		{"text for a number", "max-calls = \"many\"", nil, nil, "max-calls"},
 		{"number in the environment", "", map[string]string{"LOOM_BRIDGE_MAX_CALLS": "many"}, nil, `(LOOM_BRIDGE_MAX_CALLS) "many": is not a whole number`},
 		{"span without a unit", "", map[string]string{"LOOM_BRIDGE_DRAIN_TIMEOUT": "soon"}, nil, `"soon": is not a time with a unit`},
+		{"span too long", "", nil, []string{"--retain-records", "99999999h"}, `"99999999h": is longer than 2562047h`},
 		{"span of a bare number", "log-slow = 5", nil, nil, `"5": is not a time with a unit`},
 		{"half a call", "max-calls = 1.5", nil, nil, `"1.5": is not a whole number`},
 		{"address", "", nil, []string{"--addr=nonsense"}, `--addr (LOOM_BRIDGE_ADDR) "nonsense": give host:port`},

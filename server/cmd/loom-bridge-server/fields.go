@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,6 +188,8 @@ func span(to *time.Duration, low, high time.Duration) scalar[time.Duration] {
 		parse: func(text string) (time.Duration, error) {
 			value, err := time.ParseDuration(text)
 			switch {
+			case err != nil && spans.MatchString(text):
+				return 0, errors.New("is longer than 2562047h, which is 292 years")
 			case err != nil:
 				return 0, errors.New("is not a time with a unit, such as 10s")
 			case value >= low && value <= high:
@@ -201,6 +204,9 @@ func span(to *time.Duration, low, high time.Duration) scalar[time.Duration] {
 		print: shortSpan,
 	}
 }
+
+// spans are times with units, those included that a time.Duration is too short for.
+var spans = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
 // positive is a time that is not zero.
 func positive(to *time.Duration) scalar[time.Duration] { return span(to, 1, unlimited) }

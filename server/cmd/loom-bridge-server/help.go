@@ -32,6 +32,10 @@ and subject (a name in its client certificate):
   agents = ["researcher-*"]     # whom it may act for: ids, or a beginning and *
   provides = ["research:*"]     # tools that these agents may provide; default all
   edits = ["archivist"]         # others whose records in people's memories it may change
+  reads_users = ["ann"]         # persons whose memories it may read; writes_users and
+                                # administers_users: write, grant
+  approves = ["researcher-*"]   # agents whose calls it may approve; for people
+  operates = true               # it runs the server: backups, scopes; for people
   expires = 2027-01-01T00:00:00Z`
 
 	// everything is the topic of the help that shows all groups.

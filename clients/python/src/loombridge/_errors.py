@@ -150,7 +150,8 @@ class RecordNotFoundError(LoomBridgeError):
 
 
 class RecordExistsError(LoomBridgeError):
-    """The `id` or `key` is taken."""
+    """The `id` or `key` is taken; or a session, task, result or message of that name is there
+    with another content."""
 
 
 class InvalidFilterError(LoomBridgeError):

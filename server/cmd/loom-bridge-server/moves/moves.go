@@ -62,6 +62,9 @@ func (o Options) run(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := target.Apart(source); err != nil {
+		return o.Refuse("to", target.String(), err.Error())
+	}
 	reader, err := source.OpenSource(ctx)
 	if err != nil {
 		return fmt.Errorf("--from %s: %w", source, err)

@@ -102,6 +102,50 @@ func (p Place) String() string {
 	return ""
 }
 
+// Apart returns an error if two places are one store, or the directory of one is in that of
+// the other.
+func (p Place) Apart(from Place) error {
+	if p.Far() != from.Far() {
+		return nil
+	}
+	if p.Far() {
+		if p.address == from.address && p.schema == from.schema {
+			return errors.New("is the store itself that is to be copied")
+		}
+		return nil
+	}
+	to, source := resolved(p.Dir), resolved(from.Dir)
+	switch {
+	case to == source:
+		return errors.New("is the store itself that is to be copied")
+	case within(to, source):
+		return errors.New("lies within the store that is to be copied")
+	case within(source, to):
+		return errors.New("has within it the store that is to be copied")
+	}
+	return nil
+}
+
+func within(path, dir string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
+}
+
+// resolved is a path without links, as far as it is there.
+func resolved(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if found, err := filepath.EvalSymlinks(path); err == nil {
+		return found
+	}
+	if above := filepath.Dir(path); above != path {
+		return filepath.Join(resolved(above), filepath.Base(path))
+	}
+	return path
+}
+
 // rocks begins the place of a store in a directory.
 const rocks = "rocksdb:"
 
