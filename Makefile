@@ -44,6 +44,7 @@ RELEASED := proto/loombridge-v1.binpb
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 10m
 # The packages that take longest begin first, so that none runs on alone at the end.
+# Four tests of a package side by side, since most of those wait for servers.
 TEST_FIRST := ./server/cmd/loom-bridge-server ./bridge/sandbox
 RACE_PACKAGES ?= ./memory ./memory/embed ./memory/plans ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native
 # Tests side by side: most of them wait for a server.
@@ -131,7 +132,7 @@ run: build ## Build and start the server; flags go in ARGS
 
 .PHONY: go-test
 go-test: build ## Run the Go tests
-	LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) $(GO) test -tags embedhelper -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
+	LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) $(GO) test -tags embedhelper -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
 # A module of its own: the schemas of Kubernetes, Compose and Envoy are no dependency of the server.
 .PHONY: deploy-test

@@ -47,6 +47,7 @@ func words(random *rand.Rand, n int) string {
 //
 // Y05
 func TestSoakBackupOfChanges(t *testing.T) {
+	t.Parallel()
 	records, rare := changedRecords, .5 // of so small a store the log that is copied is the larger part
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		records, rare = changedSoakRecords, .25
@@ -169,6 +170,7 @@ func saveFor(ctx context.Context, p *process, agent string) (saves int) {
 //
 // Y05
 func TestSoakBackup(t *testing.T) {
+	t.Parallel()
 	binary, rounds := mustBuild(t), soakRoundsOr(t, 2)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

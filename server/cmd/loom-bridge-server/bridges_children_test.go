@@ -18,6 +18,7 @@ import (
 // A server that starts beside others does not take their agents' children for lost, which
 // are attached there.
 func TestBridgesLeaveChildren(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Address(t)
 	store := postgresPlace(t, address)
 	a := MustBridge(t, store, "a", "--workspace-shared")

@@ -84,6 +84,7 @@ func (f *fleet) asked(ctx context.Context, say func(at *apart, attempt int) erro
 //
 // Z08
 func TestSoakBridges(t *testing.T) {
+	t.Parallel()
 	kills := soakRoundsOr(t, 3)
 	address := pgtest.Address(t)
 	f := &fleet{tb: t, store: postgresPlace(t, address), workspace: t.TempDir()}

@@ -96,6 +96,7 @@ func TestBridgesRecordOneSession(t *testing.T) {
 //
 // Z04
 func TestBridgesRunRequestsOnce(t *testing.T) {
+	t.Parallel()
 	store, workspace := postgresPlace(t, pgtest.Address(t)), t.TempDir()
 	var both []*process
 	for _, name := range []string{"a", "b"} {
@@ -251,6 +252,7 @@ func TestBridgesSettleOnlyTheDead(t *testing.T) {
 //
 // Z06
 func TestBridgesDeliverEvents(t *testing.T) {
+	t.Parallel()
 	postgres := mustStartPostgres(t)
 	store := postgresPlace(t, postgres.Address)
 	both := []*process{MustBridge(t, store, "a"), MustBridge(t, store, "b")}
@@ -313,6 +315,7 @@ func TestBridgesDeliverEvents(t *testing.T) {
 //
 // Z07
 func TestBridgesEmbedOnce(t *testing.T) {
+	t.Parallel()
 	store, model := postgresPlace(t, pgtest.Address(t)), MustModel(t)
 	embedder := []string{"--embedder-url", model.URL + "/v1", "--embedder-model", "m", "--embedder-batch", "4"}
 	var all []*process
@@ -359,6 +362,7 @@ func TestBridgesEmbedOnce(t *testing.T) {
 //
 // Z09
 func TestBridgesAuditSideBySide(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Address(t)
 	store, local := postgresPlace(t, address), t.TempDir()
 	const shared = "--workspace-shared" // each runs its own calls

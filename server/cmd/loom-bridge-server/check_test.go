@@ -263,6 +263,7 @@ func TestReadOnlyStore(t *testing.T) {
 // each way: it says what happened and what to do, changes nothing, and starts again
 // after a repair, with what was saved before the damage.
 func TestDamagedStore(t *testing.T) {
+	t.Parallel()
 	const saves = 60
 	dir := t.TempDir()
 	c := MustStartChild(t, dir)

@@ -54,6 +54,7 @@ func (f *family) live(ctx context.Context, parent string) {
 //
 // C04, C06, P19
 func TestChildrenOfAKilledServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	f := &family{acked: make(chan struct{}, stormParents)}
 	start := func() *child {

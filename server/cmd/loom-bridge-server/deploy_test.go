@@ -14,6 +14,7 @@ var deployed = regexp.MustCompile(`(?:name: )?(LOOM_BRIDGE_[A-Z_]+)(?:, value)?:
 //
 // Z23
 func TestDeploy(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"compose.yaml", "kubernetes.yaml"} {
 		text, err := os.ReadFile(filepath.Join("deploy", name))
 		must(t, err)

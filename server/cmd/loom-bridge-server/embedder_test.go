@@ -48,6 +48,7 @@ func TestQueriesOutliveFailingRecords(t *testing.T) {
 //
 // F08, Y29
 func TestEmbedderNearby(t *testing.T) {
+	t.Parallel()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/info" { // as Text Embeddings Inference
 			_, _ = w.Write([]byte(`{"model_id":"BAAI/bge-small-en-v1.5","model_type":{"embedding":{"pooling":"cls"}}}`))

@@ -319,6 +319,7 @@ func erasable(t *testing.T, hundredth int) (dir string, c canaries) {
 //
 // Y23
 func TestErase(t *testing.T) {
+	t.Parallel()
 	dir, c := erasable(t, 10)
 	store, out, key := filepath.Join(dir, "store"), filepath.Join(dir, "a.json"), filepath.Join(dir, "key.pem")
 	before := c.found(t, store)

@@ -111,6 +111,7 @@ func tenantPart(t *testing.T, hundredth int) part {
 //
 // Y23
 func TestEraseWhole(t *testing.T) {
+	t.Parallel()
 	for _, s := range []part{recordsPart(t, "user", false, 200), tenantPart(t, 9)} {
 		t.Run(s.name, func(t *testing.T) {
 			store := filepath.Join(s.dir, "store")

@@ -155,6 +155,7 @@ func TestMCPResults(t *testing.T) {
 // A server that tells how far it is is heard by whoever listens, and is told when nobody
 // waits any more.
 func TestMCPProgressAndCancellation(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	servers := object{}
 	for name, s := range richVersions(t, dir) {

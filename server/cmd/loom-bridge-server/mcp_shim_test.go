@@ -78,6 +78,7 @@ func TestShimConnects(t *testing.T) {
 
 // What can't work is said at once.
 func TestShimErrors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	MustCertificate(t, dir, "server")

@@ -95,6 +95,7 @@ func linesOf(said string) []string {
 //
 // Z20
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	dir, postgres := t.TempDir(), mustStartPostgres(t)
 	rocks, far, back := "rocksdb:"+filepath.Join(dir, "store"), postgresPlace(t, postgres.Address), "rocksdb:"+filepath.Join(dir, "back")
 	p := MustRun(t, dir)
@@ -158,6 +159,7 @@ func TestMigrate(t *testing.T) {
 //
 // Z21
 func TestMigrateKilled(t *testing.T) {
+	t.Parallel()
 	binary, kills := mustBuild(t), 10
 	dir, postgres := t.TempDir(), mustStartPostgres(t)
 	rocks := "rocksdb:" + filepath.Join(dir, "store")

@@ -66,6 +66,7 @@ func saved(tb testing.TB, p *process, text, request string) (failures []error) {
 // kill -9, and commands on its store. Nobody is shown the password. While PostgreSQL is away
 // calls are UNAVAILABLE with a reason, and nothing acknowledged is lost.
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	postgres := mustStartPostgres(t)
 	store, dir := postgresPlace(t, postgres.Address), t.TempDir()
 	var told bytes.Buffer // all that was said
@@ -179,6 +180,7 @@ func TestPostgres(t *testing.T) {
 // each save again, by its request id, until it is acknowledged: nothing is lost, and nothing
 // is there twice. A server that was killed starts again at once.
 func TestSoakPostgres(t *testing.T) {
+	t.Parallel()
 	binary, rounds := mustBuild(t), soakRoundsOr(t, 1)
 	postgres := mustStartPostgres(t)
 	store, dir := postgresPlace(t, postgres.Address), t.TempDir()

@@ -77,6 +77,7 @@ func (w *policyWorld) python(agent, program string) (restored []string, said str
 // they were behind it, in both tiers; what it made is found where nothing uses it, its result
 // and the audit tell of it. File tools refuse the same.
 func TestProtectedPathsAreKept(t *testing.T) {
+	t.Parallel()
 	protects(t, func(t *testing.T, w *policyWorld, paths []string) {
 		before := treeOf(t, w.Workspace, paths)
 		for _, attack := range []struct {
@@ -147,6 +148,7 @@ func TestProtectedPathsAreKept(t *testing.T) {
 
 // What a background job does to protected paths is undone while it runs, and at its end.
 func TestProtectedPathsOfJobs(t *testing.T) {
+	t.Parallel()
 	protects(t, func(t *testing.T, w *policyWorld, paths []string) {
 		before := treeOf(t, w.Workspace, paths)
 		c := caller{w.shellWorld, "a", "s1"}
@@ -195,6 +197,7 @@ func TestOwnRepository(t *testing.T) {
 // starts again, and the audit tells of it. A folder that took the workspace's place, and one
 // that is gone, are left alone.
 func TestProtectedPathsOfAKilledServer(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"namespaces", "landlock"} {
 		t.Run(tier, func(t *testing.T) {
 			dir, store := t.TempDir(), filepath.Join(t.TempDir(), "store")

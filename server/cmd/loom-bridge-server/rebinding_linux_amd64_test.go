@@ -45,6 +45,7 @@ profile = "web"
 // server asks the system's resolver, as it does for users; the network is one that the test
 // has for itself, with a server of names and a host at a public address.
 func TestRebinding(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(asInternet) == "" {
 		inItsOwnNetwork(t)
 		return

@@ -294,6 +294,7 @@ func scribble(ctx context.Context, p *process, random *rand.Rand, most int) (mad
 //
 // Y06
 func TestWatchRecords(t *testing.T) {
+	t.Parallel()
 	kills, each := 2, 150
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		kills, each = 20*soakRoundsOr(t, 1), 500

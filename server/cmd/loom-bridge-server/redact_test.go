@@ -194,6 +194,7 @@ func ptr[T any](v T) *T { return &v }
 //
 // Y42, Y43
 func TestRedact(t *testing.T) {
+	t.Parallel()
 	for _, on := range []bool{false, true} {
 		t.Run(fmt.Sprint(on), func(t *testing.T) {
 			dir := t.TempDir()

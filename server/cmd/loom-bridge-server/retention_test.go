@@ -164,6 +164,7 @@ func (p *process) heard(tb testing.TB, session string) (texts []string) {
 //
 // Y13
 func TestRetainSessions(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	before := MustRun(t, dir)
 	c := plant(t, before, "a", "s", "b", 1)

@@ -235,6 +235,7 @@ func TestSessionsImportRefuses(t *testing.T) {
 //
 // Y44
 func TestSessionsImportKilled(t *testing.T) {
+	t.Parallel()
 	from, camera := mustServeCamera(t, t.TempDir())
 	plantSessions(t, from, camera)
 	dir := t.TempDir()

@@ -233,6 +233,7 @@ func TestWorkspaceOfChild(t *testing.T) {
 //
 // Z42
 func TestWorkspaceSaysWhatAgentsAreTold(t *testing.T) {
+	t.Parallel()
 	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
 	for dir, text := range map[string]string{inA: "Use tabs.", inB: "Use nothing."} {
 		must(t, os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte(text), 0o600))
