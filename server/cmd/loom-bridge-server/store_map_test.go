@@ -134,7 +134,8 @@ func TestStoreMap(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"erase", "--agent", "a", "--key", filepath.Join(t.TempDir(), "k"), "--out", filepath.Join(t.TempDir(), "erased")},
-		{"repair"}, {"backup", "create", "--offline", "--backup-dir", filepath.Join(t.TempDir(), "copies")},
+		{"repair"},
+		{"backup", "create", "--offline", "--backup-dir", filepath.Join(t.TempDir(), "copies")},
 	} {
 		if _, err := loomCommand(t, append(args, "--store-map", m.file, "--data-dir", t.TempDir())...); err == nil || !strings.Contains(err.Error(), "--store-map") || !strings.Contains(err.Error(), "store") {
 			t.Errorf("%s: %v", args[0], err)
