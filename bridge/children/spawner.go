@@ -102,9 +102,10 @@ type Options struct {
 	MaxChildren, MaxTenant int
 	// Grace is how long a child may be away whose stream has ended. Default DefaultGrace.
 	Grace time.Duration
-	// Others tells whether other servers have the store now, where a child may be attached.
-	// Default: there are none.
-	Others func() bool
+	// Holder names this server among those that have the store, and Ended tells whether one
+	// of that name is no more. Defaults: it has no name; all others are no more.
+	Holder func() string
+	Ended  func(ctx context.Context, tenant, holder string) (bool, error)
 	// Changed is closed when another server has come to the store or has ended, whose
 	// children are taken up then. Default: none does.
 	Changed func() <-chan struct{}
@@ -145,8 +146,11 @@ type life struct {
 	deadline time.Time // zero for none
 	// attached says that it was attached once, goneAt when it is taken for lost because it
 	// is not any more; zero while it is.
-	attached, noted bool
-	goneAt          time.Time
+	attached bool
+	goneAt   time.Time
+	// noted says that it is noted where it was attached: at the server notedAt.
+	noted   bool
+	notedAt string
 	// ending says that its result is being recorded, retryAt when to try again.
 	ending  bool
 	retryAt time.Time
@@ -177,8 +181,11 @@ func New(d Deps, opts *Options) *Spawner {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Others == nil {
-		o.Others = func() bool { return false }
+	if o.Holder == nil {
+		o.Holder = func() string { return "" }
+	}
+	if o.Ended == nil {
+		o.Ended = func(context.Context, string, string) (bool, error) { return true, nil }
 	}
 	if o.Changed == nil {
 		o.Changed = func() <-chan struct{} { return nil }
@@ -194,8 +201,9 @@ func New(d Deps, opts *Options) *Spawner {
 
 // Start finds the children that live, tells what was not told before the server stopped,
 // and watches over them from then on, and over those of other servers on the store: of all
-// that watch over a child one gives it its result. A child that was attached has the grace from now on
-// to come back, unless it may be attached to another server. Children that can't be read because the store is damaged are logged.
+// that watch over a child one gives it its result. A child that was attached to a server
+// which has ended has the grace from then on to come back. Children that can't be read because
+// the store is damaged are logged.
 func (s *Spawner) Start(ctx context.Context) error {
 	switch err := s.find(ctx); {
 	case errors.Is(err, kv.ErrDamaged):
@@ -230,7 +238,7 @@ func (s *Spawner) find(ctx context.Context) error {
 			s.resume(ctx, kv.AgentScope(scope.Tenant, string(rest[1:])))
 		}
 	}
-	return nil
+	return s.orphans(ctx)
 }
 
 // resume takes a child up that the last server left, or another one may leave.
@@ -251,11 +259,9 @@ func (s *Spawner) resume(ctx context.Context, scope kv.Scope) {
 		return
 	}
 	if err == nil {
-		l := life{parent: c.parentScope(), deadline: c.Deadline, noted: attached[0] != nil}
-		if l.attached = s.opts.Attached(c.Tenant, c.ID); !l.attached && l.noted && !s.opts.Others() {
-			l.attached, l.goneAt = true, s.opts.Now().Add(s.opts.Grace)
-		}
-		s.add(&c, l)
+		s.add(&c, life{
+			parent: c.parentScope(), deadline: c.Deadline, attached: s.opts.Attached(c.Tenant, c.ID), noted: attached[0] != nil, notedAt: string(attached[0]),
+		})
 		err = s.Teller.Spawned(ctx, &c)
 	}
 	if err != nil {

@@ -3,6 +3,8 @@ package children
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -17,6 +19,8 @@ const (
 	maxSettling = 64
 	// settleTime bounds the recording of one.
 	settleTime = 30 * time.Second
+	// orphansAtOnce bounds the keys of one look at where children were attached.
+	orphansAtOnce = 256
 )
 
 // watch gives results to children that are late or lost, until ctx ends.
@@ -63,11 +67,11 @@ func (s *Spawner) watch(ctx context.Context) {
 func (s *Spawner) due() (notes []kv.Scope, due map[kv.Scope]string, waiting bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.opts.Now()
+	now, holder := s.opts.Now(), s.opts.Holder()
 	due = map[kv.Scope]string{}
 	for scope, l := range s.live {
-		if l.attached && !l.noted {
-			l.noted = true
+		if l.attached && l.goneAt.IsZero() && (!l.noted || l.notedAt != holder) {
+			l.noted, l.notedAt = true, holder
 			notes = append(notes, scope)
 		}
 		waiting = waiting || !l.deadline.IsZero() || !l.goneAt.IsZero()
@@ -87,12 +91,62 @@ func (s *Spawner) due() (notes []kv.Scope, due map[kv.Scope]string, waiting bool
 	return notes, due, waiting
 }
 
-// note notes that a child was attached, for the next start.
+// orphans begins the grace of the children that are attached to no server that is known, and
+// were attached to one that has ended.
+func (s *Spawner) orphans(ctx context.Context) error {
+	var away []kv.Scope
+	s.mu.Lock()
+	for scope, l := range s.live {
+		if !l.attached {
+			away = append(away, scope)
+		}
+	}
+	s.mu.Unlock()
+	for some := range slices.Chunk(away, orphansAtOnce) {
+		keys := make([][]byte, len(some))
+		for i, scope := range some {
+			keys[i] = attachedKey(scope)
+		}
+		noted, err := s.Store.engine.Get(ctx, kv.System, keys...)
+		if err != nil {
+			return fmt.Errorf("children: where they were attached: %w", err)
+		}
+		for i, scope := range some {
+			if noted[i] == nil {
+				continue
+			}
+			if ended, err := s.opts.Ended(ctx, scope.Tenant, string(noted[i])); err != nil || !ended {
+				continue // it is looked at again when that server ends
+			}
+			s.mu.Lock()
+			if l, ok := s.live[scope]; ok && !l.attached {
+				l.attached, l.noted, l.notedAt, l.goneAt = true, true, string(noted[i]), s.opts.Now().Add(s.opts.Grace)
+			}
+			s.plan()
+			s.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// elsewhere tells whether a child that is away was noted as attached to another server that
+// lives.
+func (s *Spawner) elsewhere(ctx context.Context, scope kv.Scope) (bool, error) {
+	noted, err := s.Store.engine.Get(ctx, kv.System, attachedKey(scope))
+	if err != nil || noted[0] == nil || string(noted[0]) == s.opts.Holder() {
+		return false, err
+	}
+	ended, err := s.opts.Ended(ctx, scope.Tenant, string(noted[0]))
+	return err == nil && !ended, err
+}
+
+// note notes at which server a child was attached, for the others and the next start.
 func (s *Spawner) note(ctx context.Context, scope kv.Scope) {
+	holder := s.opts.Holder()
 	err := s.Writer.Do(ctx, kv.Request{
 		Blind: []kv.Ref{childRef(scope)}, Lazy: true,
 		Stage: func(_ context.Context, tx *kv.Tx) error {
-			tx.Put(kv.System, attachedKey(scope), []byte{})
+			tx.Put(kv.System, attachedKey(scope), []byte(holder))
 			return nil
 		},
 	})
@@ -105,6 +159,16 @@ func (s *Spawner) note(ctx context.Context, scope kv.Scope) {
 func (s *Spawner) fail(ctx context.Context, scope kv.Scope, problem string) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
+	if problem == Disconnected {
+		if there, err := s.elsewhere(ctx, scope); err == nil && there {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if l, ok := s.live[scope]; ok {
+				l.attached, l.ending, l.goneAt = false, false, time.Time{}
+			}
+			return
+		}
+	}
 	_, err := s.Complete(ctx, scope, Result{Error: problem})
 	if err == nil || errors.Is(err, ErrEnded) || errors.Is(err, ErrNotChild) {
 		s.forget(scope) // another server was first, or it was erased

@@ -119,7 +119,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.openAgents(engine, writer, o)
 	d.openPlaces(engine, writer, o)
 	if r := bridges.Of(engine); r != nil {
-		o.Audit.Others, o.Children.Others = r.Others, r.Others
+		o.Audit.Others, o.Children.Holder, o.Children.Ended = r.Others, r.Holder, r.Ended
 		o.Children.Changed = func() <-chan struct{} {
 			_, changed := r.All()
 			return changed

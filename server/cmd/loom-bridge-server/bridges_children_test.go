@@ -15,12 +15,28 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
+// mustBeNoted waits until the store says of children that they are attached.
+func mustBeNoted(t *testing.T, store string, children ...string) {
+	t.Helper()
+	place, err := url.Parse(store)
+	must(t, err)
+	admin, err := pgx.Connect(t.Context(), pgtest.Address(t))
+	must(t, err)
+	defer admin.Close(context.Background())
+	for _, child := range children {
+		waitUntil(t, "it is noted that the child is attached", func() bool {
+			var noted int
+			must(t, admin.QueryRow(t.Context(), `SELECT count(*) FROM `+place.Query().Get("schema")+`.system WHERE position('`+child+`\000v'::bytea IN key) > 0`).Scan(&noted))
+			return noted == 1
+		})
+	}
+}
+
 // A server that starts beside others does not take their agents' children for lost, which
 // are attached there.
 func TestBridgesLeaveChildren(t *testing.T) {
 	t.Parallel()
-	address := pgtest.Address(t)
-	store := postgresPlace(t, address)
+	store := postgresPlace(t, pgtest.Address(t))
 	a := MustBridge(t, store, "a", "--workspace-shared")
 	spawn := func(p *process, child string, timeout time.Duration) {
 		t.Helper()
@@ -33,16 +49,7 @@ func TestBridgesLeaveChildren(t *testing.T) {
 	must(t, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{AgentId: "kept"}}}))
 	_, err = stream.Recv()
 	must(t, err)
-	place, err := url.Parse(store)
-	must(t, err)
-	admin, err := pgx.Connect(t.Context(), address)
-	must(t, err)
-	defer admin.Close(context.Background())
-	waitUntil(t, "it is noted that the child is attached", func() bool {
-		var noted int
-		must(t, admin.QueryRow(t.Context(), `SELECT count(*) FROM `+place.Query().Get("schema")+`.system WHERE position('kept\000v'::bytea IN key) > 0`).Scan(&noted))
-		return noted == 1
-	})
+	mustBeNoted(t, store, "kept")
 	b := MustBridge(t, store, "b", "--workspace-shared", "--child-grace", "1ms")
 	spawn(b, "late", time.Second) // by the end of it the other one would have been lost
 	ended, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{AgentId: "a", ChildIds: []string{"late"}, Timeout: durationpb.New(20 * time.Second)})
@@ -79,5 +86,41 @@ func TestBridgesTakeChildrenUp(t *testing.T) {
 	must(t, err)
 	if len(steps.GetSteps()) != 2 { // that of the spawn, and that of the result
 		t.Errorf("%d steps of the parent", len(steps.GetSteps()))
+	}
+}
+
+// A child that was attached to a server which is killed beside others has the grace to come
+// back. One that does not gets its result as disconnected, though other servers live to which
+// it could be attached; one that comes back at another server is left alone.
+//
+// Z43
+func TestBridgesEndOrphans(t *testing.T) {
+	t.Parallel()
+	store := postgresPlace(t, pgtest.Address(t))
+	grace := []string{"--child-grace", "3s"}
+	a, b, c := MustBridgeApart(t, store, "a", grace...), MustBridge(t, store, "b", grace...), MustBridge(t, store, "c", grace...)
+	for _, child := range []string{"orphan", "moved"} {
+		_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
+			AgentId: "parent", ChildId: child, Goal: "work", Limits: &loombridgev1.ChildLimits{Timeout: durationpb.New(10 * time.Minute)},
+		})
+		must(t, err)
+		a.attach(t.Context(), t, child, nil)
+	}
+	mustBeNoted(t, store, "orphan", "moved")
+	a.Kill(t)
+	c.attach(t.Context(), t, "moved", nil)
+	got, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{
+		AgentId: "parent", ChildIds: []string{"orphan"}, Timeout: durationpb.New(4 * bridges.Term),
+	})
+	must(t, err)
+	if len(got.GetChildren()) != 1 || !got.GetComplete() || got.GetChildren()[0].GetError() != "disconnected" {
+		t.Errorf("the parent hears %v", got)
+	}
+	for _, p := range []*process{b, c} {
+		all, err := p.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{AgentId: "parent", ChildIds: []string{"moved"}, Timeout: durationpb.New(4 * time.Second)})
+		must(t, err)
+		if !slices.Equal(all.GetPending(), []string{"moved"}) {
+			t.Errorf("the child that came back: %v", all)
+		}
 	}
 }
