@@ -157,6 +157,7 @@ func TestDeadBridgeIsFenced(t *testing.T) {
 		}
 		b.cut.Store(false)
 		a.MustSee(t, "ab")
+		synctest.Wait() // b hears of it later than a may
 		if now := b.Self(); now.Epoch != 3 || now.ID != old.ID {
 			t.Errorf("back as %+v, was %+v", now, old)
 		}

@@ -92,6 +92,7 @@ func (r *Registry) turn(ctx context.Context) error {
 		return err
 	}
 	r.ofLeases = time.Time{}
+	ended := false
 	for id, b := range e.bridges {
 		until := decodeLease(e.leases[id])
 		switch {
@@ -101,9 +102,12 @@ func (r *Registry) turn(ctx context.Context) error {
 				r.ofLeases = until
 			}
 		case settled:
-			if r.end(ctx, b, e.leases[id]) {
-				delete(e.bridges, id)
-			}
+			ended = r.end(ctx, b, e.leases[id]) || ended
+		}
+	}
+	if ended {
+		if e, err = r.entries(ctx); err != nil {
+			return err
 		}
 	}
 	r.take(e)

@@ -70,6 +70,8 @@ type Registry struct {
 	all     []Bridge      // guarded by mu; never changed, only replaced
 	changed chan struct{} // guarded by mu; closed when self or all change
 	ahead   time.Duration // guarded by mu; the store's clock before that of this process
+	asked   uint64        // guarded by mu; readings of the registry that were begun
+	taken   uint64        // guarded by mu; the one that all is of
 	contact time.Time     // guarded by mu; since when the store was reached without a break
 
 	// ofLeases is when the earliest lease of another one runs out; of the loop alone.
@@ -317,6 +319,8 @@ type entries struct {
 	meshes  map[string]string
 	// division is the entry of the map; nil for none.
 	division []byte
+	// reading is the number of the reading: one that was begun later is newer.
+	reading uint64
 }
 
 // entry is a registration, and as the store has it.
@@ -325,7 +329,15 @@ type entry struct {
 	stored []byte
 }
 
-func (r *Registry) entries(ctx context.Context) (entries, error) { return entriesOf(ctx, r.engine) }
+func (r *Registry) entries(ctx context.Context) (entries, error) {
+	r.mu.Lock()
+	r.asked++
+	reading := r.asked
+	r.mu.Unlock()
+	e, err := entriesOf(ctx, r.engine)
+	e.reading = reading
+	return e, err
+}
 
 // entriesOf reads the registry in a store, or the rows of servers that are registered in
 // another one.
@@ -370,7 +382,7 @@ func (r *Registry) read(ctx context.Context) ([]Bridge, error) {
 	return r.take(e), nil
 }
 
-// take keeps who is registered.
+// take keeps who is registered, unless what a later reading found is kept already.
 func (r *Registry) take(e entries) []Bridge {
 	all := make([]Bridge, 0, len(e.bridges))
 	for _, b := range e.bridges {
@@ -380,7 +392,10 @@ func (r *Registry) take(e entries) []Bridge {
 	slices.SortFunc(all, func(a, b Bridge) int { return cmp.Compare(a.Epoch, b.Epoch) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.set(r.self, all)
+	if e.reading >= r.taken {
+		r.taken = e.reading
+		r.set(r.self, all)
+	}
 	return all
 }
 
