@@ -180,6 +180,13 @@ func (r *Receipt) lookedBack(m past.Moment) {
 	}
 }
 
+// forgotRelations says that relations of then may be missing.
+func (r *Receipt) forgotRelations(forgot bool) {
+	if forgot {
+		r.Degraded = append(slices.Clip(r.Degraded), degradedRelations)
+	}
+}
+
 // addSpaces adds the names of embedding spaces, each once.
 func (r *Receipt) addSpaces(spaces []string) {
 	for _, space := range spaces {

@@ -163,7 +163,7 @@ func (r *reading) run(ctx context.Context, vectors bool) error {
 					records = append(records, c.Record)
 				}
 			}
-			if err := readRelations(ctx, view, r.scope, records...); err != nil || !vectors {
+			if err := readRelations(ctx, view, r.scope, time.Time{}, records...); err != nil || !vectors {
 				return err
 			}
 			return r.store.readVectors(ctx, view, r.scope, records...)

@@ -123,31 +123,60 @@ func (r *relating) content() [sha256.Size]byte {
 
 // relate stages a relation, and tells whether it is new.
 func (e *edit) relate(ctx context.Context, r relations.Relation) (bool, error) {
-	for i, id := range []string{r.From, r.To} {
-		end, stored, err := e.read(ctx, id)
-		switch {
-		case err != nil:
-			return false, err
-		case end == nil || end.ExpiredAt(r.Time):
-			return false, &NotFoundError{[]string{"from_id", "to_id"}[i], id}
-		}
-		if i == 0 {
-			if err := e.actor.may(end); err != nil {
-				return false, err
-			}
-			if has, err := relations.Has(ctx, e.tx, e.scope, r); has || err != nil {
-				return false, err
-			}
-		}
-		if !end.Related {
-			e.tx.Put(kv.Records, record.Key(e.scope, id), record.AppendRelated(slices.Clip(stored)))
-		}
+	if _, has, err := relations.Find(ctx, e.tx, e.scope, r); err != nil {
+		return false, err
+	} else if err := e.markRelated(ctx, r, !has); has || err != nil {
+		return false, err
 	}
 	if err := relations.Put(ctx, e.tx, e.scope, r); err != nil {
 		return false, err
 	}
 	e.noteRelated(r.From)
 	return true, nil
+}
+
+// markRelated checks that both records of a relation are there and that the caller owns the
+// first; mark stages that both have relations, or had.
+func (e *edit) markRelated(ctx context.Context, r record.Relation, mark bool) error {
+	for i, id := range []string{r.From, r.To} {
+		end, stored, err := e.read(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case end == nil || end.ExpiredAt(r.Time):
+			return &NotFoundError{[]string{"from_id", "to_id"}[i], id}
+		}
+		if i == 0 {
+			if err := e.actor.may(end); err != nil {
+				return err
+			}
+		}
+		if mark && !end.Related {
+			e.tx.Put(kv.Records, record.Key(e.scope, id), record.AppendRelated(slices.Clip(stored)))
+		}
+	}
+	return nil
+}
+
+// keepEnded stages relations of a record that have ended, which an import brings, those with
+// records that are there, and until when others of it are kept no longer.
+func (e *edit) keepEnded(ctx context.Context, id string, ended []relations.Relation, forgotten time.Time) error {
+	for _, r := range ended {
+		err := e.markRelated(ctx, r, true)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = relations.Keep(ctx, e.tx, e.scope, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if forgotten.IsZero() {
+		return nil
+	}
+	return relations.Forget(ctx, e.tx, e.scope, id, forgotten)
 }
 
 // unrelate stages the end of a relation, and tells whether it was there.
@@ -159,11 +188,15 @@ func (e *edit) unrelate(ctx context.Context, r relations.Relation) (bool, error)
 	if err := e.actor.may(from); err != nil {
 		return false, err
 	}
-	has, err := relations.Has(ctx, e.tx, e.scope, r)
+	stood, has, err := relations.Find(ctx, e.tx, e.scope, r)
 	if err != nil || !has {
 		return false, err
 	}
-	relations.Drop(e.tx, e.scope, r)
+	relations.Drop(e.tx, e.scope, stood)
+	stood.End = r.Time
+	if err := relations.Keep(ctx, e.tx, e.scope, stood); err != nil {
+		return false, err
+	}
 	e.noteRelated(r.From)
 	return true, nil
 }
@@ -190,7 +223,9 @@ func (e *edit) dropRelations(ctx context.Context, r *record.Record) error {
 			e.noteRelated(one.From)
 		}
 	}
-	return nil
+	ended, err := relations.DropAll(ctx, e.tx, e.scope, r.ID)
+	e.removed += ended
+	return err
 }
 
 // relateSaved stages the relations that saved records begin with.
@@ -247,13 +282,14 @@ func (s *Store) Relations(ctx context.Context, scope kv.Scope, ask Related) (all
 	return all, id, wrap("memory: relations", err)
 }
 
-// readRelations completes records with the relations that go out from them.
-func readRelations(ctx context.Context, view kv.Reader, scope kv.Scope, records ...*record.Record) (err error) {
+// readRelations completes records with the relations that go out from them, as they stood at
+// a moment unless that is zero.
+func readRelations(ctx context.Context, view kv.Reader, scope kv.Scope, at time.Time, records ...*record.Record) (err error) {
 	for _, r := range records {
-		if !r.Related {
+		if !r.Related && at.IsZero() {
 			continue
 		}
-		if r.Relations, _, err = relations.Of(ctx, view, scope, r.ID, relations.Selection{Way: relations.Out}); err != nil {
+		if r.Relations, _, err = relations.Of(ctx, view, scope, r.ID, relations.Selection{Way: relations.Out, At: at}); err != nil {
 			return err
 		}
 	}
@@ -270,24 +306,26 @@ const (
 // addRelated adds records that are related to hits behind these, in the order of the hits,
 // and of each those first that its relations go out to. They are what the query could have
 // found: of the same scopes, passed by the filter, current, not archived and not held. One
-// that was replaced is taken for what has replaced it.
+// that was replaced is taken for what has replaced it. With an AsOf all of that is as it
+// stood then.
 func (a *asking) addRelated(ctx context.Context, in *searched, result *Answer) error {
-	x := relatives{asking: a, receipt: &result.Receipt, left: maxRelationsRead, seen: make(map[place]bool), bytes: a.query.MaxBytes}
+	x := relatives{asking: a, in: in, receipt: &result.Receipt, left: maxRelationsRead, seen: make(map[place]bool), bytes: a.query.MaxBytes}
 	x.limit = cmp.Or(a.query.Related.Limit, question.DefaultRelated)
 	for _, hit := range result.Hits {
 		x.seen[place{hit.Scope, hit.Record.ID}] = true
 		x.bytes -= hit.Record.Bytes()
 	}
 	for _, hit := range result.Hits {
-		if !hit.Record.Related {
+		// What a record was before it had relations does not say that it has.
+		if !hit.Record.Related && a.query.Moment.AsOf.IsZero() {
 			continue
 		}
-		n := slices.IndexFunc(in.from, func(from source) bool { return from.scope == hit.Scope })
-		if err := x.of(ctx, hit, in.from[n].view, in.parts[n].Selection); err != nil {
+		if err := x.of(ctx, hit); err != nil {
 			return err
 		}
 	}
 	result.Receipt.Related = len(x.hits)
+	result.Receipt.forgotRelations(x.forgot)
 	result.Hits = append(result.Hits, x.hits...)
 	if a.query.WithVectors {
 		return a.completeVectors(ctx, in.from[0].view, result.Hits[len(result.Hits)-len(x.hits):])
@@ -304,34 +342,43 @@ type place struct {
 // relatives collects what is related to hits.
 type relatives struct {
 	*asking
+	in      *searched
 	receipt *Receipt
 	limit   int
 	left    int // relations that may be looked at
 	bytes   int // that records may have yet, where MaxBytes bounds them
 	seen    map[place]bool
 	hits    []Hit
+	forgot  bool // relations of then may be missing
 }
 
 // of adds what is related to one hit.
-func (x *relatives) of(ctx context.Context, hit Hit, view kv.Getter, may *selection.Selection) error {
+func (x *relatives) of(ctx context.Context, hit Hit) error {
 	if x.left == 0 {
 		x.receipt.RelatedOver++
 		return nil
 	}
-	ask := x.query.Related
-	found, looked, err := relations.Of(ctx, view, hit.Scope, hit.Record.ID, relations.Selection{Way: ask.Way, Names: ask.Names, Limit: x.left})
+	ask, at, view := x.query.Related, x.query.Moment.AsOf, x.in.view(hit.Scope)
+	found, looked, err := relations.Of(ctx, view, hit.Scope, hit.Record.ID, relations.Selection{Way: ask.Way, Names: ask.Names, Limit: x.left, At: at})
 	if err != nil {
 		return err
 	}
 	if x.left -= looked; x.left == 0 {
 		x.receipt.RelatedOver++
 	}
+	if !at.IsZero() {
+		until, err := relations.Forgotten(ctx, view, hit.Scope, hit.Record.ID)
+		if err != nil {
+			return err
+		}
+		x.forgot = x.forgot || until.After(at)
+	}
 	for _, r := range found {
 		other := r.To
 		if other == hit.Record.ID {
 			other = r.From
 		}
-		if err := x.add(ctx, hit, r, other, view, may); err != nil {
+		if err := x.add(ctx, hit, r, other); err != nil {
 			return err
 		}
 	}
@@ -339,7 +386,7 @@ func (x *relatives) of(ctx context.Context, hit Hit, view kv.Getter, may *select
 }
 
 // add adds the record at the other end of a relation, unless it is there or may not be.
-func (x *relatives) add(ctx context.Context, hit Hit, through relations.Relation, id string, view kv.Getter, may *selection.Selection) error {
+func (x *relatives) add(ctx context.Context, hit Hit, through relations.Relation, id string) error {
 	at := place{hit.Scope, id}
 	switch {
 	case x.seen[at]:
@@ -350,15 +397,8 @@ func (x *relatives) add(ctx context.Context, hit Hit, through relations.Relation
 		return nil
 	}
 	x.seen[at] = true
-	r, ok, err := record.Read(ctx, view, hit.Scope, id)
-	for steps := 0; err == nil && ok && r.SupersededBy != "" && steps < maxReplaced; steps++ {
-		by, there, failed := record.Read(ctx, view, hit.Scope, r.SupersededBy)
-		if err = failed; err != nil || !there {
-			break
-		}
-		r = by
-	}
-	if err != nil || !ok {
+	r, may, err := x.current(ctx, at)
+	if err != nil || r == nil {
 		return err
 	}
 	if at.id = r.ID; r.ID != id && x.seen[at] {
@@ -366,13 +406,46 @@ func (x *relatives) add(ctx context.Context, hit Hit, through relations.Relation
 	}
 	x.seen[at] = true
 	switch size := r.Bytes(); {
-	case may.Why(r.Document.Ordinal) != selection.Allowed:
+	case !may:
 		x.receipt.RelatedExcluded++
 	case x.query.MaxBytes > 0 && size > x.bytes:
 		x.receipt.RelatedOver++
 	default:
 		x.bytes -= size
-		x.hits = append(x.hits, Hit{Scope: hit.Scope, Record: r, Through: &Through{Relation: through, Hit: hit.Record.ID, Score: hit.Score}})
+		x.hits = append(x.hits, Hit{Scope: hit.Scope, Record: *r, Through: &Through{Relation: through, Hit: hit.Record.ID, Score: hit.Score}})
 	}
 	return nil
+}
+
+// current reads a record, or what has replaced it, and tells whether the query could have
+// found it; nil if there is none.
+func (x *relatives) current(ctx context.Context, at place) (r *record.Record, may bool, err error) {
+	for range maxReplaced {
+		var now *record.Record
+		for n, from := range x.in.from {
+			if from.scope != at.scope {
+				continue
+			}
+			one, ok, err := record.Read(ctx, from.view, at.scope, at.id)
+			if err != nil {
+				return nil, false, err
+			}
+			if !ok {
+				continue
+			}
+			if now = &one; x.in.parts[n].Selection.Why(one.Document.Ordinal) == selection.Allowed {
+				x.query.Moment.Show(now)
+				return now, true, nil
+			}
+		}
+		if now == nil {
+			return r, false, nil
+		}
+		x.query.Moment.Show(now)
+		if r = now; r.SupersededBy == "" {
+			break
+		}
+		at.id = r.SupersededBy
+	}
+	return r, false, nil
 }

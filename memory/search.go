@@ -25,6 +25,7 @@ const (
 	degradedCut        = "only the first 256 words of the query were searched"
 	degradedGone       = "as of an earlier moment: what was deleted, was erased or has expired since can't be shown"
 	degradedAccesses   = "accesses are not counted by this server, or not known as of an earlier moment: access_weight was passed over"
+	degradedRelations  = "as of an earlier moment: relations that have ended since may be missing, a record has had too many of them"
 	degradedThen       = "as of an earlier moment: what has changed since was searched by words, as earlier versions have no vectors"
 )
 
@@ -229,6 +230,17 @@ func (s *searched) close() {
 	for _, x := range s.then {
 		x.Close()
 	}
+}
+
+// view is where all else of a scope is read than the versions of then, which its other part
+// has.
+func (s *searched) view(scope kv.Scope) (view kv.Getter) {
+	for _, from := range s.from {
+		if from.scope == scope {
+			view = from.view // the last one
+		}
+	}
+	return view
 }
 
 func (s *searched) add(part rank.Part, from source) {

@@ -290,9 +290,8 @@ type Reading struct {
 	Peek bool
 }
 
-// Read returns a record, also when another one has replaced it, with its vector and, unless
-// as of a moment, the relations that go out from it. One that
-// is not there or has expired is a *NotFoundError; as of a moment so is one that was saved
+// Read returns a record, also when another one has replaced it, with its vector and the
+// relations that go out from it. One that is not there or has expired is a *NotFoundError; as of a moment so is one that was saved
 // later, or whose version of then is kept no longer.
 func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record.Record, err error) {
 	if err := s.begin(scope); err != nil {
@@ -305,15 +304,14 @@ func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record
 		if r, err = s.named(ctx, view, scope, ask.ID, ask.Key); err != nil {
 			return err
 		}
-		if !ask.AsOf.IsZero() {
-			if r, err = s.asOf(ctx, view, scope, r, record.StoredTime(ask.AsOf)); err != nil {
+		at := record.StoredTime(ask.AsOf)
+		if !at.IsZero() {
+			if r, err = s.asOf(ctx, view, scope, r, at); err != nil {
 				return err
 			}
 		}
-		if ask.AsOf.IsZero() {
-			if err := readRelations(ctx, view, scope, &r); err != nil {
-				return err
-			}
+		if err := readRelations(ctx, view, scope, at, &r); err != nil {
+			return err
 		}
 		return s.readVectors(ctx, view, scope, &r)
 	})

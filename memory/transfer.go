@@ -124,19 +124,27 @@ func (s *Store) exported(ctx context.Context, view kv.Reader, scope kv.Scope, r 
 		if of.Relations, err = s.relatedBefore(ctx, view, scope, r); err != nil {
 			return nil, err
 		}
+		if of.Forgotten, err = relations.Forgotten(ctx, view, scope, r.ID); err != nil {
+			return nil, err
+		}
 	}
 	line, err := of.Encode()
 	return append(lines, line), err
 }
 
-// relatedBefore returns the relations of a record with those that came before it: with it
-// they stand on the line of the later one of the two, so that an import finds both. Those
-// with records that have expired are left out as these are.
+// relatedBefore returns the relations of a record with those that came before it, those that
+// have ended included: with it they stand on the line of the later one of the two, so that an
+// import finds both. Those with records that have expired are left out as these are.
 func (s *Store) relatedBefore(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (before []record.Relation, err error) {
 	all, _, err := relations.Of(ctx, view, scope, r.ID, relations.Selection{})
 	if err != nil {
 		return nil, err
 	}
+	ended, err := relations.Ended(ctx, view, scope, r.ID, relations.Selection{})
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, ended...)
 	now, own := s.now(), placeOf(r)
 	for chunk := range slices.Chunk(all, readAtOnce) {
 		keys := make([][]byte, len(chunk))
@@ -220,6 +228,7 @@ type importing struct {
 	versions  []record.Record
 	keyGone   bool
 	relations []record.Relation
+	forgotten time.Time
 	line      int
 }
 
@@ -275,7 +284,7 @@ func (m *Importer) add(l record.Line, size int) error {
 	if r.FirstVersion = r.Version - int64(len(m.earlier)); r.FirstVersion <= max(1, r.Version-record.MaxVersions) {
 		r.FirstVersion = 0
 	}
-	m.waiting = append(m.waiting, importing{r, m.earlier, l.KeyGone, l.Relations, m.line})
+	m.waiting = append(m.waiting, importing{r, m.earlier, l.KeyGone, l.Relations, l.Forgotten, m.line})
 	m.earlier = nil
 	return nil
 }
@@ -391,7 +400,13 @@ func (t *transferring) relate(ctx context.Context, e *edit, i int) error {
 	if t.skipped[i] {
 		return nil
 	}
-	for _, r := range t.all[i].relations {
+	one := t.all[i]
+	var ended []record.Relation
+	for _, r := range one.relations {
+		if !r.End.IsZero() {
+			ended = append(ended, r)
+			continue
+		}
 		_, err := e.relate(ctx, r)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -400,7 +415,7 @@ func (t *transferring) relate(ctx context.Context, e *edit, i int) error {
 			return err
 		}
 	}
-	return nil
+	return e.keepEnded(ctx, one.record.ID, ended, one.forgotten)
 }
 
 // take stages one record, unless it is there.

@@ -135,11 +135,14 @@ func TestCheckFindsBrokenRelations(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Engine: engine})
 	note(t, s, "a", "this is about a")
 	note(t, s, "b", "this is about b")
-	mustRelate(t, s, "a to b")
+	mustRelate(t, s, "a to b", "b ended a")
+	s.Clock.Advance(time.Second)
+	_, err := s.Memory.UnrelateRecords(t.Context(), &loombridgev1.UnrelateRecordsRequest{AgentId: agent, Relations: edges("b ended a")})
+	must(t, err)
 	mustCheck(t, s)
 	scope := kv.AgentScope(auth.DefaultTenant, agent)
 	guards := []kv.Guard{{Ref: kv.Ref{Keyspace: kv.Records, Scope: scope}, Any: true}}
-	for _, tag := range []byte{'o', 'i', 'r'} {
+	for _, tag := range []byte{'o', 'i', 'O', 'I', 'r'} {
 		var first kv.Pair
 		for pair, err := range engine.Scan(t.Context(), kv.Records, kv.Prefix(scope.Key(tag))) {
 			must(t, err)

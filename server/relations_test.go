@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -293,8 +292,6 @@ func TestRelatedRecordsComeAlong(t *testing.T) {
 		{Query: "x", Related: &loombridgev1.RelatedOptions{Limit: 51}},
 		{Query: "x", Related: &loombridgev1.RelatedOptions{Names: []string{"no good"}}},
 		{Query: "x", Related: &loombridgev1.RelatedOptions{Direction: 7}},
-		{Query: "x", Related: &loombridgev1.RelatedOptions{}, AsOf: timestamppb.New(s.Clock.Now())},
-		{Query: "x", Related: &loombridgev1.RelatedOptions{}, ValidAt: timestamppb.New(s.Clock.Now())},
 	} {
 		bad.AgentId = agent
 		_, err := s.Bridge.MemoryQuery(ctx, bad)

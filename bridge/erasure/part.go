@@ -18,7 +18,7 @@ const (
 	ofSession   = "esfhoaguvtmpxr" // log: a key begins with the session
 	ofPrompts   = "pxr"            // log: records of prompts and their texts
 	ofPlans     = "jpxl"           // records: plans of loom.v1, which are no memory
-	ofRelations = "oi"             // records: relations, under either end
+	ofRelations = "oiOIf"          // records: relations, under either end; see leftRelation
 	blobEntry   = 'p'
 	manifestTag = 'm'
 	childTag    = 'c'
@@ -193,7 +193,7 @@ func (e *Eraser) partOf(ks kv.Keyspace, scope kv.Scope, rest, value []byte) (fat
 // leftOver finds records that should have gone.
 func (e *Eraser) leftOver(ks kv.Keyspace, scope kv.Scope, tag byte, tail, value []byte) (fate, error) {
 	if ks == kv.Records && strings.IndexByte(ofRelations, tag) >= 0 {
-		return e.leftRelation(scope, tail)
+		return e.leftRelation(scope, tag, tail)
 	}
 	if ks != kv.Records || tag != 'r' && tag != 'h' {
 		return stays, nil
@@ -218,11 +218,18 @@ func (e *Eraser) leftOver(ks kv.Keyspace, scope kv.Scope, tag byte, tail, value 
 	return stays, err
 }
 
-// leftRelation finds relations of records that should have gone.
-func (e *Eraser) leftRelation(scope kv.Scope, tail []byte) (fate, error) {
+// leftRelation finds relations of records that should have gone, those that stand and those
+// that have ended, whose keys have that moment behind the id.
+func (e *Eraser) leftRelation(scope kv.Scope, tag byte, tail []byte) (fate, error) {
+	if tag == 'f' {
+		return e.part.when(e.done[Digest(scope, string(tail))]), nil
+	}
 	id, rest, err := kv.CutEscaped(tail)
 	if err != nil {
 		return stays, err
+	}
+	if tag == 'O' || tag == 'I' {
+		rest = rest[min(8, len(rest)):]
 	}
 	_, other, err := kv.CutEscaped(rest)
 	return e.part.when(e.done[Digest(scope, id)] || e.done[Digest(scope, string(other))]), err

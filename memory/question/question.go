@@ -119,12 +119,10 @@ type Related struct {
 	Limit int
 }
 
-func (r *Related) check(now bool) error {
+func (r *Related) check() error {
 	switch {
 	case r == nil:
 		return nil
-	case !now:
-		return invalid.Field(record.ErrInvalid, "related", "can't be given with as_of or valid_at: how records were related then is not kept")
 	case r.Way > relations.In:
 		return invalid.Field(record.ErrInvalid, "related.direction", "is unknown")
 	case r.Limit < 0 || r.Limit > MaxRelated:
@@ -178,7 +176,7 @@ func (q Question) Check() error {
 			return invalid.Field(record.ErrInvalid, w.field, "is not from 0 to 1")
 		}
 	}
-	if err := q.Related.check(q.Moment.IsNow()); err != nil || q.Mode == Lexical {
+	if err := q.Related.check(); err != nil || q.Mode == Lexical {
 		return err
 	}
 	return record.CheckEmbedding(q.Embedding, q.EmbeddingSpace)

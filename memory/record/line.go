@@ -14,8 +14,9 @@ import (
 )
 
 // MaxLineBytes bounds a line: the longest record there can be, with every byte of its
-// text escaped and its vector as digits, with all relations that it can have.
-const MaxLineBytes = 6*MaxTextBytes + 2*MaxMetadataBytes + 32*MaxEmbedding + 128<<10 + (MaxRelationsFrom+MaxRelationsTo)*(2*MaxIDBytes+MaxRelationName+96)
+// text escaped and its vector as digits, with all relations that it can have and
+// that can be kept of those that have ended.
+const MaxLineBytes = 6*MaxTextBytes + 2*MaxMetadataBytes + 32*MaxEmbedding + 128<<10 + 2*(MaxRelationsFrom+MaxRelationsTo)*(2*MaxIDBytes+MaxRelationName+160)
 
 // ErrLine: a line is none of an export; the error says what is wrong with it.
 var ErrLine = errors.New("record: line of an export can't be read")
@@ -27,8 +28,11 @@ type Line struct {
 	Earlier bool
 	// KeyGone tells that the key, which another record took over, does not name it.
 	KeyGone bool
-	// Relations are those with records whose lines stand before: each stands once.
+	// Relations are those with records whose lines stand before: each stands once. Those
+	// that have ended have an End.
 	Relations []Relation
+	// Forgotten is until when relations of the record that have ended are kept no longer.
+	Forgotten time.Time
 }
 
 // relationLine is a relation in a line.
@@ -37,6 +41,7 @@ type relationLine struct {
 	To   string     `json:"to,omitempty"`
 	From string     `json:"from,omitempty"`
 	Time *time.Time `json:"time,omitempty"`
+	End  *time.Time `json:"end,omitempty"`
 }
 
 // line is its form in JSON.
@@ -75,6 +80,7 @@ type line struct {
 	EmbeddingSpace string          `json:"embedding_space,omitempty"`
 	Embedding      []float32       `json:"embedding,omitempty"`
 	Relations      []relationLine  `json:"relations,omitempty"`
+	Forgotten      *time.Time      `json:"relations_forgotten,omitempty"`
 }
 
 // Encode returns the line without a newline: a JSON object with all that was stored, the
@@ -88,12 +94,13 @@ func (of Line) Encode() ([]byte, error) {
 		SupersededBy: r.SupersededBy, SupersededTime: written(r.SupersededTime), DerivedFrom: r.DerivedFrom, Origin: r.Origin.String(),
 		Review: r.Review.String(), Tier: r.Tier, Pinned: r.Pinned, Archived: r.Archived, EmbeddingSpace: r.EmbeddingSpace, Embedding: r.Embedding,
 		ArchiveTime: written(r.ArchiveTime), Repeats: r.Repeats, LastRepeatTime: written(r.LastRepeatTime),
+		Forgotten: written(of.Forgotten),
 	}
 	if r.SlidingTTL > 0 {
 		l.SlidingTTL = r.SlidingTTL.String()
 	}
 	for _, one := range of.Relations {
-		written := relationLine{Name: one.Name, To: one.To, Time: written(one.Time)}
+		written := relationLine{Name: one.Name, To: one.To, Time: written(one.Time), End: written(one.End)}
 		if one.To == r.ID {
 			written.To, written.From = "", one.From
 		}
@@ -145,28 +152,33 @@ func ParseLine(text []byte) (Line, error) {
 		return Line{}, err
 	}
 	_, err = MetadataTerms(r.Metadata)
-	return Line{r, l.Earlier, l.KeyGone, related}, err
+	return Line{r, l.Earlier, l.KeyGone, related, read(l.Forgotten)}, err
 }
 
 // relations are those with other records.
 func (l line) relations() (all []Relation, err error) {
-	if len(l.Relations) > MaxRelationsFrom+MaxRelationsTo || l.Earlier && len(l.Relations) > 0 {
+	if len(l.Relations) > 2*(MaxRelationsFrom+MaxRelationsTo) || l.Earlier && (len(l.Relations) > 0 || l.Forgotten != nil) {
 		return nil, fmt.Errorf("%w: it has %d relations", ErrLine, len(l.Relations))
 	}
 	for _, one := range l.Relations {
 		if (one.To == "") == (one.From == "") || one.Time == nil {
 			return nil, fmt.Errorf("%w: a relation needs one of to and from, and a time", ErrLine)
 		}
-		r := Relation{From: cmp.Or(one.From, l.ID), Name: one.Name, To: cmp.Or(one.To, l.ID), Time: read(one.Time)}
-		if err := checkYear("time", r.Time); err != nil {
-			return nil, err
+		r := Relation{From: cmp.Or(one.From, l.ID), Name: one.Name, To: cmp.Or(one.To, l.ID), Time: read(one.Time), End: read(one.End)}
+		for _, t := range []time.Time{r.Time, r.End} {
+			if err := checkYear("time", t); err != nil {
+				return nil, err
+			}
+		}
+		if one.End != nil && !r.End.After(r.Time) {
+			return nil, fmt.Errorf("%w: a relation ends before it was made", ErrLine)
 		}
 		if err := r.Check(); err != nil {
 			return nil, err
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	return all, checkYear("relations_forgotten", read(l.Forgotten))
 }
 
 func (l line) record() (Record, error) {

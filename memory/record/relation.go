@@ -26,6 +26,8 @@ type Relation struct {
 	Name string
 	// Time is when it was made.
 	Time time.Time
+	// End is when it ended; zero for one that stands.
+	End time.Time
 }
 
 // Check returns an *invalid.Error unless the relation may be made.
@@ -67,7 +69,7 @@ func RelationProblem(name string) string {
 
 // CompareRelations orders relations by their ends and name.
 func CompareRelations(a, b Relation) int {
-	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name), cmp.Compare(a.To, b.To))
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name), cmp.Compare(a.To, b.To), a.End.Compare(b.End))
 }
 
 // MaxRelations bounds the relations that a record is saved with.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -48,17 +49,18 @@ func keysOf(scope kv.Scope, r Relation) (from, to []byte) {
 	return append(from, r.To...), append(to, r.From...)
 }
 
-// fieldTime is when a relation was made, in its value.
+// fieldTime is when a relation was made, in its value, or the moment of tagForgotten.
 const fieldTime = 1
 
-// Has tells whether there is a relation.
-func Has(ctx context.Context, from kv.Getter, scope kv.Scope, r Relation) (bool, error) {
+// Find returns a relation with its Time; false if it does not stand.
+func Find(ctx context.Context, from kv.Getter, scope kv.Scope, r Relation) (Relation, bool, error) {
 	key, _ := keysOf(scope, r)
 	values, err := from.Get(ctx, kv.Records, key)
-	if err != nil {
-		return false, err
+	if err != nil || values[0] == nil {
+		return r, false, err
 	}
-	return values[0] != nil, nil
+	r.Time, err = decodeTime(values[0])
+	return r, err == nil, err
 }
 
 // Put stages a relation that is not there. ErrFull when one of its ends has too many.
@@ -114,11 +116,21 @@ type Selection struct {
 	Names []string
 	// Limit bounds how many keys are looked at; zero for all there may be.
 	Limit int
+	// At, unless zero, is the moment as of which they are read.
+	At time.Time
+}
+
+func (s Selection) wants(r Relation) bool {
+	return len(s.Names) == 0 || slices.Contains(s.Names, r.Name)
 }
 
 // Of returns relations of a record, those that go out first, each by name and other end, and
-// how many keys it has looked at: as many as Limit where that may have left some out. Those that come to it have no time.
+// how many keys it has looked at: as many as Limit where that may have left some out. Those
+// that come to it have no time, unless At is given.
 func Of(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, looked int, err error) {
+	if !s.At.IsZero() {
+		return then(ctx, from, scope, id, s)
+	}
 	for _, way := range []Way{Out, In} {
 		if s.Way != Both && s.Way != way {
 			continue
@@ -143,7 +155,7 @@ func Of(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Select
 			if err != nil {
 				return nil, 0, err
 			}
-			if len(s.Names) == 0 || slices.Contains(s.Names, r.Name) {
+			if s.wants(r) {
 				found = append(found, r)
 			}
 		}
@@ -161,13 +173,8 @@ func decode(id string, way Way, rest, value []byte) (Relation, error) {
 		return Relation{From: string(other), Name: name, To: id}, nil
 	}
 	r := Relation{From: id, Name: name, To: string(other)}
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Relation{}, fmt.Errorf("%w: relation %q of record %q: %w", record.ErrDamaged, name, id, err)
-		}
-		if f.Number == fieldTime {
-			r.Time = f.Time()
-		}
+	if r.Time, err = decodeTime(value); err != nil {
+		return Relation{}, fmt.Errorf("relation %q of record %q: %w", name, id, err)
 	}
 	return r, nil
 }
@@ -208,6 +215,17 @@ func Each(ctx context.Context, from kv.Getter, scope kv.Scope, way Way, see func
 	if way == In {
 		tag = tagTo
 	}
+	return each(ctx, from, scope, tag, func(id string, rest, value []byte) error {
+		r, err := decode(id, way, rest, value)
+		if err != nil {
+			return err
+		}
+		return see(r)
+	})
+}
+
+// each reads what stands under a tag back: the record, and the rest of the key.
+func each(ctx context.Context, from kv.Getter, scope kv.Scope, tag byte, see func(id string, rest, value []byte) error) error {
 	prefix := scope.Key(tag)
 	for pair, err := range from.Scan(ctx, kv.Records, kv.Prefix(prefix)) {
 		if err != nil {
@@ -217,19 +235,15 @@ func Each(ctx context.Context, from kv.Getter, scope kv.Scope, way Way, see func
 		if err != nil {
 			return fmt.Errorf("%w: key of a relation %x", record.ErrDamaged, pair.Key)
 		}
-		r, err := decode(id, way, rest, pair.Value)
-		if err != nil {
-			return err
-		}
-		if err := see(r); err != nil {
+		if err := see(id, rest, pair.Value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Check compares the two keys of every relation of a scope with each other, and with the
-// records that there are; report is told what is wrong.
+// Check compares the two keys of every relation of a scope, those that have ended included,
+// with each other, and with the records that there are; report is told what is wrong.
 func Check(ctx context.Context, from kv.Getter, scope kv.Scope, has func(id string) bool, report func(format string, args ...any)) error {
 	type edge struct{ from, name, to string }
 	out := make(map[edge]bool)
@@ -256,5 +270,8 @@ func Check(ctx context.Context, from kv.Getter, scope kv.Scope, has func(id stri
 	for e := range out {
 		report("relation %q from record %q to %q stands under the first alone", e.name, e.from, e.to)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return checkEnded(ctx, from, scope, has, report)
 }

@@ -1,8 +1,10 @@
 package relations_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -125,4 +127,78 @@ func FuzzKeys(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What has ended is read from both ends as of a moment at which it stood, and under either
+// no more than its limit is kept: the one that ended first goes from both, and both say so.
+func TestEndedRelations(t *testing.T) {
+	engine := memkv.New(nil)
+	writer := kv.NewWriter(engine, nil)
+	t.Cleanup(func() { must(t, writer.Close()); must(t, engine.Close()) })
+	at := func(n int) time.Time { return time.UnixMicro(int64(n) - 3).UTC() } // some before 1970
+	const kept = record.MaxRelationsFrom
+	must(t, stage(t, writer, func(ctx context.Context, tx *kv.Tx) error {
+		for i := range kept + 2 {
+			r := relations.Relation{From: "a", Name: fmt.Sprint("n", i), To: fmt.Sprint("b", i%2), Time: at(i), End: at(i + 2)}
+			for range 2 { // again is the same
+				if err := relations.Keep(ctx, tx, scope, r); err != nil {
+					return err
+				}
+			}
+		}
+		return relations.Keep(ctx, tx, scope, relations.Relation{From: "a", Name: "never", To: "b0", Time: at(9), End: at(9)})
+	}))
+	names := func(id string, n int) (all []string) {
+		found, _, err := relations.Of(t.Context(), engine, scope, id, relations.Selection{At: at(n)})
+		must(t, err)
+		for _, r := range found {
+			if r.Time.After(at(n)) || !r.End.After(at(n)) || r.From != "a" {
+				t.Errorf("%v as of %v", r, at(n))
+			}
+			all = append(all, r.Name)
+		}
+		return all
+	}
+	for _, test := range []struct {
+		id   string
+		at   int
+		want []string
+	}{
+		{"a", 2, []string{"n2"}}, // n1 is forgotten
+		{"a", 3, []string{"n2", "n3"}},
+		{"b1", 4, []string{"n3"}},
+		{"b0", 4, []string{"n4"}},
+		{"a", kept + 2, []string{fmt.Sprint("n", kept+1)}},
+		{"a", kept + 3, nil},
+		{"a", 0, nil},
+		{"b", 4, nil},
+	} {
+		if got := names(test.id, test.at); !slices.Equal(got, test.want) {
+			t.Errorf("%s as of %d: %q, want %q", test.id, test.at, got, test.want)
+		}
+	}
+	for id, want := range map[string]time.Time{"a": at(3), "b0": at(2), "b1": at(3), "b": {}} {
+		until, err := relations.Forgotten(t.Context(), engine, scope, id)
+		if must(t, err); !until.Equal(want) {
+			t.Errorf("of %s those are forgotten that ended until %v, want %v", id, until, want)
+		}
+	}
+	must(t, stage(t, writer, func(ctx context.Context, tx *kv.Tx) error {
+		for _, id := range []string{"b0", "a"} {
+			if _, err := relations.DropAll(ctx, tx, scope, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	left := 0
+	for pair, err := range engine.Scan(t.Context(), kv.Records, kv.Range{}) {
+		must(t, err)
+		if left++; !bytes.Contains(pair.Key, []byte("b1")) {
+			t.Errorf("left: %q", pair.Key)
+		}
+	}
+	if left != 1 { // that some of b1 are forgotten
+		t.Errorf("%d keys are left", left)
+	}
 }

@@ -178,7 +178,7 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.tiers(r.GetTiers())
 	c.time("as_of", r.GetAsOf())
 	c.time("valid_at", r.GetValidAt())
-	c.related(r.GetRelated(), r.GetAsOf() != nil || r.GetValidAt() != nil)
+	c.related(r.GetRelated())
 	if c.count("owners", len(r.GetOwners()), maxOwners) {
 		for i, owner := range r.GetOwners() {
 			c.memoryOwner(Item("owners", i), owner)

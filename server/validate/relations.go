@@ -47,12 +47,9 @@ func (c *checker) relations(all []*loombridgev1.Relation) {
 }
 
 // related checks what a query asks for beside its hits.
-func (c *checker) related(r *loombridgev1.RelatedOptions, then bool) {
+func (c *checker) related(r *loombridgev1.RelatedOptions) {
 	if r == nil {
 		return
-	}
-	if then {
-		c.add("related", "can't be given with as_of or valid_at: how records were related then is not kept")
 	}
 	c.enum("related.direction", r.GetDirection())
 	c.relationNames("related.names", r.GetNames())

@@ -309,7 +309,10 @@ func TestErasePartEndsRelations(t *testing.T) {
 	}
 	for id, where := range gone {
 		if where == "ids" {
-			_, err := p.memory().RelateRecords(t.Context(), &loombridgev1.RelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{{FromId: "stay-2", Name: "r" + gone.text("names"), ToId: id}}})
+			ended := &loombridgev1.Relation{FromId: "stay-1", Name: "r" + gone.text("names of ended"), ToId: id}
+			_, err := p.memory().RelateRecords(t.Context(), &loombridgev1.RelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{ended, {FromId: "stay-2", Name: "r" + gone.text("names"), ToId: id}}})
+			must(t, err)
+			_, err = p.memory().UnrelateRecords(t.Context(), &loombridgev1.UnrelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{ended}})
 			must(t, err)
 		}
 	}

@@ -53,7 +53,10 @@ func (p *process) furnish(tb testing.TB, user string) {
 	for i, id := range []string{"../odd id ü", old} { // both ways, in a circle, and two of a pair
 		relations = append(relations, &loombridgev1.Relation{FromId: id, Name: "part_of", ToId: last}, &loombridgev1.Relation{FromId: last, Name: "has", ToId: id}, &loombridgev1.Relation{FromId: id, Name: fmt.Sprintf("n.%d", i), ToId: last})
 	}
-	_, err := p.memory().RelateRecords(tb.Context(), &loombridgev1.RelateRecordsRequest{AgentId: "a", UserId: user, Relations: relations})
+	past := []*loombridgev1.Relation{{FromId: old, Name: "was", ToId: last}, {FromId: last, Name: "had", ToId: old}} // they end
+	_, err := p.memory().RelateRecords(tb.Context(), &loombridgev1.RelateRecordsRequest{AgentId: "a", UserId: user, Relations: append(relations, past...)})
+	must(tb, err)
+	_, err = p.memory().UnrelateRecords(tb.Context(), &loombridgev1.UnrelateRecordsRequest{AgentId: "a", UserId: user, Relations: past})
 	must(tb, err)
 	for i := range 5 {
 		save(&loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("the gate is %d m wide", i), Key: "gate", Replace: true})
@@ -90,7 +93,7 @@ func TestRecordsExportAndImport(t *testing.T) {
 		to = MustRun(t, dir)
 		_, err = to.records(t, append([]string{"export", "--out", second}, owner...)...)
 		must(t, err)
-		if a, b := string(mustRead(t, first)), string(mustRead(t, second)); a != b {
+		if a, b := string(mustRead(t, first)), string(mustRead(t, second)); a != b || strings.Count(a, `"end":`) != 2 {
 			t.Errorf("of %q: exported\n%.2000s\nand after the import\n%.2000s", user, a, b)
 		}
 		for _, ask := range []*loombridgev1.MemoryQueryRequest{

@@ -575,8 +575,8 @@ type Record struct {
 	// valid_until is when what it tells stops being true; unset when nobody knows. See
 	// valid_at of MemoryQueryRequest.
 	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
-	// relations are those that go out from it; in GetRecord (not as of a moment) and
-	// WatchRecords alone. See RelateRecords.
+	// relations are those that go out from it; in GetRecord (as of a moment:
+	// those that stood then) and WatchRecords alone. See RelateRecords.
 	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2330,7 +2330,10 @@ type MemoryQueryRequest struct {
 	// memory, passed by filter and tiers, not expired, archived or waiting for review; in the place of
 	// one that was replaced comes what has replaced it. min_score does not hold for them;
 	// max_tokens and the size of an answer bound them with the hits. At most 2,000 relations
-	// are looked at. With as_of or valid_at it is INVALID_REQUEST. Default: none.
+	// are looked at. With as_of relations and records are as they stood at that moment: a record
+	// tells of the last 256 relations from it and 1,024 to it that have ended, and the receipt
+	// says where that is not enough. With valid_at alone relations are those of today.
+	// Default: none.
 	Related       *RelatedOptions `protobuf:"bytes,64,opt,name=related,proto3" json:"related,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
