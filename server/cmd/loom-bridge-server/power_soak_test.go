@@ -37,7 +37,6 @@ const (
 // in part, in any order, or not at all. The server starts again, and all that was
 // acknowledged is there.
 func TestSoakPowerLoss(t *testing.T) {
-	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	p := &powerSoak{
