@@ -7,7 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
-// Redact puts marks in the place of secrets in text, metadata, tags and author, and counts
+// Redact puts marks in the place of secrets in text, metadata, tags, author and kind, and counts
 // them in Redacted. A secret in the id or the key is an *invalid.Error: a name with a mark in
 // it would be another record's as well.
 func Redact(r Record, by *redact.Redactor) (Record, error) {
@@ -26,6 +26,7 @@ func Redact(r Record, by *redact.Redactor) (Record, error) {
 	r.Text = by.Text(r.Text, &r.Redacted)
 	r.Metadata = by.Bytes(r.Metadata, &r.Redacted)
 	r.Author = by.Text(r.Author, &r.Redacted)
+	r.Kind = by.Text(r.Kind, &r.Redacted)
 	for i, tag := range r.Tags {
 		if safe := by.Text(tag, &r.Redacted); safe != tag {
 			r.Tags = slices.Clone(r.Tags)

@@ -259,7 +259,16 @@ func urlPassword(_ *Redactor, text string, i int) (int, int, bool) {
 	if user >= len(text) || text[user] != ':' {
 		return 0, 0, false
 	}
-	end := run(text, user+1, 1024, func(b byte) bool { return b > ' ' && strings.IndexByte(`/@"'<>`+"`", b) < 0 })
+	const longest = 1024
+	part := func(b byte) bool { return b > ' ' && strings.IndexByte(`/@"'<>`+"`", b) < 0 }
+	end := run(text, user+1, longest, part)
+	for end < len(text) && text[end] == '@' { // one may stand in the password, too
+		next := run(text, end+1, longest, part)
+		if next >= len(text) || text[next] != '@' || next-user > longest {
+			break
+		}
+		end = next
+	}
 	return user + 1, end, end > user+1 && end < len(text) && text[end] == '@' && text[user+1] != '['
 }
 
@@ -357,8 +366,8 @@ func assignment(r *Redactor, text string, i int) (int, int, bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	blank := func(b byte) bool { return b == ' ' || b == '\t' }
-	sign := run(text, run(text, at, 2, func(b byte) bool { return b == '"' || b == '\'' || b == ']' }), 8, blank)
+	blank := func(b byte) bool { return b == ' ' || b == '\t' || b == 0 }
+	sign := run(text, run(text, at, 4, func(b byte) bool { return strings.IndexByte("\"'`]\\", b) >= 0 }), 8, blank)
 	var value int
 	switch rest := text[sign:]; {
 	case strings.HasPrefix(rest, "=>"), strings.HasPrefix(rest, ":="):
@@ -374,16 +383,39 @@ func assignment(r *Redactor, text string, i int) (int, int, bool) {
 	if value >= len(text) {
 		return 0, 0, false
 	}
-	if quote := text[value]; quote == '"' || quote == '\'' || quote == '`' {
-		value++
-		end := run(text, value, 1024, func(b byte) bool { return b != quote && b != '\n' && b != '\r' })
-		return value, end, end < len(text) && r.plausible(text[value:end], true)
+	if start := unquoted(text, value); start > value {
+		quote := text[start-1]
+		end := run(text, start, 1024, func(b byte) bool { return b != quote && b != '\n' && b != '\r' })
+		closed := end < len(text)
+		for end > start && text[end-1] == '\\' {
+			end--
+		}
+		return start, end, closed && r.plausible(text[start:end], true)
 	}
 	end := run(text, value, 1024, func(b byte) bool { return b > ' ' && strings.IndexByte("\"'`,;&|<>(){}[]", b) < 0 })
 	if end < len(text) && text[end] == '(' {
 		return 0, 0, false
 	}
 	return value, end, r.plausible(text[value:end], false)
+}
+
+// unquoted is where a value begins behind its quotes: one, that may be escaped, three of a
+// kind, or one within another; the place itself without any.
+func unquoted(text string, at int) int {
+	isQuote := func(i int) bool { return i < len(text) && strings.IndexByte("\"'`", text[i]) >= 0 }
+	backslash := func(b byte) bool { return b == '\\' }
+	i := run(text, at, 3, backslash)
+	if !isQuote(i) {
+		return at
+	}
+	quote := text[i]
+	switch inner := run(text, i+1, 3, backslash); {
+	case strings.HasPrefix(text[i+1:], string([]byte{quote, quote})):
+		return i + 3
+	case isQuote(inner) && (inner > i+1 || text[inner] != quote):
+		return inner + 1
+	}
+	return i + 1
 }
 
 // option tells whether the name about a place is one of a command's options.

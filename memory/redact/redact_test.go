@@ -43,6 +43,10 @@ var secrets = [][4]string{
 	{"private_key", "<pre>", strings.ReplaceAll(pem, "\n", "<br>"), "</pre>"},
 	{"private_key", "cut off: ", "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("QUJDREVG", 8) + "\nQUJD", "\nBye now"},
 	{"url_password", "postgres://bob:", "s3cr3t", "@db:5432/x"},
+	{"url_password", "postgres://bob:", "p@ss@w0rd", "@db:5432/x"},
+	{"password", `{\"password\": \"`, "hunter2", `\"}`},
+	{"password", `password = """`, "hunter2", `"""`},
+	{"password", `password='"`, "hunter2", `"'`},
 	{"authorization", "Authorization: Bearer ", "abcdef1234567890abcdef", "\n"},
 	{"authorization", "Authorization: Basic ", "Ym9iOnMzY3IzdA==", " x"},
 	{"password", "password=", "hunter2", " and on"},
@@ -144,7 +148,7 @@ func TestNoSecrets(t *testing.T) {
 		"sk-learn-and-other-names-of-things", "sk-1", "task-ghp_short", "the bearer of this letter, 12", "basic research, 2024-01-02", "eyJub3Q.a.b",
 		"https://example.org:8080/a@b", "http://user@host/", "AKIAIOSFODNN7EXAMPLEX1", "xAKIAIOSFODNN7EXAMPLE", "password=${DB_PASSWORD}", "secret=<your secret 1>",
 		"-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----", "-----BEGIN PRIVATE KEY----- begins a key", "a@b", "@user", "x@y.1",
-		"4111 1111 1111 1112", "1234567890123456", "step_1234567890", "the password: correct", "password == x9y8z7w6", "token://abc123def", "secret_name=x1y2z3w4", `C:\new\table`,
+		"4111 1111 1111 1112", "1234567890123456", "step_1234567890", "the password: correct", "password == x9y8z7w6", `password="" user="bob 7x"`, `{\"password\": \"\", \"n\": \"x7y8z9\"}`, "https://a.example/x:1@b@c", "token://abc123def", "secret_name=x1y2z3w4", `C:\new\table`,
 	} {
 		if got := r.Text(text, nil); got != text {
 			t.Errorf("%q became %q", text, got)
