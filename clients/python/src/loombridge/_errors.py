@@ -150,8 +150,7 @@ class RecordNotFoundError(LoomBridgeError):
 
 
 class RecordExistsError(LoomBridgeError):
-    """The `id` or `key` is taken; or a session, task, result or message of that name is there
-    with another content."""
+    """The `id`, `key` or name is taken by a record, session, task or message that differs."""
 
 
 class InvalidFilterError(LoomBridgeError):
