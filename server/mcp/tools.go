@@ -62,7 +62,7 @@ func taking[A any](run func(c call, arguments A) (any, error)) handler {
 // sorted by name.
 func allTools() []tool {
 	var all []tool
-	for _, some := range [][]tool{memoryTools(), contextTools(), eventTools(), nativeTools()} {
+	for _, some := range [][]tool{memoryTools(), relationTools(), contextTools(), eventTools(), nativeTools()} {
 		all = append(all, some...)
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -45,6 +46,10 @@ func (h host) all(space, id, step string) []byte {
 		{"memory_query", object{"query": "secret of the seal", "limit": 100, "space": space}},
 		{"memory_query", object{"query": "secret of the seal", "limit": 100, "user": "ann"}},
 		{"memory_query", object{"query": "secret of the seal", "limit": 100}},
+		{"memory_query", object{"query": "secret of the seal", "limit": 1, "space": space, "related": true}},
+		{"memory_relations", object{"id": id, "space": space}},
+		{"memory_relations", object{"key": "seal", "space": space}},
+		{"memory_relations", object{"id": id}},
 		{"memory_get", object{"id": id, "space": space}},
 		{"memory_get", object{"key": "seal", "space": space}},
 		{"memory_get", object{"key": "seal", "user": "ann"}},
@@ -123,6 +128,9 @@ func TestHostsHoldGrants(t *testing.T) {
 			saved = one
 		}
 	}
+	var other struct{ ID string }
+	maker.works("memory_save", object{"text": "Who keeps the seal", "space": "team"}, &other)
+	maker.works("memory_relate", object{"from_id": other.ID, "name": names[0], "to_id": saved.ID, "space": "team"}, nil)
 	var step struct{ Step string }
 	maker.works("step_record", object{"tool": "bash", "arguments": object{"command": "cat"}, "result": strings.Repeat(strings.Join(names, " "), 20)}, &step)
 	picture := append([]byte("\x89PNG\r\n\x1a\n"), strings.Join(names, "\n")...)
@@ -157,14 +165,31 @@ func TestHostsHoldGrants(t *testing.T) {
 		if failed == may[0] || failed && !strings.HasPrefix(text, "ACCESS_DENIED: ") {
 			t.Errorf("%s queries: %.200s", name, text)
 		}
+		text, failed = hosts[name].call("memory_relations", object{"key": "seal", "space": "team"})
+		if failed == may[0] || failed && !strings.HasPrefix(text, "ACCESS_DENIED: ") || !failed && !strings.Contains(text, names[0]) {
+			t.Errorf("%s lists relations: %.200s", name, text)
+		}
 		text, failed = hosts[name].call("memory_save", object{"text": "from " + name, "key": name, "space": "team"})
 		if failed == may[1] || failed && !strings.HasPrefix(text, "ACCESS_DENIED: ") {
 			t.Errorf("%s saves: %.200s", name, text)
+		}
+		own := struct{ ID string }{other.ID}
+		if !failed {
+			must(t, json.Unmarshal([]byte(text), &own))
+		}
+		for _, tool := range []string{"memory_relate", "memory_unrelate"} {
+			text, failed = hosts[name].call(tool, object{"from_id": own.ID, "name": "guards", "to_id": saved.ID, "space": "team"})
+			if failed == may[1] || failed && !strings.HasPrefix(text, "ACCESS_DENIED: ") || !failed && text != "Related." && text != "Ended." {
+				t.Errorf("%s calls %s: %.200s", name, tool, text)
+			}
 		}
 		text, failed = hosts[name].call("memory_forget", object{"key": name, "space": "team"})
 		if failed == may[1] || failed && !strings.HasPrefix(text, "ACCESS_DENIED: ") {
 			t.Errorf("%s forgets: %.200s", name, text)
 		}
+	}
+	if text, failed := hosts["writer"].call("memory_relate", object{"from_id": other.ID, "name": "guards", "to_id": saved.ID, "space": "team"}); !failed || !strings.HasPrefix(text, "AGENT_NOT_OWNED: ") {
+		t.Errorf("a relation from another's record: %.200s", text)
 	}
 	if text, failed := maker.call("memory_query", object{"query": "seal", "space": "team", "user": "ann"}); !failed || !strings.HasPrefix(text, "INVALID_REQUEST: ") {
 		t.Errorf("two owners: %.200s", text)

@@ -91,7 +91,9 @@ func (h host) works(name string, arguments, to any) string {
 }
 
 // The four verbs of the day through a host, by both generations of the protocol: what
-// one face saves, the other finds.
+// one face saves, the other finds, relations of memories included.
+//
+// Y21, Y22
 func TestHostWorks(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("from the file"), 0o600))
@@ -128,12 +130,94 @@ func hostWorks(t *testing.T, p *process, version string) {
 	if text := h.works("event_read", object{"topic": "build.done"}, nil); !strings.Contains(text, version) {
 		t.Errorf("events: %s", text)
 	}
+	relationsWork(t, p, h, saved.ID)
 	blobsWork(t, h)
 	if text := h.works("memory_forget", object{"id": saved.ID}, nil); !strings.Contains(text, saved.ID) {
 		t.Errorf("forgotten: %s", text)
 	}
 	if text, failed := h.call("memory_get", object{"id": saved.ID}); !failed || !strings.HasPrefix(text, "RECORD_NOT_FOUND: ") {
 		t.Errorf("what is forgotten: %s", text)
+	}
+}
+
+// relationsWork relates a record to others, looks from both ends, has a query bring what is
+// related, and ends it again.
+func relationsWork(t *testing.T, p *process, h host, id string) {
+	t.Helper()
+	var desk, maker struct{ ID string }
+	h.works("memory_save", object{"text": "The trading desk is in Zug", "key": "desk"}, &desk)
+	h.works("memory_save", object{"text": "Olga draws charts", "key": "maker"}, &maker)
+	for _, want := range []string{"Related.", "They were related so before."} {
+		if text := h.works("memory_relate", object{"from_id": id, "name": "told_by", "to_id": desk.ID}, nil); text != want {
+			t.Errorf("relating: %s, want %s", text, want)
+		}
+	}
+	h.works("memory_relate", object{"from_id": maker.ID, "name": "works_on", "to_id": id}, nil)
+	listed, err := p.memory().ListRelations(t.Context(), &loombridgev1.ListRelationsRequest{AgentId: "a", Name: &loombridgev1.ListRelationsRequest_Id{Id: id}})
+	must(t, err)
+	if len(listed.GetRelations()) != 2 {
+		t.Errorf("gRPC lists %v", listed.GetRelations())
+	}
+	mustList := func(ask object, want string) {
+		t.Helper()
+		if text := h.works("memory_relations", ask, nil); text != want {
+			t.Errorf("%v has the relations %s, want %s", ask, text, want)
+		}
+	}
+	out, in := `"out":[{"name":"told_by","id":"`+desk.ID+`"}]`, `"in":[{"name":"works_on","id":"`+maker.ID+`"}]`
+	mustList(object{"id": id}, `{"id":"`+id+`",`+out+`,`+in+`}`)
+	mustList(object{"id": id, "direction": "in"}, `{"id":"`+id+`",`+in+`}`)
+	mustList(object{"id": id, "direction": "out"}, `{"id":"`+id+`",`+out+`}`)
+	mustList(object{"id": id, "names": []string{"told_by"}}, `{"id":"`+id+`",`+out+`}`)
+	mustList(object{"key": "desk"}, `{"id":"`+desk.ID+`","in":[{"name":"told_by","id":"`+id+`"}]}`)
+
+	type hit struct {
+		ID      string
+		Score   *float64
+		Through *struct {
+			Name           string
+			From           string `json:"from_id"`
+			To             string `json:"to_id"`
+			ReplacedRecord string `json:"replaced_id"`
+		}
+	}
+	query := func(related bool) (hits []hit) {
+		t.Helper()
+		var found struct{ Hits []hit }
+		h.works("memory_query", object{"query": "bitcoin closed", "filter": `id = "` + id + `" OR key = "desk" OR key = "maker"`, "limit": 1, "related": related}, &found)
+		return found.Hits
+	}
+	if hits := query(false); len(hits) != 1 || hits[0].Through != nil {
+		t.Errorf("a query that does not ask brings %+v", hits)
+	}
+	hits := query(true)
+	if len(hits) != 3 || hits[0].ID != id || hits[0].Score == nil || hits[0].Through != nil {
+		t.Fatalf("with what is related: %+v", hits)
+	}
+	if one := hits[1]; one.ID != desk.ID || one.Score != nil || one.Through == nil || one.Through.Name != "told_by" || one.Through.From != id || one.Through.To != "" {
+		t.Errorf("along a relation: %+v", one)
+	}
+	if one := hits[2]; one.ID != maker.ID || one.Score != nil || one.Through == nil || one.Through.Name != "works_on" || one.Through.To != id || one.Through.From != "" {
+		t.Errorf("against a relation: %+v", one)
+	}
+	var moved struct{ ID string }
+	h.works("memory_save", object{"text": "The trading desk is in Bern", "supersedes": desk.ID, "key": "desk"}, &moved)
+	if hits := query(true); len(hits) != 3 || hits[1].ID != moved.ID || hits[1].Through == nil || hits[1].Through.ReplacedRecord != desk.ID {
+		t.Errorf("what has replaced the other end: %+v", hits)
+	}
+	for _, want := range []string{"Ended.", "There was no such relation."} {
+		if text := h.works("memory_unrelate", object{"from_id": id, "name": "told_by", "to_id": desk.ID}, nil); text != want {
+			t.Errorf("ending: %s, want %s", text, want)
+		}
+	}
+	mustList(object{"id": id}, `{"id":"`+id+`",`+in+`}`)
+	// The desk that was replaced is there again once its successor is gone.
+	for _, gone := range []string{moved.ID, desk.ID, maker.ID} {
+		h.works("memory_forget", object{"id": gone}, nil)
+	}
+	mustList(object{"id": id}, `{"id":"`+id+`"}`)
+	if text, failed := h.call("memory_relate", object{"from_id": id, "name": "told_by", "to_id": maker.ID}); !failed || !strings.HasPrefix(text, "RECORD_NOT_FOUND: ") {
+		t.Errorf("to what is forgotten: %s", text)
 	}
 }
 
@@ -215,6 +299,16 @@ func TestHostBadInput(t *testing.T) {
 		{"memory_query", object{"query": "x", "limit": 1000}, "limit"},
 		{"memory_get", object{"id": "a", "key": "b"}, "not both"},
 		{"memory_get", object{}, "INVALID_REQUEST"},
+		{"memory_query", object{"query": "x", "related": "all"}, "cannot unmarshal string"},
+		{"memory_relate", object{"from_id": "a", "name": "part_of"}, "INVALID_REQUEST: .*to_id"},
+		{"memory_relate", object{"from_id": "a", "name": "part of", "to_id": "b"}, "INVALID_REQUEST: .*name"},
+		{"memory_relate", object{"from_id": "a", "name": "part_of", "to_id": "b"}, "RECORD_NOT_FOUND: "},
+		{"memory_unrelate", object{"name": "part_of", "to_id": "b"}, "INVALID_REQUEST: .*from_id"},
+		{"memory_relations", object{"id": "a", "direction": "up"}, "direction is none of out, in"},
+		{"memory_relations", object{"id": "a", "key": "b"}, "not both"},
+		{"memory_relations", object{"id": "a", "names": slices.Repeat([]string{"x"}, 17)}, "names"},
+		{"memory_relations", object{"id": "a"}, "RECORD_NOT_FOUND: "},
+		{"memory_relations", object{}, "INVALID_REQUEST"},
 		{"blob_read", object{"name": "step_001", "limit": 2 << 20}, "limit"},
 		{"blob_read", object{"name": "../../etc/passwd"}, "NOT_FOUND|INVALID"},
 		{"event_emit", object{"topic": "agent.status"}, "RESERVED_TOPIC"},
