@@ -21,9 +21,12 @@ import (
 // on a machine that is busy with other tests.
 const startLimit = 10 * time.Second
 
-// copyAlone copies this binary, and nothing beside it, to a new folder.
+// copyAlone copies this binary, and nothing beside it, to a new folder. Nothing is forked
+// meanwhile: a child would have the file open for writing, and it could not be started.
 func copyAlone(tb testing.TB) string {
 	tb.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	from, err := os.Open(os.Args[0])
 	must(tb, err)
 	defer from.Close()

@@ -280,7 +280,11 @@ func (s *Server) Stop() {
 // Folder is where the server keeps its data; postmaster.pid is in it.
 func (s *Server) Folder() string { return filepath.Join(s.dir, "data") }
 
+// copyFile copies a program. Nothing is forked meanwhile: a child that has the file open for
+// writing until it begins its own program would keep this one from being started (ETXTBSY).
 func copyFile(to, from string) (err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	source, err := os.Open(from)
 	if err != nil {
 		return err
