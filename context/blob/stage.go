@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -190,9 +191,12 @@ func (s *Store) Restore(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored S
 		return fmt.Errorf("%w: the entry of %s", ErrInvalid, home)
 	}
 	names := e.Paths()
-	for _, name := range names {
+	for i, name := range names {
 		if err := checkPath(name); err != nil {
 			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("%w: %s is twice a path of one entry", ErrInvalid, name)
 		}
 	}
 	value := e.encode(hash, number)

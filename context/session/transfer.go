@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -48,6 +49,9 @@ type kindOfPart struct {
 	name     string
 	tag      byte
 	numbered bool
+	// counts says that it only counts what was there, so that it stays of a session that
+	// was deleted.
+	counts bool
 }
 
 // Kinds that other keys go with.
@@ -58,16 +62,16 @@ const (
 
 // partKinds are those that are exported, in order.
 var partKinds = []kindOfPart{
-	{"head", tagHead, false},
-	{partEntry, tagEntry, true},
-	{"folds", tagFolds, false},
-	{"journal", tagJournal, true},
-	{"settings", tagConfig, false},
-	{"working", tagWorking, false},
-	{"sprints", tagSprint, false},
-	{"snapshot", tagSnapshot, true},
-	{"tally", tagTally, false},
-	{partTask, tagTask, true},
+	{name: "head", tag: tagHead, counts: true},
+	{name: partEntry, tag: tagEntry, numbered: true},
+	{name: "folds", tag: tagFolds, counts: true},
+	{name: "journal", tag: tagJournal, numbered: true},
+	{name: "settings", tag: tagConfig},
+	{name: "working", tag: tagWorking},
+	{name: "sprints", tag: tagSprint, counts: true},
+	{name: "snapshot", tag: tagSnapshot, numbered: true},
+	{name: "tally", tag: tagTally, counts: true},
+	{name: partTask, tag: tagTask, numbered: true},
 }
 
 func (k kindOfPart) prefix(scope kv.Scope, session string) []byte {
@@ -98,7 +102,35 @@ func (l *Log) Parts(ctx context.Context, scope kv.Scope, session string) ([]Part
 	if err != nil {
 		return nil, err
 	}
-	return parts(ctx, l.engine, scope, session)
+	all, err := parts(ctx, l.engine, scope, session)
+	if !isThere(all) {
+		return nil, err
+	}
+	return all, err
+}
+
+// PartSessions are the sessions that Parts returns something of, in order of their ids.
+func (l *Log) PartSessions(ctx context.Context, scope kv.Scope) ([]string, error) {
+	found := make(map[string]bool)
+	for _, k := range partKinds {
+		if k.counts {
+			continue
+		}
+		for id, err := range l.sessions(ctx, scope.Key(k.tag), "") {
+			if err != nil {
+				return nil, err
+			}
+			found[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// isThere tells whether parts are more than what is left of a session that was deleted.
+func isThere(all []Part) bool {
+	return slices.ContainsFunc(all, func(p Part) bool {
+		return slices.ContainsFunc(partKinds, func(k kindOfPart) bool { return k.name == p.Kind && !k.counts })
+	})
 }
 
 func parts(ctx context.Context, from kv.Getter, scope kv.Scope, session string) (all []Part, err error) {
@@ -221,8 +253,8 @@ func (m *importing) check(ctx context.Context) error {
 			return fmt.Errorf("%w: %s %d: %s", ErrPart, p.Kind, p.Number, err.Error())
 		}
 	}
-	if len(m.parts) == 0 {
-		return fmt.Errorf("%w: session %q has no parts", ErrPart, m.session)
+	if !isThere(m.parts) {
+		return fmt.Errorf("%w: session %q has nothing in it", ErrPart, m.session)
 	}
 	for number, position := range m.steps {
 		m.values[string(stepKey(m.scope, number))] = encodePlace(m.session, position)

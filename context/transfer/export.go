@@ -3,7 +3,6 @@ package transfer
 import (
 	"context"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
 
@@ -49,7 +48,7 @@ func (m *Mover) Export(ctx context.Context, scope kv.Scope, id string, do func(l
 	ids := []string{id}
 	if id == "" {
 		var err error
-		if ids, err = m.sessions(ctx, scope); err != nil {
+		if ids, err = m.log.PartSessions(ctx, scope); err != nil {
 			return err
 		}
 	}
@@ -59,19 +58,6 @@ func (m *Mover) Export(ctx context.Context, scope kv.Scope, id string, do func(l
 		}
 	}
 	return nil
-}
-
-func (m *Mover) sessions(ctx context.Context, scope kv.Scope) ([]string, error) {
-	all := make(map[string]bool)
-	for _, some := range []iter.Seq2[string, error]{m.log.Sessions(ctx, scope, ""), m.log.TaskSessions(ctx, scope, ""), m.log.ConfiguredSessions(ctx, scope)} {
-		for id, err := range some {
-			if err != nil {
-				return nil, err
-			}
-			all[id] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all)), nil
 }
 
 func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([]byte) error) error {
@@ -135,13 +121,13 @@ func (m *Mover) results(ctx context.Context, scope kv.Scope, id string, parts []
 	}
 	for _, path := range session.PathsIn(parts) {
 		e, err := m.blobs.Lookup(ctx, scope, path)
-		if errors.Is(err, blob.ErrNotFound) {
-			continue
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, blob.ErrNotFound), errors.Is(err, blob.ErrAmbiguous):
+		case err != nil:
 			return nil, err
+		case slices.Contains(e.Paths(), path): // no ref or step id that an importer would not know it by
+			found[e.Home()] = e
 		}
-		found[e.Home()] = e
 	}
 	return found, nil
 }

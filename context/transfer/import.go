@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -63,6 +64,8 @@ type Importer struct {
 	held    int64 // bytes of those that wait
 	results int
 	bytes   int64
+	paths   map[string]bool // that its steps lead to; set by its first result
+	home    string          // of its last result
 
 	entry  *blob.Entry // that bytes come for
 	upload *blob.Upload
@@ -82,7 +85,8 @@ type restoring struct {
 func (m *Mover) Import(scope kv.Scope) *Importer { return &Importer{mover: m, scope: scope} }
 
 // Take takes one more line. Errors come as a *LineError: ErrLine, session.ErrPart,
-// session.ErrTooLong, session.ErrExists, blob.ErrExists, blob.ErrInvalid, *blob.QuotaError.
+// session.ErrTooLong, session.ErrExists, session.ErrInvalid, blob.ErrExists, blob.ErrInvalid,
+// *blob.QuotaError.
 func (i *Importer) Take(ctx context.Context, text []byte) error {
 	i.line++
 	l, err := parse(text)
@@ -158,6 +162,19 @@ func (i *Importer) begin(ctx context.Context, r *result) error {
 	if err != nil {
 		return err
 	}
+	if i.paths == nil {
+		i.paths = make(map[string]bool)
+		for _, path := range session.PathsIn(i.parts) {
+			i.paths[path] = true
+		}
+	}
+	if e.SessionID != i.id && !slices.ContainsFunc(e.Paths(), func(path string) bool { return i.paths[path] }) {
+		return fmt.Errorf("%w: nothing of session %q leads to %s", ErrLine, i.id, e.Home())
+	}
+	if e.Home() <= i.home {
+		return fmt.Errorf("%w: %s is twice there or out of order", ErrLine, e.Home())
+	}
+	i.home = e.Home()
 	i.entry, i.upload, i.tail = &e, i.mover.blobs.Create(ctx, i.scope), ""
 	return nil
 }
@@ -241,7 +258,7 @@ func (i *Importer) end(ctx context.Context) error {
 		i.counts.Saved++
 	}
 	i.counts.Results, i.counts.Bytes = i.counts.Results+i.results, i.counts.Bytes+i.bytes
-	i.id, i.parts, i.size, i.results, i.bytes = "", nil, 0, 0, 0
+	i.id, i.parts, i.size, i.results, i.bytes, i.paths, i.home = "", nil, 0, 0, 0, nil, ""
 	return nil
 }
 

@@ -28,6 +28,9 @@ var (
 	ErrSecret = fmt.Errorf("%w: it holds what looks like a secret, which this server does not store", ErrLine)
 )
 
+// errOtherwise: a line is read, and an export would write it in another way.
+var errOtherwise = fmt.Errorf("%w: it is not as an export writes it", ErrLine)
+
 // Kinds of lines.
 const (
 	kindSession = "session"
@@ -98,7 +101,7 @@ func (r *result) entry() (blob.Entry, error) {
 	}
 	e := blob.Entry{
 		Path: r.Paths[n-1], Aliases: r.Paths[:n-1], Ref: r.SHA256, Size: r.Size, StepID: r.Step, SessionID: r.Session, TaskID: r.Task, Kind: r.Kind,
-		MediaType: r.MediaType, Category: r.Category, Time: r.Time, Tier: blob.Tier(r.Tier), PromoteTime: read(r.PromoteTime), Important: r.Important,
+		MediaType: r.MediaType, Category: r.Category, Time: kept(r.Time), Tier: blob.Tier(r.Tier), PromoteTime: read(r.PromoteTime), Important: r.Important,
 		Archive: blob.Archived{Category: r.Archive, Tags: r.Tags, Time: read(r.ArchiveTime)},
 	}
 	if r.TTL != "" {
@@ -108,6 +111,13 @@ func (r *result) entry() (blob.Entry, error) {
 		}
 		e.TTL = ttl
 	}
+	came, err := line{Result: r}.encode()
+	if err != nil {
+		return e, err
+	}
+	if again, err := (line{Result: resultOf(e)}).encode(); err != nil || !bytes.Equal(came, again) {
+		return e, errOtherwise
+	}
 	return e, nil
 }
 
@@ -115,7 +125,15 @@ func read(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
-	return *t
+	return kept(*t)
+}
+
+// kept is what a store keeps of a time.
+func kept(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return time.UnixMicro(t.UnixMicro())
 }
 
 // encode returns the line without a newline. Equal lines give equal bytes.
@@ -143,9 +161,26 @@ func parse(text []byte) (l line, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return l, fmt.Errorf("%w: more stands behind the object", ErrLine)
 	}
-	again, err := l.encode()
+	again, err := l.own().encode()
 	if err == nil && !bytes.Equal(again, text) {
-		err = fmt.Errorf("%w: it is not as an export writes it", ErrLine)
+		err = errOtherwise
 	}
 	return l, err
+}
+
+// own is the line with the fields of its kind alone.
+func (l line) own() line {
+	switch l.Kind {
+	case kindSession:
+		return line{Kind: l.Kind, Format: l.Format, Session: l.Session}
+	case kindPart:
+		return line{Kind: l.Kind, Part: l.Part, Number: l.Number, Stored: l.Stored}
+	case kindResult:
+		return line{Kind: l.Kind, Result: l.Result}
+	case kindBytes:
+		return line{Kind: l.Kind, Bytes: l.Bytes}
+	case kindEnd:
+		return line{Kind: l.Kind, Session: l.Session, Lines: l.Lines}
+	}
+	return line{Kind: l.Kind}
 }

@@ -81,17 +81,20 @@ func TestSessionsExportAndImport(t *testing.T) {
 	dir := t.TempDir()
 	from, camera := mustServeCamera(t, t.TempDir())
 	long := plantSessions(t, from, camera)
+	goal := "nothing else is in this session"
+	_, err := from.context().UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{AgentId: "a", SessionId: "aim", Goal: &goal})
+	must(t, err)
 	file := func(name string) string { return filepath.Join(dir, name) }
-	for _, session := range []string{"s", "other"} {
+	for _, session := range []string{"s", "other", "aim"} {
 		said, err := from.sessions(t, "", "export", "--session", session, "--out", file(session))
 		if must(t, err); said != "exported 1 sessions to "+file(session)+"\n" {
 			t.Errorf("export said %q", said)
 		}
 	}
-	_, err := from.sessions(t, "", "export", "--out", file("all"))
+	_, err = from.sessions(t, "", "export", "--out", file("all"))
 	must(t, err)
-	if both := string(mustRead(t, file("other"))) + string(mustRead(t, file("s"))); both != string(mustRead(t, file("all"))) {
-		t.Error("the export of all is not that of both")
+	if each := string(mustRead(t, file("aim"))) + string(mustRead(t, file("other"))) + string(mustRead(t, file("s"))); each != string(mustRead(t, file("all"))) {
+		t.Error("the export of all is not that of each")
 	}
 	for _, part := range []string{"head", "entry", "folds", "journal", "settings", "working", "sprints", "snapshot", "tally", "task"} {
 		if !strings.Contains(string(mustRead(t, file("s"))), `"part":"`+part+`"`) {
@@ -104,7 +107,7 @@ func TestSessionsExportAndImport(t *testing.T) {
 	must(t, os.WriteFile(callers, fmt.Appendf(nil, "[[credential]]\ntoken_sha256 = %q\ntenant = \"t\"\nagents = [\"*\"]\n", hashOf("token")), 0o600))
 	start := func() *process { return MustRun(t, store, "--credentials", callers) }
 	server := start()
-	for _, session := range []string{"s", "other"} { // whose steps lie between those of the first
+	for _, session := range []string{"s", "other", "aim"} { // whose steps lie between those of the first
 		for i, want := range []string{"imported 1 sessions, 0 were there", "imported 0 sessions, 1 were there"} {
 			said, err := server.sessions(t, "token", "import", file(session))
 			if must(t, err); !strings.HasPrefix(said, want) {
