@@ -80,7 +80,7 @@ func TestHostLists(t *testing.T) {
 		if version == mcp.Versions()[0] && (tools.TTLMs < 1000 || templates.TTLMs < 1000 || prompts.TTLMs < 1000 || tools.CacheScope != "public") {
 			t.Errorf("kept for %d, %d, %d ms by %q", tools.TTLMs, templates.TTLMs, prompts.TTLMs, tools.CacheScope)
 		}
-		if len(tools.Tools) != 11 || len(templates.ResourceTemplates) != 3 || len(prompts.Prompts) != 2 {
+		if len(tools.Tools) != 14 || len(templates.ResourceTemplates) != 3 || len(prompts.Prompts) != 2 {
 			t.Errorf("%d tools, %d templates, %d prompts", len(tools.Tools), len(templates.ResourceTemplates), len(prompts.Prompts))
 		}
 		text, err := json.Marshal([]any{tools.Tools, templates.ResourceTemplates, prompts.Prompts})
