@@ -81,7 +81,7 @@ func TestWorkspaceOwnerIsKilledUnderCall(t *testing.T) {
 	if reason, details := detailOf(err); reason != "OUTCOME_UNKNOWN" || details["server"] != "owner" || !strings.Contains(err.Error(), "request_id") {
 		t.Errorf("the call that ran: %v %s %v", err, reason, details)
 	}
-	if passed := time.Since(began); passed > bridges.Term+5*time.Second {
+	if passed := time.Since(began); passed > bridges.Term+20*time.Second {
 		t.Errorf("it ended after %v", passed)
 	}
 
@@ -90,7 +90,12 @@ func TestWorkspaceOwnerIsKilledUnderCall(t *testing.T) {
 	if reason, details := detailOf(err); status.Code(err) != codes.Unavailable || reason != "WORKSPACE_AWAY" || details["server"] != "owner" {
 		t.Errorf("a call after it: %v %s %v", err, reason, details)
 	}
-	settled, err := r.run(t.Context(), "r1", "echo ran >> r1; sleep 600")
+	// What the dead server left open is settled a little after it has left the list.
+	var settled *loombridgev1.ToolResponse
+	waitUntil(t, "the same request has an answer", func() bool {
+		settled, err = r.run(t.Context(), "r1", "echo ran >> r1; sleep 600")
+		return reasonOf(err) != "WORKSPACE_AWAY"
+	})
 	if err != nil || settled.GetErrorCode() != loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN {
 		t.Errorf("the same request: %v %v", settled, err)
 	}
@@ -134,10 +139,10 @@ func TestWorkspaceOwnerStandsStill(t *testing.T) {
 		_, err := r.run(t.Context(), "r2", "echo ran >> r2")
 		unlimited <- err
 	}()
-	if err, passed := <-limited, time.Since(began); status.Code(err) != codes.DeadlineExceeded || passed > limit+3*time.Second {
+	if err, passed := <-limited, time.Since(began); status.Code(err) != codes.DeadlineExceeded || passed > limit+10*time.Second {
 		t.Errorf("with a deadline of %v: %v after %v", limit, err, passed)
 	}
-	if err, passed := <-unlimited, time.Since(began); reasonOf(err) != "OUTCOME_UNKNOWN" || passed > bridges.Term+5*time.Second {
+	if err, passed := <-unlimited, time.Since(began); reasonOf(err) != "OUTCOME_UNKNOWN" || passed > bridges.Term+20*time.Second {
 		t.Errorf("without a deadline: %v %s after %v", err, reasonOf(err), passed)
 	}
 	must(t, r.owner.command.Process.Signal(syscall.SIGCONT))
