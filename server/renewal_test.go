@@ -195,7 +195,7 @@ func TestEvictionOrder(t *testing.T) {
 		t.Fatalf("nothing to evict: %v", parts)
 	}
 	order := 0
-	for at := full.GetTokens().GetTokens() - 10; ; at -= 40 {
+	for at := full.GetTokens().GetTokens() - 10; ; at -= 10 {
 		p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", System: "Be brief.", MaxTokens: at, DryRun: true})
 		if err != nil {
 			MustFail(t, err, codes.FailedPrecondition, "CONTEXT_OVERFLOW")
