@@ -11,6 +11,7 @@ import (
 )
 
 func TestAddrFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "address")
 	p := MustRun(t, dir, "--addr-file", path)
@@ -26,6 +27,7 @@ func TestAddrFile(t *testing.T) {
 }
 
 func TestAddrFileReplacesNothingElse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
 	must(t, os.WriteFile(target, []byte("mine"), 0o600))
@@ -43,6 +45,7 @@ func TestAddrFileReplacesNothingElse(t *testing.T) {
 
 // Somebody who takes the address file away does not make a good end a bad one.
 func TestAddrFileMayBeGone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "address")
 	p := MustRun(t, dir, "--addr-file", path)
@@ -52,6 +55,7 @@ func TestAddrFileMayBeGone(t *testing.T) {
 }
 
 func TestUnixSocket(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "loom.sock")
 	// What a killed server left behind is in nobody's way.

@@ -35,6 +35,7 @@ func repeatable(t *testing.T, p *process) map[string]func(content string) error 
 
 // A request id is answered for as long as the server is told, and free after that.
 func TestRequestRetention(t *testing.T) {
+	t.Parallel()
 	forgetful := repeatable(t, MustRun(t, t.TempDir(), "--request-retention", "300ms"))
 	faithful := repeatable(t, MustRun(t, t.TempDir(), "--request-retention", "0"))
 	for what := range forgetful {

@@ -95,6 +95,7 @@ const (
 // What is remembered lets later calls run, in its scope alone, also after a restart, until it
 // is revoked.
 func TestApproval(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRunBound(t, dir)
 	if a := <-stat(t, p, "a", "s1"); a.GetSuccess() || !strings.HasPrefix(a.GetErrorMessage(), "Permission denied") {
@@ -173,6 +174,7 @@ func TestApproval(t *testing.T) {
 
 // Clients of loom.v1 wait, too, and are told in the words that they look for.
 func TestApprovalOfLoomCalls(t *testing.T) {
+	t.Parallel()
 	p := MustRunBound(t, t.TempDir())
 	watch := MustWatch(t, p)
 	for decision, want := range map[loombridgev1.ApprovalDecision]loomv1pb.ToolStatus{
@@ -195,6 +197,7 @@ func TestApprovalOfLoomCalls(t *testing.T) {
 
 // Nobody answers: the call is denied. The server is killed: the call ends, and nothing ran.
 func TestApprovalThatNeverComes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRunBound(t, dir, "--approval-timeout", "1ms")
 	MustWatch(t, p)
@@ -226,6 +229,7 @@ func TestApprovalThatNeverComes(t *testing.T) {
 
 // A server does not start with bindings that it does not understand.
 func TestBadBindings(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"[[bind]]\napproval = \"maybe\"":   "maybe",
 		"[[bind]]\ntool = \"a*b\"":         "a*b",

@@ -32,6 +32,7 @@ const (
 // first. Some of them are made always, a few by each call; all of them, one by each call and as
 // two users, in `make soak`.
 func TestAttacksOnAServerSoak(t *testing.T) {
+	t.Parallel()
 	names, users, each := attack.Sample(), []int{0}, 5
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		names, each = attack.Names(), 1

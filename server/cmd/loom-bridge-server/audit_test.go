@@ -124,6 +124,7 @@ func cutAudit(tb testing.TB, store string) {
 
 // Records outlive the death of the process, and of an erased agent only digests stay.
 func TestAuditAfterKillAndErasure(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	c := MustStartChild(t, dir)

@@ -50,6 +50,7 @@ func (p *process) admin() loombridgev1.AdminServiceClient {
 //
 // Y05
 func TestBackupRestores(t *testing.T) {
+	t.Parallel()
 	dir, copies := places(t)
 	store := filepath.Join(dir, "store")
 	p := MustRun(t, dir)
@@ -107,6 +108,7 @@ func TestBackupRestores(t *testing.T) {
 // What a backup has in common with the one before takes its room once, and shares nothing
 // with the store.
 func TestBackupSharesFiles(t *testing.T) {
+	t.Parallel()
 	dir, copies := places(t)
 	p := MustRun(t, dir, "--backup-dir", copies, "--backup-interval", "0")
 	s := &stand{tb: t, process: p, ctx: t.Context(), agent: "a"}
@@ -194,6 +196,7 @@ func tables(tb testing.TB, dir string) []string {
 // A backup that is not what it was made as is told, by verify and by restore, which leaves
 // nothing.
 func TestBackupDamaged(t *testing.T) {
+	t.Parallel()
 	dir, copies := places(t)
 	p := MustRun(t, dir, "--backup-dir", copies, "--backup-interval", "0")
 	s := &stand{tb: t, process: p, ctx: t.Context(), agent: "a"}
@@ -240,6 +243,7 @@ func flipped(content []byte) []byte {
 
 // Who may have backups made, and what says that there are none.
 func TestBackupRefusals(t *testing.T) {
+	t.Parallel()
 	dir, copies := places(t)
 	try := func(p *process, token string) error {
 		ctx := t.Context()

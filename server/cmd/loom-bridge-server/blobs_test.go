@@ -13,6 +13,7 @@ import (
 
 // K51
 func TestBlobSettings(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, nil, "--blob-ttl= shell=1h, note=forever,", "--blob-gc-bytes=7")
 	must(t, err)
 	want := blob.Options{

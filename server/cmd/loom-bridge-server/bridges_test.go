@@ -194,6 +194,7 @@ func records(tb testing.TB, p *process) int {
 
 // What others would make of a server's name is checked before it starts.
 func TestBridgeRefusesNames(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	for flag, value := range map[string]string{"--bridge-name": strings.Repeat("x", bridges.MaxNameBytes+1), "--bridge-addr": "no port"} {
 		err := runBriefly(t, "--addr=127.0.0.1:0", "--store="+store, "--data-dir="+filepath.Join(t.TempDir(), "local"), "--workspace="+t.TempDir(), flag+"="+value)
@@ -211,6 +212,7 @@ func TestBridgeRefusesNames(t *testing.T) {
 //
 // Z01
 func TestBridgeOfAnotherTime(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	for ahead, want := range map[string]string{"+ interval '3 s'": "behind", "- interval '3 s'": "before", "+ interval '0.5 s'": ""} {
 		other, err := pgtest.StartRewriting(store, map[string]string{pgkv.ReadClock: pgkv.ReadClock + ahead})

@@ -26,6 +26,7 @@ import (
 //
 // Z03
 func TestBridgesReadEachOthersWrites(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	both := []*process{MustBridge(t, store, "a"), MustBridge(t, store, "b")}
 	finds := func(p *process, id, word string) bool {
@@ -63,6 +64,7 @@ func TestBridgesReadEachOthersWrites(t *testing.T) {
 
 // Steps that two servers record at once in one session have places without a gap, each once.
 func TestBridgesRecordOneSession(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	both := []*process{MustBridge(t, store, "a"), MustBridge(t, store, "b")}
 	const each, hands = 50, 4
@@ -179,6 +181,7 @@ func MustBegin(tb testing.TB, p *process, r *loombridgev1.ToolRequest) <-chan *l
 //
 // Z04
 func TestBridgesTellWhatRunsElsewhere(t *testing.T) {
+	t.Parallel()
 	store, workspace := postgresPlace(t, pgtest.Address(t)), t.TempDir()
 	var both []*process
 	for _, name := range []string{"a", "b"} {

@@ -24,6 +24,7 @@ func (w *shellWorld) later(agent, session, name string, args map[string]any) <-c
 // and never for a command line. What is remembered holds for the place and all in it, in its
 // scope, for file tools and programs in both tiers, until it is revoked. N07
 func TestPlacesAreAskedFor(t *testing.T) {
+	t.Parallel()
 	eachPolicyTier(t, "[[bind]]\nagent = \"never\"\napproval = \"never\"\n[[bind]]\nagent = \"reader\"\nprofile = \"read\"\n", func(t *testing.T, w *policyWorld) {
 		file, folder := w.outside+"/secret/f", w.outside+"/secret"
 		must(t, os.RemoveAll(folder+"/made"))
@@ -128,6 +129,7 @@ func TestPlacesAreAskedFor(t *testing.T) {
 
 // What is the server's own is nobody's to give.
 func TestTheServersOwnIsNotAskedFor(t *testing.T) {
+	t.Parallel()
 	data, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	p := MustRun(t, data, "--workspace", t.TempDir())
@@ -144,6 +146,7 @@ func TestTheServersOwnIsNotAskedFor(t *testing.T) {
 // Approving is a role of its own: a credential without `approves` approves nothing, and
 // nobody approves the calls of the agent that they speak as.
 func TestApproversAreNamed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	credentials := filepath.Join(dir, "callers.toml")
 	must(t, os.WriteFile(credentials, []byte(`
@@ -209,6 +212,7 @@ approves = ["ci-*"]
 
 // A person answers from the command line.
 func TestApprovalsCommand(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRunBound(t, dir)
 	command := func(args ...string) string {

@@ -30,6 +30,7 @@ func checkOf(tb testing.TB, store string, args ...string) (string, error) {
 }
 
 func TestCheckCommand(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	if _, err := checkOf(t, store); err == nil || !strings.Contains(err.Error(), "there is no store") {
@@ -182,6 +183,7 @@ func TestCheckReadsEverything(t *testing.T) {
 // TestCheckFindsDamagedFiles flips a bit in a table and in a blob file, which no open
 // notices.
 func TestCheckFindsDamagedFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"first", "second"} { // whose start writes the first's log to tables
 		p := MustRun(t, dir)
@@ -218,6 +220,7 @@ func asNobody(cmd *exec.Cmd) {
 
 // TestReadOnlyStore checks and exports a store as a user who may only read it.
 func TestReadOnlyStore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	fill(t, p, "key")

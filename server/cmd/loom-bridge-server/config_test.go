@@ -44,6 +44,7 @@ func values(c Config) map[string]string {
 }
 
 func TestDefaultsAreValid(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, nil)
 	if diff := cmp.Diff(values(NewConfig()), values(c)); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
@@ -55,6 +56,7 @@ func TestDefaultsAreValid(t *testing.T) {
 
 // A flag is stronger than the environment, which is stronger than the file.
 func TestLayers(t *testing.T) {
+	t.Parallel()
 	path := MustFile(t, `
 addr = "127.0.0.1:1"
 data-dir = "file-data"
@@ -81,6 +83,7 @@ stall-timeout = "5s"
 }
 
 func TestLogLevelFromRustLog(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		env  map[string]string
 		args []string
@@ -100,6 +103,7 @@ func TestLogLevelFromRustLog(t *testing.T) {
 }
 
 func TestBadSettings(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, file string
 		env        map[string]string
@@ -165,6 +169,7 @@ func TestBadSettings(t *testing.T) {
 // Every row of the table has a name, a field and a line of help of its own, and
 // its default passes its check.
 func TestTableOfSettings(t *testing.T) {
+	t.Parallel()
 	c := NewConfig()
 	fields, names := map[string]string{}, map[string]bool{}
 	for _, s := range c.settings() {
@@ -185,6 +190,7 @@ func pointer(f field) any { return reflect.ValueOf(f).FieldByName("to").UnsafePo
 
 // What a field prints, it reads.
 func TestFieldsReadWhatTheyPrint(t *testing.T) {
+	t.Parallel()
 	given := map[string]string{
 		"addr": "unix:/x", "metrics-addr": "localhost:1", "blob-ttl": "shell=1h30m,note=forever", "blob-max-bytes": "3GiB",
 		"events-max-age": "0", "loom-replay": "0", "blob-gc-bytes": "0", "log-slow": "1h1s", "vector-weight": "0.3", "max-calls": "7",
@@ -218,6 +224,7 @@ func TestFieldsReadWhatTheyPrint(t *testing.T) {
 }
 
 func TestSplitAddr(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ in, network, address string }{
 		{"127.0.0.1:0", "tcp", "127.0.0.1:0"},
 		{":50051", "tcp", "127.0.0.1:50051"},
@@ -235,6 +242,7 @@ func TestSplitAddr(t *testing.T) {
 }
 
 func TestConfigErrorNamesFieldAndValue(t *testing.T) {
+	t.Parallel()
 	_, err := load(t, nil, "--durability=fast")
 	bad, ok := errors.AsType[*ConfigError](err)
 	if !ok || bad.Field != "durability" || bad.Value != "fast" {

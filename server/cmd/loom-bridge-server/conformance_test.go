@@ -77,6 +77,7 @@ func TestConformance71Fixture(t *testing.T) {
 
 // 7.4: plans, executions and lines survive SIGTERM and kill.
 func TestConformance74MemorySurvivesSigtermAndKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd, conn := MustServeLoom(t, dir)
 	memory := loomv1pb.NewMemoryServiceClient(conn)
@@ -109,6 +110,7 @@ func TestConformance74MemorySurvivesSigtermAndKill(t *testing.T) {
 
 // 7.4: the default bind is loopback.
 func TestConformance74DefaultBindIsLoopback(t *testing.T) {
+	t.Parallel()
 	host, _, err := net.SplitHostPort(NewConfig().Addr)
 	must(t, err)
 	listener, err := listen("addr", net.JoinHostPort(host, "0"))
@@ -121,6 +123,7 @@ func TestConformance74DefaultBindIsLoopback(t *testing.T) {
 
 // Other machines are served without credentials only when that is asked for.
 func TestTrustNetwork(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--addr", "0.0.0.0:0", "--trust-network")
 	_, port, err := net.SplitHostPort(p.Address)
 	must(t, err)

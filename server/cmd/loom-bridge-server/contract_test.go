@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,9 +40,15 @@ func copyAlone(tb testing.TB) string {
 	return path
 }
 
+// lastHost is the last byte of the loopback address that freeAddress gave last.
+var lastHost atomic.Uint32
+
+// freeAddress is an address that a server can listen at. It is given back before the
+// server takes it, so it is of a host that nobody else here listens at.
 func freeAddress(tb testing.TB) string {
 	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	host := lastHost.Add(1)
+	listener, err := net.Listen("tcp", net.IPv4(127, 0, byte(1+host>>8), byte(host)).String()+":0")
 	must(tb, err)
 	defer listener.Close()
 	return listener.Addr().String()
@@ -100,6 +107,7 @@ func TestStartedByLoomRun(t *testing.T) {
 // --version answers at once, with the version as its last word, and touches
 // neither the directory nor the port.
 func TestVersionTouchesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -120,10 +128,9 @@ func TestVersionTouchesNothing(t *testing.T) {
 
 // A host name is an address, and settings come from the project's .env file.
 func TestAddressFromDotenv(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	_, port, err := net.SplitHostPort(freeAddress(t))
-	must(t, err)
-	MustDotenv(t, dir, "LOOM_BRIDGE_ADDR=localhost:"+port+"\nBRAVE_API_KEY=secret-key\n")
+	MustDotenv(t, dir, "LOOM_BRIDGE_ADDR=localhost:0\nBRAVE_API_KEY=secret-key\n")
 	inside := filepath.Join(dir, "project")
 	must(t, os.MkdirAll(inside, fs.FileMode(0o755)))
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -136,8 +143,8 @@ func TestAddressFromDotenv(t *testing.T) {
 	line := make([]byte, 256)
 	n, err := stdout.Read(line)
 	must(t, err)
-	if got := strings.TrimSpace(string(line[:n])); !strings.HasSuffix(got, ":"+port) {
-		t.Errorf("printed %q, want port %s", got, port)
+	if got := string(line[:n]); !regexp.MustCompile(`(127\.0\.0\.1|\[::1\]):[1-9]\d*\n$`).MatchString(got) || strings.Contains(got, ":50051") {
+		t.Errorf("printed %q, want a port of localhost that is not the default one", got)
 	}
 	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	must(t, cmd.Wait())

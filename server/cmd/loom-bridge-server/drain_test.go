@@ -38,6 +38,7 @@ const (
 // gets every client back. Each of them hears each acknowledged event of its
 // topic once, also those of the time in between.
 func TestDrainUnderLoad(t *testing.T) {
+	t.Parallel()
 	d := newDrained(t)
 	first := d.start()
 	d.attachAll()

@@ -16,6 +16,7 @@ import (
 // An embedder that fails at the texts of records still makes the vectors of
 // queries: what is left alone is what fails.
 func TestQueriesOutliveFailingRecords(t *testing.T) {
+	t.Parallel()
 	var records, queries atomic.Int64
 	embedder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ Input []string }

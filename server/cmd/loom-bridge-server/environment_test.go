@@ -18,6 +18,7 @@ func MustDotenv(tb testing.TB, dir, text string) {
 // overrides the environment. A setting of the server is read from the nearest
 // file that no agent can write.
 func TestDotenv(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	MustDotenv(t, root, "LOOM_BRIDGE_ADDR=127.0.0.1:1\nFAR=away\nRUST_LOG=debug\n")
 	MustDotenv(t, filepath.Join(root, "project"), "# settings\nexport LOOM_BRIDGE_ADDR=\"127.0.0.1:2\"\nNEAR=here\nEMPTY=full\n")
@@ -35,6 +36,7 @@ func TestDotenv(t *testing.T) {
 
 // A broken file is left out; the warning names it and shows nothing of it.
 func TestBrokenDotenv(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	MustDotenv(t, dir, "BRAVE_API_KEY=secret-key\nsettings without a sign\n")
 	e := environment{vars: map[string]string{"BRAVE_API_KEY": "given"}, dir: dir}.withDotenv(dir)
@@ -49,6 +51,7 @@ func TestBrokenDotenv(t *testing.T) {
 // A .env file outside the workspace decides where is served and what is logged,
 // and nothing that widens what agents reach.
 func TestDotenvCannotWidenTheServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var text strings.Builder
 	for _, name := range settingNames() {
@@ -88,6 +91,7 @@ func TestAgentCannotWriteSettings(t *testing.T) {
 
 // A variable that looks like a setting and is none is told with the nearest one.
 func TestMisspeltVariable(t *testing.T) {
+	t.Parallel()
 	env := environment{vars: map[string]string{
 		"LOOM_BRIDGE_ADDRESS": "x", "LOOM_BRIDGE_DATADIR": "sk-secret", "LOOM_BRIDGE_SERVER": "bin/loom-bridge-server", "LOOM_BRIDGE_PORT": "", "LOOM_OTHER": "x",
 	}}
@@ -106,6 +110,7 @@ func TestMisspeltVariable(t *testing.T) {
 }
 
 func TestUnknownFlag(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"--adr=x":               "unknown flag: --adr, nearest is --addr; see loom-bridge-server --help",
 		"check --data-dri x":    "unknown flag: --data-dri, nearest is --data-dir; see loom-bridge-server check --help",

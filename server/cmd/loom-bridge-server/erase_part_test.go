@@ -263,6 +263,7 @@ func (s part) goesOn(t *testing.T, p *process) {
 //
 // Y24, Y25
 func TestErasePartRefuses(t *testing.T) {
+	t.Parallel()
 	s := sessionPart(t, 1)
 	store := filepath.Join(s.dir, "store")
 	files, err := erasure.Files(t.Context(), store)
@@ -295,6 +296,7 @@ func TestErasePartRefuses(t *testing.T) {
 //
 // Y21, Y25
 func TestErasePartEndsRelations(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	gone := make(canaries)

@@ -212,6 +212,7 @@ func TestErasePostgres(t *testing.T) {
 //
 // Y27
 func TestErasePostgresOccupied(t *testing.T) {
+	t.Parallel()
 	store, dir := postgresPlace(t, pgtest.Address(t)), t.TempDir()
 	p := MustRun(t, dir, "--store", store)
 	save(t, p, "a seal")

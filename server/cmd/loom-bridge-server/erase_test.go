@@ -425,6 +425,7 @@ func TestErase(t *testing.T) {
 //
 // Y23
 func TestEraseNobody(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	save(t, p, "a seal")
@@ -469,6 +470,7 @@ func TestEraseNobody(t *testing.T) {
 //
 // Y23
 func TestEraseRefuses(t *testing.T) {
+	t.Parallel()
 	dir, _ := erasable(t, 1)
 	store := filepath.Join(dir, "store")
 	files, err := erasure.Files(t.Context(), store)
@@ -501,6 +503,7 @@ func TestEraseRefuses(t *testing.T) {
 //
 // Y23
 func TestEraseBesideServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	save(t, p, "a seal")
@@ -520,6 +523,7 @@ func TestEraseBesideServer(t *testing.T) {
 //
 // Y23
 func TestEraseOthers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	p := MustRun(t, dir)

@@ -140,6 +140,7 @@ func TestEraseWhole(t *testing.T) {
 //
 // Y23, Y25
 func TestEraseDeletedWords(t *testing.T) {
+	t.Parallel()
 	for name, flags := range map[string][]string{
 		"agent": {"--agent", "a"}, "filter": {"--agent", "a", "--filter", `metadata.case = "47"`},
 		"session": {"--agent", "a", "--session", "s"}, "tenant": {"--whole-tenant"},

@@ -15,6 +15,7 @@ import (
 // An export has what an agent remembers, with what records were before, the tasks
 // and the events: an agent that only remembers is no agent without anything.
 func TestExportOfMemory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	records := loombridgev1.NewMemoryServiceClient(p.conn)

@@ -104,6 +104,7 @@ func lines(tb testing.TB, text string) []map[string]any {
 }
 
 func TestExport(t *testing.T) {
+	t.Parallel()
 	// B12
 	dir := t.TempDir()
 	store, out := filepath.Join(dir, "store"), filepath.Join(dir, "out")
@@ -219,6 +220,7 @@ func TestExport(t *testing.T) {
 
 // A long export says how far it is.
 func TestExportTellsProgress(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	MustFill(t, store, func(log *session.Log, _ *blob.Store, _ *kv.Writer) {
@@ -236,6 +238,7 @@ func TestExportTellsProgress(t *testing.T) {
 }
 
 func TestExportRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	p := MustRun(t, dir)
@@ -311,6 +314,7 @@ func MustStage(tb testing.TB, blobs *blob.Store, writer *kv.Writer, path, data s
 // Paths that are no names of files are written elsewhere, and nothing leaves the
 // directory.
 func TestExportOfHostilePaths(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store, out := filepath.Join(dir, "store"), filepath.Join(dir, "out")
 	paths := []string{
@@ -373,6 +377,7 @@ func TestExportOfHostilePaths(t *testing.T) {
 
 // A blob whose bytes are not what they were is told and left out.
 func TestExportOfDamage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store, out := filepath.Join(dir, "store"), filepath.Join(dir, "out")
 	scope := kv.AgentScope("default", "a")

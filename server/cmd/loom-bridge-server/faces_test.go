@@ -35,6 +35,7 @@ func callersText(tenants ...string) string {
 // With authentication on, loom.v1 has an address of its own that serves one
 // tenant and nothing else; the main address does not serve it.
 func TestLoomAddressWithCredentials(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "loom.sock")
 	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"),
@@ -75,6 +76,7 @@ func TestLoomAddressWithCredentials(t *testing.T) {
 
 // Without authentication everything is on the one address.
 func TestLoomOnTheMainAddress(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	got, err := loomv1pb.NewBridgeClient(p.conn).Heartbeat(t.Context(), &loomv1pb.HeartbeatRequest{TimestampMs: 12345})
 	must(t, err)
@@ -84,6 +86,7 @@ func TestLoomOnTheMainAddress(t *testing.T) {
 }
 
 func TestBadLoomAddress(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	callers := MustCallers(t, dir, "acme")
 	for name, test := range map[string]struct {
@@ -104,6 +107,7 @@ func TestBadLoomAddress(t *testing.T) {
 
 // A table of models that can't be used stops the start and says why.
 func TestModels(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	MustRun(t, dir, "--models", MustFile(t, "[models.\"my-model\"]\nwindow = 4096\n"))
 	for name, path := range map[string]string{"missing": filepath.Join(dir, "none.toml"), "unknown key": MustFile(t, "[models.\"m\"]\ncolour = 1\n")} {

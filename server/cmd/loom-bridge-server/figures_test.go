@@ -154,6 +154,7 @@ func TestTokensOfPresets(t *testing.T) {
 //
 // A10, A12, A13, A14, A15, A18, K11, X05
 func TestPresetsHideResults(t *testing.T) {
+	t.Parallel()
 	f := MustFigures(t)
 	f.record("fs:list_dir", "", map[string]any{"path": "few"}, map[string]any{"entries": []any{"a.py", "b.py"}})
 	f.record("system:shell", "", map[string]any{"command": "ls few"}, map[string]any{"stdout": "SHORT-OUTPUT\n", "stderr": "", "exit_code": 0})
@@ -197,6 +198,7 @@ func TestPresetsHideResults(t *testing.T) {
 //
 // A20, Q04, Q05
 func TestTokensOfObservations(t *testing.T) {
+	t.Parallel()
 	f := MustFigures(t, "--reference-style=short")
 	reads, searches := 0, 0
 	for i := range 5 {
@@ -222,6 +224,7 @@ func TestTokensOfObservations(t *testing.T) {
 //
 // B16, Q11
 func TestTokensOfTheWorkedExample(t *testing.T) {
+	t.Parallel()
 	for keep, lines := range map[string][]string{
 		"3": {"• Searched 'Bitcoin price' → 10 results", "• Visited coindesk.com/btc", "Step 3:\n"},
 		"2": {"• Searched 'Bitcoin price' → 10 results", "• Visited coindesk.com/btc", "• Wrote analysis.md"},
@@ -266,6 +269,7 @@ func TestTokensOfTheWorkedExample(t *testing.T) {
 //
 // J08, K49
 func TestAdaptiveThreshold(t *testing.T) {
+	t.Parallel()
 	adaptive, fixed := MustFigures(t, "--compress-adaptive"), MustFigures(t)
 	stays := func(f *promptFigures, session string, chars int) bool {
 		content := fmt.Sprintf("%-*s", chars, `{"list":[`+strings.Repeat("1,", chars/2-6)+"1]}")

@@ -12,6 +12,7 @@ import (
 // A file is changed by exact replacement: shown first, then made, refused once it has
 // changed, and told in words where the text is not there. It keeps its encoding.
 func TestEditFile(t *testing.T) {
+	t.Parallel()
 	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "store"), "--workspace", t.TempDir())
 	w := &shellWorld{t, p, ""}
 	w.put("letter.txt", "Sch\xf6ne Gr\xfc\xdfe\r\nvon Anna\r\n")

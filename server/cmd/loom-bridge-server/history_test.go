@@ -9,6 +9,7 @@ import (
 )
 
 func TestHistoryDefaults(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		args           []string
 		policy, preset string
@@ -26,6 +27,7 @@ func TestHistoryDefaults(t *testing.T) {
 }
 
 func TestBadHistorySettings(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ arg, want string }{
 		{"--history-policy=sliding", `--history-policy (LOOM_BRIDGE_HISTORY_POLICY) "sliding": is not a policy; give ledger, append_only or preset`},
 		{"--history-policy=preset", `--history-preset (LOOM_BRIDGE_HISTORY_PRESET) "": is required with the policy preset`},
@@ -41,6 +43,7 @@ func TestBadHistorySettings(t *testing.T) {
 }
 
 func TestLoadRules(t *testing.T) {
+	t.Parallel()
 	path := MustFile(t, "[tools.\"my:counter\"]\nargs = [\"of\"]\nobservation = \"Counted {of}\"\n")
 	rules, err := loadRules(path, step.BuiltinRules())
 	if err != nil {
@@ -56,6 +59,7 @@ func TestLoadRules(t *testing.T) {
 }
 
 func TestBadRules(t *testing.T) {
+	t.Parallel()
 	for name, path := range map[string]string{
 		"no file":             "/no/such/rules.toml",
 		"no TOML":             MustFile(t, "tools = "),

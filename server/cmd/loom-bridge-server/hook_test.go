@@ -77,6 +77,7 @@ func contextOf(tb testing.TB, answer string) string {
 // A session of each host, as it tells of it: its tools are steps, what was said is there,
 // and the model is given back what is known, when it begins and after a compaction.
 func TestHooksOfHosts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "mcp", Text: "Ada wants small commits"})
@@ -172,6 +173,7 @@ func hookSteps(t *testing.T, p *process, host string) {
 
 // A hook that can't do its work says so, and changes nothing.
 func TestHookRefuses(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	const good = `{"session_id":"s","tool_name":"Bash"}`
 	for _, test := range []struct {
@@ -215,6 +217,7 @@ func certificate(t *testing.T) string {
 
 // Long results, odd names and texts that are none reach the session, as far as they fit.
 func TestHookTakesWhatHostsTell(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	long := strings.Repeat("0123456789abcdef", 200<<10) // 3.2 MB
 	for n, input := range []string{
@@ -238,6 +241,7 @@ func TestHookTakesWhatHostsTell(t *testing.T) {
 //
 // They run one after another: at once, about one round in twenty took longer than a hook may.
 func TestHooksWithoutServer(t *testing.T) {
+	t.Parallel()
 	project, runtime := t.TempDir(), t.TempDir()
 	start := func(n int) error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -270,6 +274,7 @@ func TestHooksWithoutServer(t *testing.T) {
 // A hook meets the server that a host of the same project has started, whichever path
 // leads there, and what it records is what that host reads back.
 func TestHookMeetsHost(t *testing.T) {
+	t.Parallel()
 	project, runtime := t.TempDir(), t.TempDir()
 	other := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(project, other))
@@ -292,6 +297,7 @@ func TestHookMeetsHost(t *testing.T) {
 
 // A hook that fails ends with 1: hosts take 2 for an order to stop.
 func TestHookExit(t *testing.T) {
+	t.Parallel()
 	command := exec.CommandContext(t.Context(), os.Args[0], "hook", "claude-code", "PostToolUse")
 	command.Env = append(os.Environ(), asServer+"=1")
 	output, err := command.CombinedOutput()
@@ -303,6 +309,7 @@ func TestHookExit(t *testing.T) {
 
 // With credentials a hook shows its token.
 func TestHookToken(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "callers.toml")
 	must(t, os.WriteFile(file, []byte(credentialOf("one", `["anna"]`, "")), 0o600))

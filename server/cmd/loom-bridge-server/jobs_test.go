@@ -85,6 +85,7 @@ time.sleep(1000)`}}
 // A job goes on while its agent does other things; it is listed, read on and stopped, by
 // the session that started it alone, and nothing of it stays.
 func TestBackgroundJobs(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		mark := fmt.Sprint(33_000_000 + os.Getpid())
 		mine, other, elsewhere := caller{w, "a", "s1"}, caller{w, "a", "s2"}, caller{w, "b", "s1"}
@@ -142,6 +143,7 @@ func TestBackgroundJobs(t *testing.T) {
 
 // Of what a job prints the newest is kept, and reading says what is lost.
 func TestBackgroundJobFlood(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		mine := caller{w, "a", "s"}
 		begun := mine.job("system:shell", object{"background": true, "command": "python3", "args": []string{"-c", `
@@ -172,6 +174,7 @@ for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`}})
 
 // Jobs end with their session, with the server, and when it is killed.
 func TestBackgroundJobsEnd(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		mark := fmt.Sprint(34_000_000 + os.Getpid())
 		mine := caller{w, "a", "s1"}
@@ -212,6 +215,7 @@ func TestBackgroundJobsEnd(t *testing.T) {
 
 // The jobs that run at once are bounded, and the refusal says by what.
 func TestBackgroundJobsAreBounded(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		mine := caller{w, "a", "s"}
 		sleep := object{"background": true, "command": "python3", "args": []string{"-c", "import time; time.sleep(1000)"}}
@@ -227,6 +231,7 @@ func TestBackgroundJobsAreBounded(t *testing.T) {
 // The end of a job has a record of its own, whatever ended it: with its exit code, its time
 // and what it printed, under the call that started it.
 func TestBackgroundJobsAreAudited(t *testing.T) {
+	t.Parallel()
 	store, workspace := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", store, "--workspace", workspace, "--shell-allow", "echo,sleep,cat")
 	mine := caller{&shellWorld{t, p, ""}, "a", "s"}

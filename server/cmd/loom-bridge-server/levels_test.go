@@ -12,6 +12,7 @@ import (
 //
 // D01, D07, E01
 func TestToolsForCommands(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	got, err := loombridgev1.NewToolServiceClient(p.conn).ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: "a"})
 	must(t, err)

@@ -213,6 +213,7 @@ func hits(tb testing.TB, p *process, query string) int {
 // events.
 // A blob comes back byte for byte by its step.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	content := strings.Repeat("a long line of text\n", 1000)
 	must(t, os.WriteFile(filepath.Join(dir, "long.txt"), []byte(content), 0o600))
@@ -245,6 +246,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--durability", "wal", "--addr", "localhost:0")
 	got, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(t.Context(), &loombridgev1.GetStatusRequest{})
@@ -351,6 +353,7 @@ func runBriefly(tb testing.TB, args ...string) error {
 }
 
 func TestStartErrors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	foreign := filepath.Join(dir, "foreign")
@@ -392,6 +395,7 @@ func TestStartErrors(t *testing.T) {
 }
 
 func TestVersionAndHelp(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		args []string
 		want string
@@ -412,6 +416,7 @@ func TestVersionAndHelp(t *testing.T) {
 
 // The help shows every setting, each on a line that fits a wide terminal.
 func TestHelpShowsEverySetting(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	must(t, run(t.Context(), []string{"help", "all"}, noEnvironment, &out, &out))
 	lines := strings.Split(out.String(), "\n")
@@ -429,6 +434,7 @@ func TestHelpShowsEverySetting(t *testing.T) {
 }
 
 func TestMetricsEndpoint(t *testing.T) {
+	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	address := free.Addr().String()
@@ -451,6 +457,7 @@ func TestMetricsEndpoint(t *testing.T) {
 
 // With credentials each tenant has a folder of its own in the workspace.
 func TestTenantsHaveTheirOwnWorkspace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	callers := "" +
 		"[[credential]]\ntoken_sha256 = \"" + hashOf("one") + "\"\ntenant = \"acme\"\nagents = [\"*\"]\n" +
@@ -486,6 +493,7 @@ func hashOf(token string) string {
 
 // No tool reaches the store, although it lies in the workspace.
 func TestStoreIsOutOfReach(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	must(t, os.Symlink("store", filepath.Join(dir, "link")))
@@ -554,6 +562,7 @@ func TestProcess(t *testing.T) {
 
 // What was acknowledged outlives the death of the process.
 func TestProcessKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := MustStartChild(t, dir)
 	save(t, &process{conn: MustDial(t, c.Address)}, "Bitcoin closed at 45,000")

@@ -90,6 +90,7 @@ func (h host) all(space, id, step string) []byte {
 //
 // Y35, Y38
 func TestHostsHoldGrants(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--mcp-addr", "127.0.0.1:0", "--credentials", MustNameCallers(t, dir, "maker", "reader", "writer", "stranger"))
 	hosts := make(map[string]host)

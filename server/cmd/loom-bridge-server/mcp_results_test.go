@@ -97,6 +97,7 @@ func richVersions(t *testing.T, dir string) map[string]object {
 // with their type and size in the observation and to be read back, never as base64 in the
 // prompt; a tool that says that it failed has failed.
 func TestMCPResults(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	servers := object{}
 	for name, s := range richVersions(t, dir) {

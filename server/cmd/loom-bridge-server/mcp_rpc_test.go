@@ -53,6 +53,7 @@ func (p *process) ready(ctx context.Context, tb testing.TB, name string) *loombr
 // Servers are added, listed, refreshed and removed while the bridge serves; what was added
 // is there after a restart, and secrets are never given back.
 func TestMCPServersByRPC(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustServe(t, dir, object{"fixed": guest(t, dir, "good", nil)}, "--metrics-addr", "127.0.0.1:0")
 	ctx := t.Context()
@@ -163,6 +164,7 @@ func TestMCPServersByRPC(t *testing.T) {
 // With authentication only who runs the server changes servers, each tenant has its own,
 // and one that was added reaches no private network.
 func TestMCPServersBelongToTenants(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var file strings.Builder
 	for _, c := range []struct{ token, tenant, more string }{{"boss", "one", "operates = true"}, {"other", "two", "operates = true"}, {"agent", "one", ""}} {
@@ -220,6 +222,7 @@ func TestMCPServersBelongToTenants(t *testing.T) {
 
 // The settings file names servers in tables, and doctor tells how each is.
 func TestMCPServersInTables(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	one := guest(t, dir, "good", nil)
 	file := filepath.Join(dir, "loom.toml")

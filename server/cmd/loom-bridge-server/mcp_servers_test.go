@@ -260,6 +260,7 @@ func TestMCPServersInstalled(t *testing.T) {
 
 // An added server costs a prompt nothing until a tool of it is chosen by name.
 func TestMCPToolsStayOutOfPrompts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tools := func(p *process, settings *loombridgev1.PromptSettings) string {
 		got, err := loombridgev1.NewContextServiceClient(p.conn).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", Goal: "x", DryRun: true, Settings: settings})
@@ -318,6 +319,7 @@ func TestMCPServersMisbehave(t *testing.T) {
 
 // A server on a network is reached through the egress gate, and nothing else is.
 func TestMCPServerOverHTTP(t *testing.T) {
+	t.Parallel()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return newMCPServer("good") }, nil)
 	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer t" {

@@ -30,6 +30,7 @@ func openSession(tb testing.TB, url, token string) string {
 // A tenant that opens all the sessions that it can leaves one for another tenant, and an
 // agent one for another agent; a session that ends makes room.
 func TestHostSessionsAreShared(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--mcp-addr", "127.0.0.1:0", "--mcp-sessions", "40", "--credentials", MustCallers(t, dir, "acme", "umbrella"))
 	url := p.mcpURL(t)
@@ -67,6 +68,7 @@ func TestHostSessionsAreShared(t *testing.T) {
 // The lists of a served host are the same for each that asks, say how long they may be
 // kept, and hold every tool, template and prompt.
 func TestHostLists(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0")
 	var seen string
 	for n, version := range []string{"2026-07-28", "2026-07-28", "2025-11-25"} {
@@ -95,6 +97,7 @@ func TestHostLists(t *testing.T) {
 
 // A record and a step are resources; each caller reads its own alone.
 func TestHostResources(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0")
 	anna := MustHost(t, p.mcpURL(t)+"?agent=anna", "", "", nil)
 	ben := MustHost(t, p.mcpURL(t)+"?agent=ben", "", "", nil)
@@ -122,6 +125,7 @@ func TestHostResources(t *testing.T) {
 // The trace that a host's call belongs to stands in the server's log, be it said in the
 // message or in the HTTP header; what is no trace does not.
 func TestHostTrace(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0")
 	const trace, other = "0af7651916cd43dd8448eb211c80319c", "1bf7651916cd43dd8448eb211c80319d"
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
@@ -156,6 +160,7 @@ func TestHostTrace(t *testing.T) {
 // The tools of the bridge through tool_list and tool_run: described (E02), listed with
 // their levels and schemas (E01, E04), confined (E05), and refused with what is wrong (E07).
 func TestHostTools(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0", "--shell-allow", "true")
 	h := MustHost(t, p.mcpURL(t), "", "", nil)
 	var all, some struct {

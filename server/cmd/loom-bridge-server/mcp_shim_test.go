@@ -36,6 +36,7 @@ func MustShim(tb testing.TB, runtime string, env []string, args ...string) (host
 // The first host of a data directory starts the server, the next shares it, and takes
 // over when the first is killed: nothing that was saved is lost.
 func TestShimStartsAndTakesOver(t *testing.T) {
+	t.Parallel()
 	runtime, dir := t.TempDir(), t.TempDir()
 	args := []string{"--data-dir", filepath.Join(dir, "store"), "--workspace", dir, "--agent", "anna"}
 	first, process := MustShim(t, runtime, nil, args...)
@@ -64,6 +65,7 @@ func TestShimStartsAndTakesOver(t *testing.T) {
 
 // A host is led to a server that runs already, with its token.
 func TestShimConnects(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "callers.toml")
 	must(t, os.WriteFile(file, []byte(credentialOf("one", `["anna"]`, "")), 0o600))

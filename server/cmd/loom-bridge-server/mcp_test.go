@@ -95,6 +95,7 @@ func (h host) works(name string, arguments, to any) string {
 //
 // Y21, Y22
 func TestHostWorks(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("from the file"), 0o600))
 	p := MustRun(t, dir, "--mcp-addr", "127.0.0.1:0")
@@ -280,6 +281,7 @@ func blobsWork(t *testing.T, h host) {
 
 // Bad input is an error that a model can act on, and changes nothing.
 func TestHostBadInput(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0")
 	h := MustHost(t, p.mcpURL(t), "", "", nil)
 	for _, test := range []struct {
@@ -335,6 +337,7 @@ func TestHostBadInput(t *testing.T) {
 // Credentials hold as on the gRPC face: nobody gets in without one, nobody acts for
 // agents of others, and what a host does is on record.
 func TestHostCredentials(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "callers.toml")
 	must(t, os.WriteFile(file, []byte(credentialOf("one", `["anna"]`, "")+credentialOf("two", `["team-*"]`, "")), 0o600))
@@ -367,6 +370,7 @@ func TestHostCredentials(t *testing.T) {
 
 // A session of an older protocol belongs to the credential that opened it.
 func TestHostSessionIsOwned(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "callers.toml")
 	must(t, os.WriteFile(file, []byte(credentialOf("one", `["*"]`, "")+credentialOf("two", `["*"]`, "")), 0o600))
@@ -406,6 +410,7 @@ const initializeBody = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
 // A page in a browser, and a name that somebody made lead to this machine, reach
 // nothing; messages beyond the limit are not read.
 func TestHostIsGuarded(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0", "--mcp-hosts", "loom.example", "--max-receive-bytes", "100KiB")
 	url := p.mcpURL(t)
 	port := url[strings.LastIndex(url, ":"):strings.LastIndex(url, "/")]
@@ -477,6 +482,7 @@ func waiting(tb testing.TB, p *process) (called, answer chan struct{}) {
 // A host that asks for it sees that a long call goes on, and one that gives a call up
 // ends it where it runs.
 func TestHostProgressAndCancel(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0")
 	called, answer := waiting(t, p)
 	over := 0 // calls given up
@@ -544,6 +550,7 @@ func TestHostDrain(t *testing.T) {
 
 // With a certificate the protocol is served over HTTPS.
 func TestHostTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	roots := MustCertificate(t, dir, "server")
 	p := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0", "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key"))

@@ -9,6 +9,7 @@ import (
 )
 
 func TestMemoryLanguage(t *testing.T) {
+	t.Parallel()
 	for _, l := range analysis.Languages() {
 		c, err := load(t, nil, "--memory-language="+l.String())
 		if err != nil {
@@ -34,6 +35,7 @@ func TestMemoryLanguage(t *testing.T) {
 
 // A server that is started in another language finds by that one's rules.
 func TestServeInAnotherLanguage(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--memory-language=english")
 	save(t, p, "Les chevaux sont dans l'écurie")

@@ -147,6 +147,7 @@ func mustNATS(tb testing.TB) string {
 //
 // Z19, Z27, Z29
 func TestMeshElsewhere(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	for _, way := range []string{mustNATS(t), "embedded"} {
 		name, _, _ := strings.Cut(way, ":")

@@ -13,6 +13,7 @@ import (
 //
 // H09, H20, H28, P18, P35
 func TestMetricsTellOfAgents(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := MustRun(t, dir)
 	for _, text := range []string{"one", "two"} {

@@ -76,6 +76,7 @@ func callTool(tb testing.TB, p *process, name, args string) (*loombridgev1.ToolR
 // What operators ask first has a figure: how much is stored, who is connected and
 // how far behind, what was called and what was refused.
 func TestMetricsTellWhatIsStored(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "long.txt"), []byte(strings.Repeat("a long line\n", 1000)), 0o600))
 	first := MustRun(t, dir)
@@ -121,6 +122,7 @@ func TestMetricsTellWhatIsStored(t *testing.T) {
 //
 // E07, Q03
 func TestMetricsCountToolsAndRefusals(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("text"), 0o600))
 	p, address := MustMeasure(t, dir)
@@ -175,6 +177,7 @@ func TestMetricsCountToolsAndRefusals(t *testing.T) {
 
 // A refusal before the request is read counts, too.
 func TestMetricsCountStrangers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p, address := MustMeasure(t, dir, "--credentials", MustCallers(t, dir, "acme"))
 	for range 3 {
@@ -187,6 +190,7 @@ func TestMetricsCountStrangers(t *testing.T) {
 
 // loom.v1 at an address of its own is counted with the rest.
 func TestMetricsCountBothFaces(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "l")
 	_, address := MustMeasure(t, dir, "--credentials", MustCallers(t, dir, "acme"), "--loom-addr", "unix:"+socket, "--loom-tenant", "acme")
@@ -199,6 +203,7 @@ func TestMetricsCountBothFaces(t *testing.T) {
 
 // Who is connected, and how far behind its reader is.
 func TestMetricsTellWhoIsConnected(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p, address := MustMeasure(t, dir)
 	attach, err := p.bridge().Attach(t.Context())
@@ -228,6 +233,7 @@ func TestMetricsTellWhoIsConnected(t *testing.T) {
 
 // What the embedder was asked is counted, and what it could not do.
 func TestMetricsCountTheEmbedder(t *testing.T) {
+	t.Parallel()
 	fail := false
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct{ Input []string }
@@ -254,6 +260,7 @@ func TestMetricsCountTheEmbedder(t *testing.T) {
 
 // server/README.md names every figure of the server's own.
 func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	must(t, err)
 	p, address := MustMeasure(t, t.TempDir(), "--embedder-url", "http://127.0.0.1:1", "--embedder-model", "m")

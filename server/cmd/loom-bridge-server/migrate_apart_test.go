@@ -11,6 +11,7 @@ import (
 //
 // Z20
 func TestMigrateApart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")
 	must(t, os.Mkdir(store, 0o700))

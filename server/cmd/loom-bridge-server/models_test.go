@@ -13,6 +13,7 @@ import (
 //
 // K26, P31
 func TestOptionsOfCounters(t *testing.T) {
+	t.Parallel()
 	const text = "The quick brown fox jumps over the lazy dog. 漢字 かな 한글"
 	const known = 9 + 1 // the sentence in o200k_base, whose ten tokens everybody can look up
 	file := MustFile(t, `

@@ -91,6 +91,7 @@ func TestOptionsOfObservations(t *testing.T) {
 //
 // K08
 func TestOptionsOfNaming(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	made := []*loombridgev1.BlobInfo{}
 	for i, tt := range []struct {

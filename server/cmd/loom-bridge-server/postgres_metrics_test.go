@@ -13,6 +13,7 @@ import (
 //
 // Z24
 func TestPostgresMetrics(t *testing.T) {
+	t.Parallel()
 	store, err := url.Parse(postgresPlace(t, mustStartPostgres(t).Address))
 	must(t, err)
 	query := store.Query()

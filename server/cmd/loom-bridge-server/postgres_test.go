@@ -245,6 +245,7 @@ func TestSoakPostgres(t *testing.T) {
 //
 // Z25
 func TestPostgresStoreFull(t *testing.T) {
+	t.Parallel()
 	place := postgresPlace(t, mustStartPostgres(t).Address)
 	limit := []string{"--store", place, "--max-store-bytes", "2000000", "--store-check-interval", "20ms"}
 	a, b := MustRun(t, t.TempDir(), limit...), MustRun(t, t.TempDir(), limit...)

@@ -166,6 +166,7 @@ profile = "tools"
 // The file of a workspace takes away what it says; what would give more is refused, told and
 // logged, and changes nothing. Tools can't write it.
 func TestWorkspaceFileOnlyNarrows(t *testing.T) {
+	t.Parallel()
 	eachPolicyTier(t, "[profile.work]\nread = [\"$OUT/read\", \"$OUT/write\"]\nlimits = { processes = 64 }\n", func(t *testing.T, w *policyWorld) {
 		narrow := `
 mode = "open"
@@ -228,6 +229,7 @@ host = "example.com"
 // A file of a workspace that can't be trusted or understood stops its tools until it is
 // mended.
 func TestWorkspaceFileThatIsNone(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	w := &shellWorld{tb: t, process: p}
 	place := filepath.Join(w.Workspace, ".loom/sandbox.toml")
@@ -263,6 +265,7 @@ func TestWorkspaceFileThatIsNone(t *testing.T) {
 
 // A child of an agent has at most what its parent has, whatever it is bound to itself.
 func TestAChildHasAtMostItsParents(t *testing.T) {
+	t.Parallel()
 	eachPolicyTier(t, `
 [profile.wide]
 write = ["$OUT/write"]

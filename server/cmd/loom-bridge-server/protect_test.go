@@ -178,6 +178,7 @@ func TestProtectedPathsOfJobs(t *testing.T) {
 
 // A repository that programs make is theirs: they can set it up and commit to it.
 func TestOwnRepository(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		got, failure := w.run("shell:run", object{"command": "git init -q . && git config user.email a@b.test && git config user.name a && echo 1 > f && git add f && git commit -qm one && git log --oneline | wc -l"})
 		if failure != nil || got.Stdout != "1\n" {

@@ -121,6 +121,7 @@ func (o owner) grow(ctx context.Context, tb testing.TB, p *process, records int,
 //
 // Y07
 func TestSoakRecordsExport(t *testing.T) {
+	t.Parallel()
 	records := movedRecords
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		records = movedSoakRecords

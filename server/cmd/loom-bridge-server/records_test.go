@@ -73,6 +73,7 @@ func (p *process) furnish(tb testing.TB, user string) {
 //
 // Y07
 func TestRecordsExportAndImport(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	from, to := MustRun(t, t.TempDir()), MustRun(t, dir)
 	for _, user := range []string{"", "ann"} {
@@ -143,6 +144,7 @@ func checkStore(tb testing.TB, dir string) (string, error) {
 
 // A line that can't be taken is named; what a memory has is changed by none.
 func TestRecordsImportRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	p.furnish(t, "")
@@ -363,6 +365,7 @@ func TestWatchRecords(t *testing.T) {
 // server; of the memories of others it tells nothing. A position of another memory is
 // refused.
 func TestWatchRecordsLive(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	stream, err := p.memory().WatchRecords(t.Context(), &loombridgev1.WatchRecordsRequest{AgentId: "a"})
@@ -408,6 +411,7 @@ func TestWatchRecordsLive(t *testing.T) {
 
 // The command writes a change a line.
 func TestRecordsWatch(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	save(t, p, "Bitcoin closed at 45,000")
 	ctx, stop := context.WithCancel(t.Context())
@@ -432,6 +436,7 @@ func TestRecordsWatch(t *testing.T) {
 //
 // Y35
 func TestRecordsOfSpace(t *testing.T) {
+	t.Parallel()
 	s := MustRun(t, t.TempDir())
 	client := loombridgev1.NewSharingServiceClient(s.conn)
 	for _, space := range []string{"team", "copy"} {
@@ -457,6 +462,7 @@ func TestRecordsOfSpace(t *testing.T) {
 //
 // Y20
 func TestScopesCommand(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	p.furnish(t, "")

@@ -250,6 +250,7 @@ func TestRedact(t *testing.T) {
 //
 // Y43
 func TestRedactRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--redact", "github_token")
 	for _, request := range []*loombridgev1.MemorySaveRequest{

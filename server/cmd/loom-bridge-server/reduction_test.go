@@ -37,6 +37,7 @@ func reduced(tb testing.TB, text string, args ...string) step.Reduced {
 //
 // K01, K06
 func TestReductionSettings(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		bytes       int
 		args        []string
@@ -72,6 +73,7 @@ func TestReductionSettings(t *testing.T) {
 //
 // K01
 func TestRulesOverSettings(t *testing.T) {
+	t.Parallel()
 	rules := MustFile(t, "[tools.\"fs:read_file\"]\nfrom_bytes = 10\n")
 	for n, offload := range map[int]bool{9: false, 10: true} {
 		if got := reduced(t, strings.Repeat("x", n), "--offload-preset=design", "--rules="+rules); got.Offload != offload {
@@ -84,6 +86,7 @@ func TestRulesOverSettings(t *testing.T) {
 //
 // K12, K15, K38, K49
 func TestCompressSettings(t *testing.T) {
+	t.Parallel()
 	c, err := load(t, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +116,7 @@ func TestCompressSettings(t *testing.T) {
 //
 // K12
 func TestSmallSearchSetting(t *testing.T) {
+	t.Parallel()
 	for arg, kept := range map[string]bool{"--search-inline-small=false": false, "--search-inline-small": true} {
 		for hits, small := range map[int]bool{5: true, 6: false} {
 			c, err := load(t, nil, arg)
@@ -135,6 +139,7 @@ func TestSmallSearchSetting(t *testing.T) {
 }
 
 func TestBadReduction(t *testing.T) {
+	t.Parallel()
 	for arg, want := range map[string]string{
 		"--offload-preset=all":                "--offload-preset (LOOM_BRIDGE_OFFLOAD_PRESET) \"all\": is not reduction, design, compressor or size_or_lines",
 		"--observation-style=long":            "is not reduction or design",
@@ -158,6 +163,7 @@ func TestBadReduction(t *testing.T) {
 //
 // K07, K11, K54
 func TestPresetSettings(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"design", "reduction", "chat", "research", "code", "debug"} {
 		c, err := load(t, nil)
 		if err != nil {
@@ -191,6 +197,7 @@ func TestPresetSettings(t *testing.T) {
 //
 // K08
 func TestNamingSetting(t *testing.T) {
+	t.Parallel()
 	for arg, want := range map[string]blob.Naming{
 		"--data-dir=x": 0, "--outputs-naming=kind_step": blob.NamingKindStep, "--outputs-naming=kind_seq": blob.NamingKindSeq,
 		"--outputs-naming=step_id": blob.NamingStepID, "--outputs-naming=ref": blob.NamingRef,

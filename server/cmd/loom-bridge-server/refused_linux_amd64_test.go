@@ -24,6 +24,7 @@ import (
 //
 // E05
 func TestSandboxWhereTheKernelRefuses(t *testing.T) {
+	t.Parallel()
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	none := machine.NoNamespaces(unix.EPERM, namespaces)
 	nothing := append(machine.Refuse(unix.ENOSYS, unix.SYS_LANDLOCK_CREATE_RULESET), none...)
@@ -55,6 +56,7 @@ func TestSandboxWhereTheKernelRefuses(t *testing.T) {
 //
 // E05
 func TestSandboxSettingIsTold(t *testing.T) {
+	t.Parallel()
 	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	nothing := append(machine.Refuse(unix.ENOSYS, unix.SYS_LANDLOCK_CREATE_RULESET), machine.NoNamespaces(unix.EPERM, namespaces)...)
 	for setting, want := range map[string]struct {
@@ -99,6 +101,7 @@ func TestSandboxSettingIsTold(t *testing.T) {
 
 // doctor names the profiles and the bindings that the settings file has.
 func TestDoctorTellsPolicies(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "loom.toml"), []byte("[profile.look]\nmode = \"read\"\n[[bind]]\nagent = \"ci-*\"\nprofile = \"look\"\n"), 0o600))
 	var out bytes.Buffer

@@ -204,6 +204,7 @@ func (s *sprinter) check() {
 //
 // F21
 func TestExportOfSnapshots(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--history-policy", "preset", "--history-preset", "partitioned")
 	s := &sprinter{tb: t, rand: rand.New(rand.NewPCG(1, 2)), client: p.context(), session: "default"}

@@ -42,6 +42,7 @@ func MustRunBeside(tb testing.TB, args ...string) *process {
 //
 // N07
 func TestSameCallRunsOnce(t *testing.T) {
+	t.Parallel()
 	p := MustRunBeside(t)
 	call := func(r *loombridgev1.ToolRequest) *loombridgev1.ToolResponse {
 		t.Helper()
@@ -97,6 +98,7 @@ func TestSameCallRunsOnce(t *testing.T) {
 
 // While a call runs, the same one waits for its answer.
 func TestSameCallAtOnce(t *testing.T) {
+	t.Parallel()
 	p := MustRunBeside(t)
 	var work sync.WaitGroup
 	var mu sync.Mutex
@@ -123,6 +125,7 @@ func TestSameCallAtOnce(t *testing.T) {
 // A server that is killed while a tool runs can't know what came of it. It says so, and does
 // not run the tool again.
 func TestSameCallAfterKill(t *testing.T) {
+	t.Parallel()
 	store, workspace := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	start := func(t *testing.T) (*child, *process) {
 		c := MustStartChild(t, workspace, "--data-dir="+store, "--shell-allow=echo,sleep")

@@ -60,6 +60,7 @@ const day = 24 * time.Hour
 //
 // Y13
 func TestRetainRecords(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	before := MustRun(t, dir, "--hold-origins", "web")
 	aged := []string{
@@ -116,6 +117,7 @@ func TestRetainRecords(t *testing.T) {
 //
 // Y13
 func TestRetainRecordsOnce(t *testing.T) {
+	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	const records = 300
 	first := MustBridge(t, store, "first")

@@ -57,6 +57,7 @@ func searchPage(ctx context.Context, conn *grpc.ClientConn, r *loombridgev1.Sear
 // A search whose time is over gives what it has and says where to go on; page by
 // page it finds what it would have found at once.
 func TestSearchTime(t *testing.T) {
+	t.Parallel()
 	const lines = 120
 	var text strings.Builder
 	for range lines {

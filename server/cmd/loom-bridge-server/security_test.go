@@ -82,6 +82,7 @@ func refused(tb testing.TB, err error, want string) {
 // refused and their streams end; the streams of all others go on. A file that can't
 // be used changes nothing.
 func TestCredentialsAreReadAgain(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "callers.toml")
 	write := func(text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
 	write(credentialOf("stays", `["a"]`, "") + credentialOf("goes", `["*"]`, ""))
@@ -115,6 +116,7 @@ func TestCredentialsAreReadAgain(t *testing.T) {
 // A credential counts until it expires; then its streams end. The time may be
 // moved while a stream is open.
 func TestCredentialsExpire(t *testing.T) {
+	t.Parallel()
 	const soon = 400 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "callers.toml")
 	until := func(at time.Time) string { return "expires = " + at.UTC().Format(time.RFC3339Nano) }
@@ -183,6 +185,7 @@ func (p *process) greet(tb testing.TB, config *tls.Config) error {
 
 // SIGHUP reads the certificate again; a broken file keeps the old one.
 func TestCertificatesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := MustCertificate(t, dir, "server")
 	cert, key := filepath.Join(dir, "server.pem"), filepath.Join(dir, "server.key")

@@ -58,6 +58,7 @@ func (s *stand) shortTerm(session string) string {
 //
 // K23, F03, X01
 func TestShortTermMemoryEnds(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		args []string
 		want map[string]string // by the preset of a session

@@ -78,6 +78,7 @@ func (p *process) blob(t *testing.T, name string) (all []byte) {
 //
 // Y44, Y45
 func TestSessionsExportAndImport(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	from, camera := mustServeCamera(t, t.TempDir())
 	long := plantSessions(t, from, camera)
@@ -167,6 +168,7 @@ func TestSessionsExportAndImport(t *testing.T) {
 //
 // Y44
 func TestSessionsImportRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	from := MustRun(t, t.TempDir())
 	s := &stand{tb: t, process: from, ctx: t.Context(), agent: "a"}

@@ -309,6 +309,7 @@ func formEffects() []effect {
 // A level of what is no tool, and a system prompt that can't be read or is too long,
 // stop the server from starting, and say which setting it was.
 func TestPromptSettingsThatStopAServer(t *testing.T) {
+	t.Parallel()
 	long := MustFile(t, strings.Repeat("x", 600<<10))
 	for _, tt := range []struct{ arg, want string }{
 		{"--tool-level=fs:stats=2", `--tool-level (LOOM_BRIDGE_TOOL_LEVEL) "fs:stats=2": "fs:stats" is no tool of the server, nearest is fs:stat`},
@@ -325,6 +326,7 @@ func TestPromptSettingsThatStopAServer(t *testing.T) {
 
 // The help of the caps names every section that has one, with its default.
 func TestHelpOfCaps(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	c := NewConfig()
 	printGroup(&b, group{name: "prompts", settings: c.promptSettings()})

@@ -65,6 +65,7 @@ func effects() []effect {
 
 // Every setting of the table has an effect that a client sees.
 func TestEverySettingHasAnEffect(t *testing.T) {
+	t.Parallel()
 	var shown []string
 	for _, e := range effects() {
 		shown = append(shown, e.setting)

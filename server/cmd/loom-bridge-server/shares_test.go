@@ -80,6 +80,7 @@ func provide(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, id, tool
 // An agent whose tool never answers, and that calls it a thousand times, keeps
 // nobody else waiting: no other agent, and no other tenant.
 func TestHangingToolKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off")
 	acme := as(t.Context(), "acme")
@@ -118,6 +119,7 @@ func TestHangingToolKeepsNobodyOut(t *testing.T) {
 // Calls of tools that call tools all succeed, many at once from two agents, in
 // both APIs, and a stranger is not kept waiting.
 func TestNestedToolCalls(t *testing.T) {
+	t.Parallel()
 	for name, loom := range map[string]bool{"native": false, "loom.v1": true} {
 		t.Run(name, func(t *testing.T) {
 			p := MustRun(t, t.TempDir(), "--log-level", "off")
@@ -165,6 +167,7 @@ func TestNestedToolCalls(t *testing.T) {
 // one agent some to the others of its tenant. What is refused says whose share is
 // used up, and what to do.
 func TestStreamsAreShared(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off", "--max-streams", "64")
 	acme := as(t.Context(), "acme")
@@ -212,6 +215,7 @@ func saveAs(p *process, agent string) func(ctx context.Context) error {
 // With authentication off a tool call of loom.v1 that gets no place is answered all
 // the same.
 func TestLoomCallWithoutAPlace(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--log-level", "off", "--max-relayed-calls", "1")
 	var waiting atomic.Int64
 	provide(t, t.Context(), p.conn, "hanging", "hanging:tool", func(*peerStream, pushed) { waiting.Add(1) })
@@ -260,6 +264,7 @@ func keptFrom(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, topic s
 // A tenant that emits more than all events may take loses its own oldest events,
 // and another one none.
 func TestEventsOfOthersStay(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off",
 		"--events-max-bytes", "2000000", "--events-sweep-interval", "50ms", "--contended-event-bytes", "1000000000")
@@ -288,6 +293,7 @@ func TestEventsOfOthersStay(t *testing.T) {
 // Readers that take nothing can't hold more than the tenant's share: the slowest
 // end, those that read go on, and another tenant notices nothing.
 func TestSlowReadersAreBounded(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off",
 		"--max-queued-event-bytes", "4000000", "--contended-event-bytes", "1000000000")
@@ -351,6 +357,7 @@ func TestSlowReadersAreBounded(t *testing.T) {
 
 // A pattern with `since` brings back the past of any number of topics.
 func TestSinceOverManyTopics(t *testing.T) {
+	t.Parallel()
 	const topics = 4500
 	p := MustRun(t, t.TempDir(), "--log-level", "off", "--durability", "none")
 	began := timestamppb.New(time.Now().Add(-time.Hour))
@@ -390,6 +397,7 @@ func TestSinceOverManyTopics(t *testing.T) {
 // After a restart the tool of an agent that is not back yet is told from one that
 // nobody has, in both APIs; and it works again as soon as the agent is back.
 func TestToolOfAnAgentThatIsNotBackYet(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := MustRun(t, dir, "--log-level", "off")
 	provide(t, t.Context(), first.conn, "worker", "worker:sum", serveTool)

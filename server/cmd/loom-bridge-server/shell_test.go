@@ -104,6 +104,7 @@ func (w *shellWorld) put(name, content string) {
 //
 // E05, K14
 func TestConformance31Shell(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		w.put("a.txt", "one\ntwo\n")
 		w.put("sub/b.txt", "b\n")
@@ -180,6 +181,7 @@ func TestConformance31Shell(t *testing.T) {
 //
 // E05
 func TestSixtyCommands(t *testing.T) {
+	t.Parallel()
 	names := native.Commands()
 	slices.Sort(names)
 	if len(slices.Compact(names)) != 60 {
@@ -190,6 +192,7 @@ func TestSixtyCommands(t *testing.T) {
 // A command that runs out of time is killed with all that it started, and one whose
 // caller goes away, too.
 func TestConformance74ShellTimeout(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		mark := fmt.Sprint(32_000_000 + os.Getpid())
 		script := object{"command": "python3", "args": []string{"-c", `
@@ -245,6 +248,7 @@ func noneLeft(t *testing.T, mark string) {
 //
 // D05, J01
 func TestCatOfABlob(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		made := w.call(t.Context(), "shell:run", object{"command": "python3 -c 'print(\"line of output\\n\" * 20000)'"})
 		place := made.GetOutputBlob().GetPath()
@@ -277,6 +281,7 @@ func TestCatOfABlob(t *testing.T) {
 // Large output is streamed into a blob: it comes back byte for byte, and never lies in
 // memory as a whole.
 func TestLargeOutput(t *testing.T) {
+	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		const script = `
 import sys
@@ -376,6 +381,7 @@ func TestSandboxIsTold(t *testing.T) {
 // A store in the workspace, as by default, is hidden in tier N; in tier L no program
 // runs beside it.
 func TestStoreIsHiddenFromPrograms(t *testing.T) {
+	t.Parallel()
 	for _, tier := range []string{"namespaces", "landlock"} {
 		t.Run(tier, func(t *testing.T) {
 			dir := t.TempDir()

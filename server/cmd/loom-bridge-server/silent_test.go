@@ -44,6 +44,7 @@ func closedWithin(tb testing.TB, conn net.Conn, within time.Duration) bool {
 // Connections on which nothing is called are closed, those that called something
 // or watch the server's health are not.
 func TestSilentConnectionsAreClosed(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--silent-timeout", "500ms")
 	save(t, p, "a call")
 	watcher := MustDial(t, p.Address)
@@ -72,6 +73,7 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 // Silent connections, however many, keep nobody out, neither of an address nor of a
 // Unix socket; those with a call stay.
 func TestSilentConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
 	const slots = 16
 	for _, where := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "loom.sock")} {
 		p := MustRun(t, t.TempDir(), "--addr", where, "--max-connections", "16", "--silent-timeout", "1h")

@@ -14,6 +14,7 @@ import (
 // Whoever starts the server reads in its log what it is, what it works on and how
 // far it can be trusted.
 func TestStartIsLogged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir, "--metrics-addr", "127.0.0.1:0")
 	must(t, p.Stop())
@@ -36,6 +37,7 @@ func TestStartIsLogged(t *testing.T) {
 
 // The same as one record where logs are JSON, and of a server that has everything.
 func TestStartIsLoggedAsJSON(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	MustCertificate(t, dir, "server")
 	p := MustRun(t, dir, "--log-format=json", "--durability=wal", "--credentials", MustCallers(t, dir, "acme", "umbrella"),
@@ -98,6 +100,7 @@ func TestEphemeralStore(t *testing.T) {
 
 // A lock that nobody holds has no holder.
 func TestLockHolder(t *testing.T) {
+	t.Parallel()
 	if pid, ok := lockHolder(t.TempDir()); ok {
 		t.Errorf("process %s", pid)
 	}

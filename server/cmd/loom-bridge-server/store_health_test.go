@@ -71,6 +71,7 @@ func mustMount(t *testing.T, mib int) string {
 // A server whose disk is full says so, also when nobody writes, and serves again when
 // there is room.
 func TestHealthOfAFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := mustMount(t, 110)
 	p := MustRun(t, dir)
 	save(t, p, "kept well")
@@ -120,6 +121,7 @@ func replaceLog(tb testing.TB, store string) {
 // After a sync that failed nobody knows what is on disk: the server takes no writes
 // until it is started again, and says so.
 func TestHealthOfAFailedSync(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	save(t, p, "kept well")
@@ -188,6 +190,7 @@ func harmTable(tb testing.TB, store string) {
 // A server reads its store back while it serves, and says what it finds: by the health
 // of the services that need it, in GetStatus, in the metrics and in the log.
 func TestScrub(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"first", "second"} { // whose start writes the first's log to tables
 		p := MustRun(t, dir)
@@ -237,6 +240,7 @@ func TestScrub(t *testing.T) {
 
 // Settings of a scrub that make no sense are refused.
 func TestScrubSettings(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"--scrub-interval=-1s"}, {"--scrub-rate=0"}, {"--scrub-rate=2000000000"}} {
 		var wrong *ConfigError
 		if err := run(context.Background(), args, noEnvironment, io.Discard, io.Discard); !errors.As(err, &wrong) || "--"+wrong.Field != strings.Split(args[0], "=")[0] {

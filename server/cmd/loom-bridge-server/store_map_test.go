@@ -229,6 +229,7 @@ func TestStoreMapKill(t *testing.T) {
 
 // A map that can't be used is refused before anything is opened, without a password.
 func TestStoreMapRefused(t *testing.T) {
+	t.Parallel()
 	secret := "postgres://loom:" + pgSecret + "@db/loom"
 	one := `{"epoch": 1, "system": "one", "stores": [{"name": "one", "address": "` + secret + `", "shards": ["0-1023"]}`
 	for text, want := range map[string]string{

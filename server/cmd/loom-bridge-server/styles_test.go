@@ -25,6 +25,7 @@ func (f *promptFigures) observe(tool, args, output string) *loombridgev1.RecordS
 //
 // A08
 func TestReadsInDesignStyle(t *testing.T) {
+	t.Parallel()
 	f := MustFigures(t, "--observation-style=design", "--reference-style=short")
 	for size, saved := range map[int]string{0: "", 5: "", 1024: "", 1025: "read"} {
 		got := f.observe("fs:read_file", `{"path":"a.txt","offset":3,"limit":9}`, fmt.Sprintf(`{"content":%q}`, strings.Repeat("x", size)))
@@ -47,6 +48,7 @@ func TestReadsInDesignStyle(t *testing.T) {
 //
 // D09
 func TestHintOfEverythingOffloaded(t *testing.T) {
+	t.Parallel()
 	const hint = "\nUse fs:read_file to retrieve if needed."
 	long := strings.Repeat("a line of a result\n", 200)
 	for style, want := range map[string]bool{"hint": true, "long": true, "short": false} {

@@ -64,6 +64,7 @@ func (s *stand) fill(tenant, text string) {
 //
 // G01
 func TestPromptsOfTenants(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	credentials := "[[credential]]\ntoken = \"acme-token\"\ntenant = \"acme\"\nagents = [\"*\"]\n\n[[credential]]\ntoken = \"umbrella-token\"\ntenant = \"umbrella\"\nagents = [\"*\"]\n"
 	callers := MustFile(t, credentials)

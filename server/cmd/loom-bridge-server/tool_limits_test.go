@@ -50,6 +50,7 @@ func MustLimited(tb testing.TB, limits []string, more ...string) (p *process, me
 //
 // E07
 func TestToolRate(t *testing.T) {
+	t.Parallel()
 	p, metrics := MustLimited(t, []string{"shell:* 2/h", "fs:* 1000/s per tenant"})
 	call := func(agent, id string) error {
 		r := noted("echo out")
@@ -95,6 +96,7 @@ func TestToolRate(t *testing.T) {
 //
 // E07
 func TestRelayedToolRate(t *testing.T) {
+	t.Parallel()
 	p, _ := MustLimited(t, []string{"greeter:* 2/h"})
 	loom := loomv1pb.NewBridgeClient(p.conn)
 	_, err := loom.RegisterAgent(t.Context(), &loomv1pb.AgentRegisterRequest{
@@ -159,6 +161,7 @@ func TestRelayedToolRate(t *testing.T) {
 // Of calls at once one agent gets all but the last, which is kept for another one, and all
 // are given back.
 func TestToolsAtOnce(t *testing.T) {
+	t.Parallel()
 	p, metrics := MustLimited(t, []string{"shell:run 4 at once per tenant"})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
@@ -197,6 +200,7 @@ func TestToolsAtOnce(t *testing.T) {
 
 // Beside an agent that calls without end, one that stays within its part is never refused.
 func TestToolRateIsFair(t *testing.T) {
+	t.Parallel()
 	p, _ := MustLimited(t, []string{"* 60/s per tenant"}, "--durability", "none")
 	ctx, cancel := context.WithCancel(t.Context())
 	list := func(agent string) error {
@@ -233,6 +237,7 @@ func TestToolRateIsFair(t *testing.T) {
 
 // Limits that can't be read are refused at the start, and say what is wrong.
 func TestToolLimitsThatAreWrong(t *testing.T) {
+	t.Parallel()
 	for _, limits := range []string{"web:*", "web:* 30", "web:* 30/x", "web:* 0/s", "a*b 1/s", "x 1/s per house", "x 1/s,x 1/s", strings.Join(slices.Repeat([]string{"x 1/s"}, 65), ",")} {
 		_, err := load(t, nil, "--tool-limits", limits)
 		if err == nil || !strings.Contains(err.Error(), "--tool-limits") {

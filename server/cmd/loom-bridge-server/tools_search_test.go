@@ -68,6 +68,7 @@ func (p *process) search(tb testing.TB, arguments object) (names []string, outpu
 // asks.tsv in view; those of held_out.tsv were written afterwards, and nothing was changed
 // for them.
 func TestToolsSearch(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tools := func(p *process, settings *loombridgev1.PromptSettings) string {
 		got, err := loombridgev1.NewContextServiceClient(p.conn).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", Goal: "x", DryRun: true, Settings: settings})

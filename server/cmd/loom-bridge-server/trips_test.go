@@ -39,6 +39,7 @@ func tripsOf(t *testing.T, trace *pgtest.Trace, call func(i int) error) (fewest 
 //
 // Z22
 func TestPostgresRoundTrips(t *testing.T) {
+	t.Parallel()
 	postgres := mustStartPostgres(t)
 	trace, err := pgtest.StartTrace(postgresPlace(t, postgres.Address))
 	must(t, err)
@@ -90,6 +91,7 @@ func TestPostgresRoundTrips(t *testing.T) {
 //
 // Z17
 func TestPostgresEndedChild(t *testing.T) {
+	t.Parallel()
 	place := postgresPlace(t, mustStartPostgres(t).Address)
 	a, b := MustRun(t, t.TempDir(), "--store", place), MustRun(t, t.TempDir(), "--store", place)
 	_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "parent", ChildId: "child", Goal: "look"})

@@ -46,6 +46,7 @@ func uploadNoise(ctx context.Context, conn *grpc.ClientConn, seed uint64, size i
 
 // Steps of an agent are recorded while sixteen uploads of its own never pause.
 func TestStepsBesideUploads(t *testing.T) {
+	t.Parallel()
 	const uploads, steps = 16, 5
 	p := MustRun(t, t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,6 +7,7 @@ import (
 )
 
 func TestRevision(t *testing.T) {
+	t.Parallel()
 	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
 	commit := setting("vcs.revision", strings.Repeat("0123456789", 4))
 	for _, test := range []struct {

@@ -42,6 +42,7 @@ func (p *process) versionsOf(tb testing.TB, key string, size int32) (all []*loom
 //
 // Y01, Y02, Y03
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	const writers, each = 8, 5
@@ -91,6 +92,7 @@ func TestVersions(t *testing.T) {
 //
 // Y01
 func TestSaveReplaces(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	save := func(r *loombridgev1.MemorySaveRequest) *loombridgev1.MemorySaveResponse {
 		t.Helper()
@@ -144,6 +146,7 @@ func TestSaveReplaces(t *testing.T) {
 //
 // Y04
 func TestDeleteRecords(t *testing.T) {
+	t.Parallel()
 	p := MustRun(t, t.TempDir())
 	for i := range 300 {
 		_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{

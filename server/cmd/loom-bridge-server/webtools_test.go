@@ -34,6 +34,7 @@ func asking(t *testing.T, env map[string]string, args ...string) (*process, *fak
 // What loom.v1 says of web:search, weather:get and llm:generate: arguments, results and
 // errors to the letter, with the names of its own variables.
 func TestConformance31Web(t *testing.T) {
+	t.Parallel()
 	p, site := asking(t, map[string]string{"BRAVE_API_KEY": "k", "VLLM_BASE_URL": "$WEB/v1", "VLLM_MODEL": "m", "VLLM_API_KEY": "v", "VLLM_TEMPERATURE": "0.5", "REQUEST_TIMEOUT_MS": "9000"})
 	const ok, failed, missing, invalid = loomv1pb.ToolStatus_TOOL_OK, loomv1pb.ToolStatus_TOOL_ERROR, loomv1pb.ToolStatus_TOOL_NOT_FOUND, loomv1pb.ToolStatus_TOOL_INVALID_ARGUMENTS
 	one := `{"snippet":"a & b","title":"brave about x","url":"https://result.example/brave"}`
@@ -88,6 +89,7 @@ func TestConformance31Web(t *testing.T) {
 // Errors of those who are asked come with status and body; without a key web:search says
 // what is missing.
 func TestConformance31WebErrors(t *testing.T) {
+	t.Parallel()
 	p, _ := asking(t, map[string]string{"VLLM_BASE_URL": "$WEB/none"}, "--weather-url", "$WEB/none")
 	for tool, want := range map[string]string{
 		`web:search {"query":"x"}`:                "Execution failed: BRAVE_API_KEY not configured",
@@ -106,6 +108,7 @@ func TestConformance31WebErrors(t *testing.T) {
 // A page is readable text with title and links, in any character set; what is no text is
 // bytes of a blob.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	p, _ := asking(t, nil)
 	call := func(name, args string) map[string]any {
 		t.Helper()
@@ -143,6 +146,7 @@ func TestPages(t *testing.T) {
 // A .env file in the workspace, which agents write, does not say where requests and their
 // keys go.
 func TestDotenvDoesNotLead(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	MustDotenv(t, dir, "VLLM_BASE_URL=http://evil.example/v1\nHTTPS_PROXY=http://evil.example\nVLLM_MODEL=m\n")
 	env := environment{dir: dir}.withDotenv(dir)

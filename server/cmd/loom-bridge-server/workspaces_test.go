@@ -66,6 +66,7 @@ func runWorkspace(tb testing.TB, p *process, args ...string) (string, error) {
 //
 // Z18
 func TestWorkspaceIsAtOneServer(t *testing.T) {
+	t.Parallel()
 	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
 	a := MustPlace(t, store, "a", inA, "--mesh", "embedded", "--shell-allow", "sleep")
 	b := MustPlace(t, store, "b", inB, "--mesh", "embedded", "--shell-allow", "sleep")
@@ -126,6 +127,7 @@ func TestWorkspaceIsAtOneServer(t *testing.T) {
 //
 // Z26
 func TestWorkspaceOfServerThatIsDown(t *testing.T) {
+	t.Parallel()
 	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
 	a := MustPlace(t, store, "a", inA)
 	b := MustPlace(t, store, "b", inB)
@@ -185,6 +187,7 @@ func TestWorkspaceOfServerThatIsDown(t *testing.T) {
 
 // Servers that share one folder run each call where it is made, with no mesh.
 func TestWorkspaceIsShared(t *testing.T) {
+	t.Parallel()
 	store, folder := postgresPlace(t, pgtest.Address(t)), t.TempDir()
 	a := MustPlace(t, store, "a", folder, "--workspace-shared")
 	b := MustPlace(t, store, "b", folder, "--workspace-shared")
@@ -204,6 +207,7 @@ func TestWorkspaceIsShared(t *testing.T) {
 // A child that is spawned at one server has its folder where the workspace is, and an entry
 // of that name there refuses it.
 func TestWorkspaceOfChild(t *testing.T) {
+	t.Parallel()
 	store, inA, inB := postgresPlace(t, pgtest.Address(t)), t.TempDir(), t.TempDir()
 	a := MustPlace(t, store, "a", inA, "--mesh", "embedded")
 	b := MustPlace(t, store, "b", inB, "--mesh", "embedded")
