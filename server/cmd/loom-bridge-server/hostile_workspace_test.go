@@ -46,7 +46,6 @@ print("made")
 // File tools work on whatever a program left in the workspace: each call is answered in time,
 // with text or a typed error, nothing outside is read or written, and no descriptor stays.
 func TestHostileWorkspace(t *testing.T) {
-	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, []byte("kept outside"), 0o600))
 	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "store"), "--workspace", t.TempDir())
@@ -141,6 +140,7 @@ func (w *shellWorld) answered(tool string, args object) {
 // descriptors are those that this process has open, in which the server runs.
 func descriptors(tb testing.TB) int {
 	tb.Helper()
+	alone(tb)
 	list, err := os.ReadDir("/proc/self/fd")
 	must(tb, err)
 	n := 0

@@ -143,7 +143,6 @@ func TestBackgroundJobs(t *testing.T) {
 
 // Of what a job prints the newest is kept, and reading says what is lost.
 func TestBackgroundJobFlood(t *testing.T) {
-	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		mine := caller{w, "a", "s"}
 		begun := mine.job("system:shell", object{"background": true, "command": "python3", "args": []string{"-c", `

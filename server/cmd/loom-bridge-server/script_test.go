@@ -231,7 +231,6 @@ func TestScriptCache(t *testing.T) {
 
 // What a script prints is a body of any length, and the server never holds it.
 func TestScriptOutput(t *testing.T) {
-	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		w.putScripts()
 		w.call(t.Context(), "python:run_script", object{"path": "scripts/report.py", "function": "flood", "args": []int{1000}})

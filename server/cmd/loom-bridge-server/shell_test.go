@@ -281,7 +281,6 @@ func TestCatOfABlob(t *testing.T) {
 // Large output is streamed into a blob: it comes back byte for byte, and never lies in
 // memory as a whole.
 func TestLargeOutput(t *testing.T) {
-	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		const script = `
 import sys
@@ -317,10 +316,18 @@ for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`
 	})
 }
 
+// alone fails a test that measures this process, in which its server runs, and was made to
+// run beside others: only tests that don't may set the environment.
+func alone(tb testing.TB) {
+	tb.Helper()
+	tb.Setenv("MEASURED_ALONE", "1")
+}
+
 // heapGrowth watches what of the heap was alive at each collection until its result is
 // called, which is how much that grew at most.
 func heapGrowth(t *testing.T) (most func() int64) {
 	t.Helper()
+	alone(t)
 	alive := func() int64 {
 		sample := []runtimemetrics.Sample{{Name: "/gc/heap/live:bytes"}}
 		runtimemetrics.Read(sample)
