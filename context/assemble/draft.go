@@ -36,9 +36,11 @@ type draft struct {
 	predicted tokens.Prediction
 }
 
-// maxDrafts bounds the drafts of one prompt: a second one leaves the reserve
-// free, a third makes up for sizes that did not add up.
-const maxDrafts = 3
+// Drafts of one prompt. A second one leaves the reserve free, a third makes up for sizes
+// that did not add up. Only where none fits yet are there more: what stands around the
+// history takes more beside one that ends otherwise, and a provider may count less than is
+// counted here, so that one step back is not enough.
+const maxDrafts, maxMisfits = 3, 8
 
 // fit makes a draft within the budget. Before a prompt is refused it is counted
 // again with less faith in what usage reports said: a session whose prompts are
@@ -54,9 +56,9 @@ func (t *task) fit(ctx context.Context, s *source, fixed fixed) (*draft, error) 
 // fitAs makes a draft within the budget. The reserve is kept free where that is
 // possible.
 func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error) {
-	var fits, last *draft
+	var fits *draft
 	limit := fixed.hard
-	for range maxDrafts {
+	for n := 1; ; n++ {
 		d, err := t.draft(ctx, s, fixed, limit)
 		if fits != nil && errors.Is(err, ErrOverflow) {
 			return fits, nil
@@ -76,13 +78,20 @@ func (t *task) fitAs(ctx context.Context, s *source, fixed fixed) (*draft, error
 			fits = d
 			s.firm = true
 		}
-		last = d
-		limit = min(fixed.soft, limit-1, d.b.Total.Tokens-max(over, 1)-t.joining(s))
+		if n >= maxDrafts && fits != nil {
+			return fits, nil
+		}
+		if n >= maxMisfits {
+			// A renewed window that misses by little has more to give than its history.
+			t.evicts = t.evicts || d.renewal != nil
+			return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: d.b.Parts[settings.History]})
+		}
+		less := 1
+		if fits == nil { // the history kept to its limit, and still it was too much
+			less = max(over*(n+1)/2, 1)
+		}
+		limit = min(fixed.soft, limit-less, d.b.Total.Tokens-max(over, 1)-t.joining(s))
 	}
-	if fits == nil {
-		return nil, t.overflow(s, fixed, &history.OverflowError{Tokens: last.b.Parts[settings.History]})
-	}
-	return fits, nil
 }
 
 // draft makes a prompt whose history takes what is left of limit tokens, as

@@ -87,7 +87,7 @@ func (t *task) overflow(s *source, f fixed, h *history.OverflowError) error {
 	// The budget is in the model's own tokens.
 	local := f.tokens() + h.Tokens - t.joined(s)
 	e.TotalTokens = max(int(float64(local)*float64(t.r.MaxTokens)/float64(max(f.hard, 1))), t.r.MaxTokens+1)
-	if local <= t.r.MaxTokens {
+	if local <= t.r.MaxTokens && f.hard < t.r.MaxTokens {
 		e.Part, e.PartTokens = "usage", e.TotalTokens-local
 		e.Detail += fmt.Sprintf(", together %d as they are counted here", local)
 	}

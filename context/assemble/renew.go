@@ -250,13 +250,18 @@ func (t *task) evict(over int) (bool, error) {
 	if shown == 0 {
 		return false, nil
 	}
-	t.trimmed, t.memory = true, max(shown-max(over, 1), 0)
-	err := t.rearranged()
-	if err == nil && t.memoryTokens() >= shown {
-		t.memory = 0
-		err = t.rearranged()
+	t.trimmed, t.memory = true, shown
+	// A section takes more than its cap counts, by what begins its message, and is cut
+	// between its parts: the first cap below what is shown may change nothing.
+	for less := max(over, 1); ; less *= 2 {
+		t.memory = max(t.memory-less, 0)
+		if err := t.rearranged(); err != nil {
+			return false, err
+		}
+		if t.memory == 0 || t.memoryTokens() < shown {
+			return t.memoryTokens() < shown, nil
+		}
 	}
-	return t.memoryTokens() < shown, err
 }
 
 // rearranged lays out again what is not history.
