@@ -20,7 +20,7 @@ type Elsewhere interface {
 	// Call is Directory.CallHere of another bridge, and Send Directory.SendHere.
 	Call(ctx context.Context, at mesh.Peer, tenant, id string, c ToolCall) (ToolResult, error)
 	Send(ctx context.Context, at mesh.Peer, tenant, id string, e events.Event) error
-	// TakeGap is Directory.TakeGapHere of another bridge, and Delete Directory.DeleteHere.
+	// TakeGap is Directory.HandOverGap of another bridge, and Delete Directory.DeleteHere.
 	TakeGap(ctx context.Context, at mesh.Peer, tenant, id string) (Gap, bool, error)
 	Delete(ctx context.Context, at mesh.Peer, tenant, id string) error
 }

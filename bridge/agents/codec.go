@@ -30,6 +30,8 @@ const (
 	fieldGapTopic
 	fieldGapRecent
 	fieldGapSince
+	fieldGapHolder
+	fieldGapClaim
 )
 
 // Fields of one topic of a gap.
@@ -95,6 +97,7 @@ func decodePair(b []byte) (key, value string, err error) {
 type storedGap struct {
 	Gap
 	marked time.Time
+	claim  claim
 }
 
 // encodeGap leaves the ids out while the stream is open: they would be most of
@@ -112,7 +115,7 @@ func encodeGap(g storedGap) []byte {
 			dst = wire.AppendItem(dst, fieldGapRecent, id)
 		}
 	}
-	return wire.AppendTime(dst, fieldGapSince, g.Since)
+	return g.claim.append(wire.AppendTime(dst, fieldGapSince, g.Since))
 }
 
 func decodeGap(b []byte) (g storedGap, err error) {
@@ -133,6 +136,8 @@ func decodeGap(b []byte) (g storedGap, err error) {
 			g.RecentIDs = append(g.RecentIDs, string(f.Bytes))
 		case fieldGapSince:
 			g.Since = f.Time()
+		case fieldGapHolder, fieldGapClaim:
+			g.claim.read(f)
 		}
 	}
 	return g, nil
@@ -157,6 +162,11 @@ func (g *storedGap) addTopic(b []byte) error {
 	}
 	g.Delivered[topic] = sequence
 	return nil
+}
+
+// empty tells whether a stream has claimed the gap and has not been marked yet.
+func (g *storedGap) empty() bool {
+	return !g.claim.isZero() && g.Ended.IsZero() && g.Since.IsZero() && len(g.Delivered) == 0
 }
 
 // gap is the gap as its taker sees it: a stream that left it open ended with its

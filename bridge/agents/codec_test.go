@@ -30,6 +30,7 @@ func TestStoredBytes(t *testing.T) {
 		{"state of nothing", encodeState(State{}), ""},
 		{"gap", encodeGap(g), "0802" + "1004" + "1a060a016110ac02" + "1a030a0162" + "220178" + "2200" + "2806"},
 		{"gap of nothing", encodeGap(storedGap{}), ""},
+		{"claim", encodeGap(storedGap{claim: claim{"b@2", 300}}), "3203624032" + "38ac02"},
 		{"state key", statePartKey(ref, 1), "7400" + "617800" + "61" + "0001"},
 		{"gap key", newGapKey("t", "").stored(), "7400" + "79" + hex.EncodeToString([]byte("gaps")) + "00" + "67" + "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 	} {
@@ -114,7 +115,7 @@ func FuzzStateRoundTrip(f *testing.F) {
 func FuzzGapRoundTrip(f *testing.F) {
 	f.Add(int64(1), int64(2), int64(3), "topic", uint64(4), "id")
 	f.Fuzz(func(t *testing.T, marked, ended, since int64, topic string, sequence uint64, id string) {
-		g := storedGap{marked: time.UnixMicro(marked).UTC(), Gap: Gap{
+		g := storedGap{marked: time.UnixMicro(marked).UTC(), claim: claim{topic, sequence}, Gap: Gap{
 			Ended:     time.UnixMicro(ended).UTC(),
 			Since:     time.UnixMicro(since).UTC(),
 			Delivered: map[string]uint64{topic: sequence},
@@ -126,7 +127,7 @@ func FuzzGapRoundTrip(f *testing.F) {
 			}
 		}
 		got, err := decodeGap(encodeGap(g))
-		if diff := cmp.Diff(g, got, cmp.AllowUnexported(storedGap{})); err != nil || diff != "" {
+		if diff := cmp.Diff(g, got, cmp.AllowUnexported(storedGap{}, claim{})); err != nil || diff != "" {
 			t.Errorf("%v\n%s", err, diff)
 		}
 	})
@@ -134,7 +135,7 @@ func FuzzGapRoundTrip(f *testing.F) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(encodeState(State{[]byte("p"), []byte("e"), 5, map[string]string{"k": "v"}}))
-	f.Add(encodeGap(storedGap{marked: time.UnixMicro(5), Gap: Gap{Delivered: map[string]uint64{"t": 7}, RecentIDs: []string{"x"}}}))
+	f.Add(encodeGap(storedGap{marked: time.UnixMicro(5), Gap: Gap{Delivered: map[string]uint64{"t": 7}, RecentIDs: []string{"x"}}, claim: claim{"b@2", 3}}))
 	f.Add([]byte{0x22, 0x01, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)

@@ -112,6 +112,9 @@ type Options struct {
 	// dropped. Closing the directory reports nothing, and waits for a running call.
 	// Default nil: no calls.
 	OnChange func(tenant string, c Change)
+	// Holder names this bridge in its present life, on a store that other bridges have, too;
+	// empty while others take it for dead. Default nil: the store is this process's alone.
+	Holder func() string
 	// Elsewhere reaches the agents of other bridges on the store. Default nil: there are
 	// none.
 	Elsewhere Elsewhere

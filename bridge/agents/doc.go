@@ -12,7 +12,8 @@
 //     has an id of the directory, and only its own link can answer it.
 //   - A [State] is data that an agent asks to store.
 //   - A [Gap] says which events an agent had been sent when its stream broke. It is
-//     stored, so that the next stream continues there.
+//     stored, so that the next stream continues there. Where several bridges have the
+//     store, the one that serves the newest stream has a claim to it.
 //
 // Each tenant has its own agents; nothing crosses tenants. Registrations live in
 // memory: agents register again after a restart.

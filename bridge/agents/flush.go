@@ -93,7 +93,12 @@ type gapWrite struct {
 	slot    *gapSlot
 	version uint64
 	value   []byte // nil deletes
+	handed  *Gap   // gapSlot.handed
+	claim   claim  // which the stored gap must have; zero until there was one
 	waiting []chan<- error
+
+	written claim // with which it was stored
+	denied  bool  // not stored, because another server has the gap
 }
 
 // flush stores all that has changed and returns how long to wait before the next.
@@ -129,7 +134,7 @@ func (k *gapKeeper) collect(upTo uint64) (tenant string, writes []gapWrite, size
 		if len(writes) > 0 && key.tenant != tenant || s.version > upTo {
 			continue
 		}
-		w := gapWrite{key: key, slot: s, version: s.version, waiting: s.waiting}
+		w := gapWrite{key: key, slot: s, version: s.version, waiting: s.waiting, handed: s.handed, claim: s.claim}
 		if g, ok := s.snapshot(); ok {
 			w.value = encodeGap(g)
 		}
@@ -150,12 +155,19 @@ func (k *gapKeeper) commit(tenant string, writes []gapWrite) error {
 	ref := gapRef(tenant)
 	return k.writer.Do(context.Background(), kv.Request{
 		Refs: []kv.Ref{ref},
-		Stage: func(_ context.Context, tx *kv.Tx) error {
+		Stage: func(ctx context.Context, tx *kv.Tx) error {
+			if k.shared() {
+				if err := k.guard(ctx, tx, ref, writes); err != nil {
+					return err
+				}
+			}
 			for _, w := range writes {
-				if w.value == nil {
+				switch {
+				case w.denied:
+				case w.value == nil:
 					tx.Delete(ref.Keyspace, w.key.stored())
-				} else {
-					tx.Put(ref.Keyspace, w.key.stored(), w.value)
+				default:
+					tx.Put(ref.Keyspace, w.key.stored(), w.written.append(slices.Clip(w.value)))
 				}
 			}
 			return nil
@@ -165,22 +177,30 @@ func (k *gapKeeper) commit(tenant string, writes []gapWrite) error {
 }
 
 // settle wakes those who wait for the commit, and drops slots whose stream is closed.
-// Slots that could not be stored are tried again while their stream is open.
+// Slots that could not be stored are tried again while their stream is open. Streams whose
+// gap another server has are handed over.
 func (k *gapKeeper) settle(writes []gapWrite, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
 	for _, w := range writes {
+		outcome := err
+		if err == nil && w.denied {
+			outcome = errElsewhere
+		}
 		for _, waiting := range w.waiting {
-			waiting <- err
+			waiting <- outcome
 		}
 		s := w.slot
 		if k.slots[w.key] != s {
 			continue
 		}
+		if err == nil && s.claim == w.claim {
+			s.settle(&w, k.eventTime())
+		}
 		changed := s.version != w.version
 		switch {
-		case len(s.streams) == 0 && !changed:
+		case len(s.streams) == 0 && !changed && !s.opening:
 			delete(k.slots, w.key)
 		case err != nil:
 			k.version++ // or this flush would go round in circles
@@ -189,6 +209,19 @@ func (k *gapKeeper) settle(writes []gapWrite, err error) {
 		default:
 			s.stored, s.storedAt = w.version, now
 		}
+	}
+}
+
+// settle takes in what became of a commit under the claim that the slot still has.
+func (s *gapSlot) settle(w *gapWrite, at time.Time) {
+	switch {
+	case w.denied:
+		s.lose(at)
+	case w.handed != nil && w.handed == s.handed:
+		s.claim = w.written
+		s.lose(at)
+	default:
+		s.claim = w.written
 	}
 }
 

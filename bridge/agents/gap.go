@@ -56,6 +56,10 @@ func (k gapKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagGap, k.ag
 // streams are told (Link.GapTaken). So call TakeGap once for each new stream, before its
 // first mark.
 //
+// On a store that other bridges have, too, the gap is claimed and not deleted: what a bridge
+// that stood still stores after another one has claimed the gap is dropped, and its streams
+// are told that they were taken over from.
+//
 // If ctx ends, the gap is taken all the same. A gap that comes with an error is valid,
 // but could not be deleted in the store, so it may be taken again after a kill. If a gap
 // can't be read, it is lost, and the error is an ErrDamaged.
@@ -63,25 +67,29 @@ func (d *Directory) TakeGap(ctx context.Context, tenant, id string) (Gap, bool, 
 	if id == "" {
 		return Gap{}, false, nil // it names nobody
 	}
-	if g, found := d.takeElsewhere(ctx, tenant, id); found && d.now().Sub(g.Ended) <= d.opts.KeepGaps {
-		return g, true, nil
-	}
-	return d.TakeGapHere(ctx, tenant, id)
-}
-
-// TakeGapHere is TakeGap without asking other bridges.
-func (d *Directory) TakeGapHere(ctx context.Context, tenant, id string) (Gap, bool, error) {
+	far, there := d.takeElsewhere(ctx, tenant, id)
 	g, found, err := d.gaps.take(ctx, newGapKey(tenant, id))
-	if !found && err == nil && d.opts.Elsewhere != nil { // a bridge that is gone may have left one
-		g, found, err = d.gaps.takeStored(ctx, newGapKey(tenant, id))
-	}
 	if err != nil {
 		err = fmt.Errorf("agents: take gap: %w", err)
+	}
+	if there && (!found || !g.Ended.After(far.Ended)) { // it is the same, or could not be stored
+		g, found = far, true
 	}
 	if !found || d.now().Sub(g.Ended) > d.opts.KeepGaps {
 		return Gap{}, false, err
 	}
 	return g, true, err
+}
+
+// HandOverGap stores what an agent was sent by streams of this bridge for a stream of another
+// one, which takes over from them with TakeGap. False means that this bridge does not have the
+// gap.
+func (d *Directory) HandOverGap(ctx context.Context, tenant, id string) (Gap, bool, error) {
+	g, found, err := d.gaps.handOver(ctx, newGapKey(tenant, id))
+	if err != nil {
+		err = fmt.Errorf("agents: hand a gap over: %w", err)
+	}
+	return g, found, err
 }
 
 // MarkGap sets what the link has been sent so far; Ended is ignored. It takes effect in

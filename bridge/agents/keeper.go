@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -20,6 +21,8 @@ type gapKeeper struct {
 	now    func() time.Time
 	// eventTime is the clock of events.
 	eventTime func() time.Time
+	holder    func() string // Options.Holder
+	claims    atomic.Uint64 // the last number of a claim
 	logger    *slog.Logger
 	keep      time.Duration
 	dirty     chan struct{} // holds a token when something is to be stored
@@ -41,6 +44,7 @@ func newGapKeeper(engine kv.Engine, writer *kv.Writer, opts Options) *gapKeeper 
 		leases:    lease.NewHolder(engine, writer, nil),
 		now:       opts.Now,
 		eventTime: opts.EventTime,
+		holder:    opts.Holder,
 		logger:    opts.Logger,
 		keep:      opts.KeepGaps,
 		dirty:     make(chan struct{}, 1),
@@ -89,7 +93,7 @@ func (k *gapKeeper) touch(key gapKey, s *gapSlot) {
 func (k *gapKeeper) finish(ctx context.Context, l *Link, abnormal bool) error {
 	k.mu.Lock()
 	s := k.slots[l.gap]
-	if s == nil || s.of(l) == nil {
+	if s == nil || s.of(l) == nil && !s.opening {
 		k.mu.Unlock()
 		return nil
 	}
@@ -97,11 +101,21 @@ func (k *gapKeeper) finish(ctx context.Context, l *Link, abnormal bool) error {
 		k.mu.Unlock()
 		return ErrClosed
 	}
-	if !s.end(s.of(l), abnormal, k.now().UTC()) {
+	var changed bool
+	if st := s.of(l); st != nil {
+		changed = s.end(st, abnormal, k.now().UTC())
+	} else { // it was never marked
+		s.opening, changed = false, len(s.streams) == 0
+	}
+	if !changed {
 		k.mu.Unlock()
 		return nil
 	}
-	return k.storeAndUnlock(ctx, l.gap, s)
+	err := k.storeAndUnlock(ctx, l.gap, s)
+	if errors.Is(err, errElsewhere) { // it has been taken over from
+		return nil
+	}
+	return err
 }
 
 // storeAndUnlock waits until the slot, as it is now, is stored. The caller holds
@@ -132,8 +146,9 @@ func (k *gapKeeper) leave(l *Link) {
 // takeTime bounds the wait for the store when a gap is taken.
 const takeTime = 10 * time.Second
 
-// take returns the gap of an agent and deletes it, also if the taker's ctx ends
-// meanwhile. A gap with an error was taken, but may still be stored.
+// take returns the gap of an agent and deletes it or, where other servers have the store,
+// claims it, also if the taker's ctx ends meanwhile. A gap with an error was taken, but may
+// still be stored.
 func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeTime)
 	defer cancel()
@@ -143,43 +158,63 @@ func (k *gapKeeper) take(ctx context.Context, key gapKey) (Gap, bool, error) {
 		return Gap{}, false, ErrClosed
 	}
 	s := k.slots[key]
-	if s == nil {
+	if s == nil || s.lost {
 		k.mu.Unlock()
-		return k.takeStored(ctx, key)
+		return k.takeStored(ctx, key, s)
 	}
 	g, found := s.take(k.eventTime())
-	if !found {
+	switch {
+	case !found && k.shared(): // another server may have stored one
+		k.mu.Unlock()
+		return k.takeStored(ctx, key, s)
+	case !found:
 		k.mu.Unlock()
 		return Gap{}, false, nil
 	}
+	s.opening = k.shared()
 	err := k.storeAndUnlock(ctx, key, s)
+	if errors.Is(err, errElsewhere) { // what this server had of it is old
+		return k.takeStored(ctx, key, s)
+	}
 	return g, true, err
 }
 
-// takeStored takes a gap that is in the store only: that of an earlier process, or of a
-// stream that ended some time ago.
-func (k *gapKeeper) takeStored(ctx context.Context, key gapKey) (g Gap, found bool, err error) {
+// takeStored takes a gap that is in the store only: that of an earlier process or of another
+// server, or of a stream that ended some time ago. before is the slot of the agent.
+func (k *gapKeeper) takeStored(ctx context.Context, key gapKey, before *gapSlot) (g Gap, found bool, err error) {
 	ref := gapRef(key.tenant)
 	if ref.Scope.Validate() != nil {
 		return Gap{}, false, nil
 	}
 	var unreadable error
+	var c claim
 	err = k.writer.Do(ctx, kv.Request{
 		Refs: []kv.Ref{ref},
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
 			g, found, unreadable = Gap{}, false, nil
 			values, err := tx.Get(ctx, ref.Keyspace, key.stored())
-			if err != nil || values[0] == nil {
+			if err != nil {
 				return err
 			}
-			var stored storedGap
-			stored, unreadable = decodeGap(values[0])
-			g, found = stored.gap(), unreadable == nil
-			tx.Delete(ref.Keyspace, key.stored())
+			if values[0] != nil {
+				var stored storedGap
+				stored, unreadable = decodeGap(values[0])
+				g, found = stored.gap(), unreadable == nil && !stored.empty()
+			}
+			switch {
+			case k.shared():
+				if c, err = k.newClaim(); err != nil {
+					return err
+				}
+				tx.Put(ref.Keyspace, key.stored(), encodeGap(storedGap{marked: k.now().UTC(), claim: c}))
+			case values[0] != nil:
+				tx.Delete(ref.Keyspace, key.stored())
+			}
 			return nil
 		},
 		Lazy: true,
 	})
+	k.claimed(key, before, c, err)
 	// What was read is the gap, whether or not it could be deleted.
 	return g, found, errors.Join(err, unreadable)
 }
@@ -188,16 +223,33 @@ func (k *gapKeeper) takeStored(ctx context.Context, key gapKey) (g Gap, found bo
 func (k *gapKeeper) forget(ctx context.Context, tenant, id string) error {
 	key := newGapKey(tenant, id)
 	k.mu.Lock()
-	if s := k.slots[key]; s != nil && !k.closed {
+	switch s := k.slots[key]; {
+	case k.closed:
+		k.mu.Unlock()
+		return ErrClosed
+	case s != nil: // in the order of the other writes
 		s.clear(k.now())
-		return k.storeAndUnlock(ctx, key, s)
+		if err := k.storeAndUnlock(ctx, key, s); err != nil && !errors.Is(err, errElsewhere) || !k.shared() {
+			return err
+		}
+	default:
+		k.mu.Unlock()
 	}
-	k.mu.Unlock()
-	_, _, err := k.take(ctx, key)
-	if errors.Is(err, ErrDamaged) {
+	ref := gapRef(tenant)
+	if ref.Scope.Validate() != nil {
 		return nil
 	}
-	return err
+	return k.writer.Do(ctx, kv.Request{
+		Refs: []kv.Ref{ref},
+		Stage: func(ctx context.Context, tx *kv.Tx) error {
+			values, err := tx.Get(ctx, ref.Keyspace, key.stored())
+			if err == nil && values[0] != nil {
+				tx.Delete(ref.Keyspace, key.stored())
+			}
+			return err
+		},
+		Lazy: true,
+	})
 }
 
 func (k *gapKeeper) close() {

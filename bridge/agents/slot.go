@@ -13,8 +13,14 @@ const comeback = 10 * time.Second
 // gapSlot is what the streams of one agent have been given. The keeper's mu guards
 // it.
 type gapSlot struct {
-	streams  []*streamMarks // those that were marked and have not ended, by generation
-	left     *Gap           // of a stream that broke; nobody has taken it
+	streams []*streamMarks // those that were marked and have not ended, by generation
+	left    *Gap           // of a stream that broke; nobody has taken it
+	// The fields up to lost matter where other servers have the store, too.
+	claim   claim // which the stored gap has; none until the first commit
+	opening bool  // a stream has taken the gap and is not marked yet
+	handed  *Gap  // what waits to be stored for a stream of another server
+	lost    bool  // another server has the gap: nothing is stored any more
+
 	marked   time.Time
 	version  uint64 // raised with each change
 	stored   uint64 // the version in the store
@@ -49,7 +55,8 @@ func (s *gapSlot) index(l *Link) int {
 	return slices.IndexFunc(s.streams, func(st *streamMarks) bool { return st.link == l })
 }
 
-// enter adds a stream. The newest one takes over from those before it.
+// enter adds a stream. The newest one takes over from those before it, unless another server
+// has taken the gap since.
 func (s *gapSlot) enter(l *Link, at time.Time) *streamMarks {
 	i := len(s.streams)
 	for i > 0 && s.streams[i-1].link.generation > l.generation {
@@ -60,6 +67,10 @@ func (s *gapSlot) enter(l *Link, at time.Time) *streamMarks {
 		s.takeAll(at)
 	}
 	s.streams = slices.Insert(s.streams, i, st)
+	s.opening = false
+	if s.lost {
+		s.takeAll(at)
+	}
 	return st
 }
 
@@ -127,16 +138,26 @@ func (s *gapSlot) clear(at time.Time) {
 	for _, st := range s.streams {
 		st.link.gapLost = true
 	}
-	s.streams = nil
+	s.streams, s.opening, s.handed = nil, false, nil
+}
+
+// lose says that another server has the gap.
+func (s *gapSlot) lose(at time.Time) {
+	s.takeAll(at)
+	s.opening, s.handed, s.lost = false, nil, true
 }
 
 // snapshot is what is to be stored; false for nothing.
 func (s *gapSlot) snapshot() (g storedGap, ok bool) {
 	switch newest := s.newest(); {
+	case s.handed != nil:
+		return storedGap{Gap: *s.handed, marked: s.marked}, true
 	case newest != nil && !newest.taken:
-		return storedGap{newest.marks.places(), s.marked}, true
+		return storedGap{Gap: newest.marks.places(), marked: s.marked}, true
 	case newest == nil && s.left != nil:
-		return storedGap{*s.left, s.marked}, true
+		return storedGap{Gap: *s.left, marked: s.marked}, true
+	case s.opening, newest != nil && !s.claim.isZero():
+		return storedGap{marked: s.marked}, true // the claim alone
 	}
 	return storedGap{}, false
 }

@@ -209,7 +209,7 @@ type Mesh struct {
 	opened bool
 	closed bool
 	peers  map[string]*peerState // by id
-	gone   map[string]uint64     // the last epoch of a bridge that was said to be gone
+	gone   map[string]uint64     // the last epoch of a bridge that has said goodbye
 }
 
 // peerState is what is known of a peer.

@@ -25,7 +25,6 @@ func TestAlone(t *testing.T) {
 	m.Handle("a", nil)
 	m.Serve("a", nil)
 	m.OnPeer(nil)
-	m.Gone(mesh.Peer{})
 	if err := m.Open(); err != nil || !m.Alone() || len(m.Peers()) > 0 || m.Stats() != (mesh.Stats{}) {
 		t.Errorf("alone %v, %v", m.Alone(), err)
 	}

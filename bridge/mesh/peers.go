@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxGone bounds the bridges that are remembered as gone.
+// maxGone bounds the bridges that are remembered as gone: those that said goodbye.
 const maxGone = 4 * MaxPeers
 
 // beat says that this bridge is there, and looks who is not any more, until Close.
@@ -36,25 +36,14 @@ func (m *Mesh) missSilent() {
 	}
 }
 
-// Gone says that a bridge's life has ended, as the registry of bridges knows. Nothing of
-// that epoch or an earlier one is heard any more.
-func (m *Mesh) Gone(p Peer) {
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.end(p, "its lease ran out")
-}
-
-// end lets a peer go for ever. The caller holds mu.
-func (m *Mesh) end(p Peer, why string) {
+// end lets a peer go for ever that has said goodbye. The caller holds mu.
+func (m *Mesh) end(p Peer) {
 	if len(m.gone) >= maxGone { // the others are long dead
 		clear(m.gone)
 	}
 	m.gone[p.ID] = max(m.gone[p.ID], p.Epoch)
 	if known := m.peers[p.ID]; known != nil && known.Epoch <= p.Epoch {
-		m.leave(known, why)
+		m.leave(known, "it has said goodbye")
 		delete(m.peers, p.ID)
 	}
 }
@@ -70,7 +59,7 @@ func (m *Mesh) hear(p Peer, goodbye bool) bool {
 	case m.isGone(p):
 		return false
 	case goodbye:
-		m.end(p, "it has said goodbye")
+		m.end(p)
 		return true
 	case known != nil && p.Epoch < known.Epoch:
 		return false

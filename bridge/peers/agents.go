@@ -249,7 +249,7 @@ func (p *Peers) TakeGap(ctx context.Context, at mesh.Peer, tenant, id string) (a
 
 func (p *Peers) serveGap(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
 	at := decodePlace(payload)
-	g, found, err := p.parts.Agents.TakeGapHere(ctx, at.tenant, at.name)
+	g, found, err := p.parts.Agents.HandOverGap(ctx, at.tenant, at.name)
 	if !found {
 		return nil, err
 	}

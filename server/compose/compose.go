@@ -368,6 +368,9 @@ func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.onClose(d.Events.Close)
 	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, d.changed
 	o.Agents.Catalogue = d.Tools
+	if r := bridges.Of(engine); r != nil {
+		o.Agents.Holder = r.Holder
+	}
 	d.Agents = agents.New(engine, writer, &o.Agents)
 	d.onClose(d.Agents.Close)
 }

@@ -439,12 +439,12 @@ func comeAndGo(t *testing.T, n Network) {
 	if err := b.Publish(topic, nil); err != nil { // from the life before
 		t.Error(err)
 	}
-	a.Gone(next.Self())
-	if !a.Alone() {
-		t.Error("one whose lease ran out is there")
+	if err := next.Close(); err != nil {
+		t.Error(err)
 	}
+	Eventually(t, "one that has said goodbye is gone", a.Alone)
 	refused := a.Stats().Refused
-	Eventually(t, "it is not heard any more", func() bool { return a.Stats().Refused > refused })
+	Eventually(t, "the life before it is not heard any more", func() bool { return a.Stats().Refused > refused })
 	third := start(t, n, mesh.Peer{ID: "b", Epoch: 3}, mesh.Options{})
 	Eventually(t, "its next life is there", func() bool { return a.Here(third.Self()) })
 	want := []string{"b@1 true", "b@1 false", "b@2 true", "b@2 false", "b@3 true"}
