@@ -356,6 +356,9 @@ func TestDomainErrorsReachTheClient(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			info := MustFail(t, test.err, test.code, test.reason)
+			if said := status.Convert(test.err).Message(); test.name == "unknown filter field" && !strings.Contains(said, `field "colour" is unknown; served are id, key, kind,`) {
+				t.Errorf("said %q", said)
+			}
 			if _, ok := info.GetMetadata()[test.detail]; test.detail != "" && !ok {
 				t.Errorf("metadata = %v, want %q", info.GetMetadata(), test.detail)
 			}

@@ -5,11 +5,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -54,10 +57,14 @@ type kindOfPart struct {
 	counts bool
 }
 
-// Kinds that other keys go with.
+// Kinds whose values are looked into.
 const (
-	partEntry = "entry"
-	partTask  = "task"
+	partEntry    = "entry"
+	partJournal  = "journal"
+	partSettings = "settings"
+	partWorking  = "working"
+	partSnapshot = "snapshot"
+	partTask     = "task"
 )
 
 // partKinds are those that are exported, in order.
@@ -65,11 +72,11 @@ var partKinds = []kindOfPart{
 	{name: "head", tag: tagHead, counts: true},
 	{name: partEntry, tag: tagEntry, numbered: true},
 	{name: "folds", tag: tagFolds, counts: true},
-	{name: "journal", tag: tagJournal, numbered: true},
-	{name: "settings", tag: tagConfig},
-	{name: "working", tag: tagWorking},
+	{name: partJournal, tag: tagJournal, numbered: true},
+	{name: partSettings, tag: tagConfig},
+	{name: partWorking, tag: tagWorking},
 	{name: "sprints", tag: tagSprint, counts: true},
-	{name: "snapshot", tag: tagSnapshot, numbered: true},
+	{name: partSnapshot, tag: tagSnapshot, numbered: true},
 	{name: "tally", tag: tagTally, counts: true},
 	{name: partTask, tag: tagTask, numbered: true},
 }
@@ -284,11 +291,14 @@ func partOrder(a, b Part) int {
 	return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Number, b.Number))
 }
 
-// index notes the step or the task of a part.
+// index notes the step or the task of a part, whose texts it checks.
 func (m *importing) index(p Part) error {
 	switch p.Kind {
 	case partEntry:
 		e, err := decodeEntry(p.Value)
+		if err == nil {
+			err = checkTexts(reflect.ValueOf(e))
+		}
 		if err != nil || e.Step == nil {
 			return err
 		}
@@ -305,6 +315,63 @@ func (m *importing) index(p Part) error {
 			return fmt.Errorf("task %q can't be one, or is twice there", t.ID)
 		}
 		m.tasks[t.ID] = p.Number
+		return checkTexts(reflect.ValueOf(t))
+	case partJournal:
+		e, err := decodeJournalEntry(p.Value)
+		if err != nil || e.kind != kindFold {
+			return err
+		}
+		f, err := e.fold()
+		return cmp.Or(err, checkTexts(reflect.ValueOf(f)))
+	case partSettings:
+		c, err := decodeConfig(p.Value)
+		return cmp.Or(err, checkTexts(reflect.ValueOf(c)))
+	case partWorking:
+		w, err := decodeWorking(p.Value)
+		return cmp.Or(err, checkTexts(reflect.ValueOf(w)))
+	case partSnapshot:
+		s, err := decodeSnapshot(p.Value)
+		return cmp.Or(err, checkTexts(reflect.ValueOf(s)))
+	}
+	return nil
+}
+
+// checkTexts wants every text in a decoded value to be UTF-8, and JSON to be JSON, as what
+// callers give is: others could be stored, and no answer could hold them.
+func checkTexts(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.String:
+		if !utf8.ValidString(v.String()) {
+			return errors.New("a text is not UTF-8")
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return checkTexts(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !v.Type().Field(i).IsExported() {
+				continue
+			}
+			if err := checkTexts(v.Field(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() && v.Len() > 0 && (!utf8.Valid(v.Bytes()) || !json.Valid(v.Bytes())) {
+			return errors.New("a text is not JSON")
+		}
+		for i := 0; v.Type().Elem().Kind() != reflect.Uint8 && i < v.Len(); i++ {
+			if err := checkTexts(v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for key, value := range v.Seq2() {
+			if err := cmp.Or(checkTexts(key), checkTexts(value)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ async def test_records_are_related(srv: Server) -> None:
         ann = await ctx.memory_save("Ann lives in the mill by the river")
         oat = await ctx.memory_save("breakfast with oat milk")
         assert await ctx.memory.relate(ann.id, "prefers", oat.id)
-        assert not await ctx.memory.relate(ann.id, "prefers", oat.id)
+        assert not await ctx.memory.relate(ann, "prefers", await ctx.memory.get(id=oat.id))
         tea = await ctx.memory_save("green leaves at noon", relations=[("served_to", ann.id)])
         (saved,) = await ctx.memory.save_many(
             [{"text": "the cat is grey", "relations": [("owned_by", ann.id)]}]
@@ -55,7 +55,9 @@ async def test_records_are_related(srv: Server) -> None:
         with pytest.raises(loombridge.InvalidRequestError):
             await ctx.memory.relate(ann.id, "no good", oat.id)
         assert await ctx.memory.unrelate(tea.id, "served_to", ann.id)
-        assert not await ctx.memory.unrelate(tea.id, "served_to", ann.id)
+        assert not await ctx.memory.unrelate(tea, "served_to", ann)
+        with pytest.raises(TypeError, match="to_id must be a str, not int"):
+            await ctx.memory.relate(ann, "knows", 7)  # pyright: ignore[reportArgumentType]
         await ctx.memory.delete(id=oat.id)
         (left,) = await ctx.memory.relations(id=ann.id)
         assert left.from_id == saved.id

@@ -76,6 +76,17 @@ async def test_the_archive(binary: Path) -> None:
         archived = await ctx.memory.archive(id=third.id, expected_version=1)
         assert archived.archived
         assert archived.archive_time is not None
+    async with (
+        testing.server(binary, args=("--memory-limit", "1", "--archive-limit", "1")) as server,
+        loombridge.connect(server.address, agent_id="a") as ctx,
+    ):
+        saved = [await ctx.memory_save(f"pump {i}") for i in range(4)]
+        assert [s.deleted_count for s in saved] == [0, 0, 1, 1]
+        assert saved[3].archived_ids == (saved[2].id,)
+        lines = [line async for line in ctx.memory.export_lines()]
+        await ctx.memory.save_many(["valve 1", "valve 2"], user_id="ann")
+        answer = await ctx.memory.import_lines(lines, user_id="ann")
+        assert (answer.saved, answer.archived, answer.deleted) == (2, 1, 2)
 
 
 async def test_records_wait_for_review(binary: Path) -> None:

@@ -143,6 +143,13 @@ func take(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
+// ask adds the flags of a command that asks a server.
+func (s *shim) ask(flags *pflag.FlagSet) {
+	take(flags, "addr", keyConfig)
+	flags.Lookup("addr").Usage = "the server to ask, or unix:/path"
+	flags.StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+}
+
 // checkCommand reads back everything in a store.
 func checkCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
 	var command *cobra.Command
@@ -235,8 +242,8 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			}
 		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyBackupDir, keyStore, keyStoreMap, keyDataDir, "addr")
-	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+	take(command.PersistentFlags(), keyBackupDir, keyStore, keyStoreMap, keyDataDir)
+	s.ask(command.PersistentFlags())
 	return command
 }
 
@@ -267,6 +274,7 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 		},
 	})
 	take(command.PersistentFlags(), keyConfig, keyStore, keyStoreMap, keyDataDir, keyBackupDir, keyMemoryLanguage)
+	command.PersistentFlags().Lookup(keyBackupDir).Usage = "name the backups in here, which may still hold what goes; none: name none"
 	return command
 }
 
@@ -295,10 +303,9 @@ func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 	command = approvals.Command(approvals.Options{In: os.Stdin, Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
 		return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
 	}})
-	command.Long = "Answer calls of agents that wait for a person at the server on --addr. " + envToken + " is the\n" +
-		"token; its credential must say whose calls it approves."
-	take(command.PersistentFlags(), "addr", keyConfig)
-	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS")
+	command.Long = "Answer calls of agents that wait for a person at the server on --addr. The credential of\n" +
+		envToken + " must say whose calls it approves."
+	s.ask(command.PersistentFlags())
 	return command
 }
 
@@ -309,8 +316,7 @@ func workspaceCommand(env environment, stdout io.Writer) *cobra.Command {
 	command = workspaces.Command(workspaces.Options{Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
 		return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
 	}})
-	take(command.PersistentFlags(), "addr", keyConfig)
-	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+	s.ask(command.PersistentFlags())
 	return command
 }
 
@@ -338,8 +344,7 @@ func transferCommand(of func(transfers.Options) *cobra.Command, what string, env
 			return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
 		},
 	})
-	take(command.PersistentFlags(), "addr", keyConfig)
-	command.PersistentFlags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+	s.ask(command.PersistentFlags())
 	return command
 }
 
@@ -353,8 +358,7 @@ func scopesCommand(env environment, stdout io.Writer) *cobra.Command {
 			return s.connect(ctx, func() (Config, error) { return loadConfig(command.Flags(), env.get) })
 		},
 	})
-	take(command.Flags(), "addr", keyConfig)
-	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+	s.ask(command.Flags())
 	return command
 }
 

@@ -181,7 +181,11 @@ type ConfigError struct {
 }
 
 func (e *ConfigError) Error() string {
-	return fmt.Sprintf("--%s (%s) %q: %s", e.Field, envName(e.Field), fmt.Sprint(e.Value), e.Cause)
+	name := "--" + e.Field
+	if c := NewConfig(); slices.ContainsFunc(c.settings(), func(s setting) bool { return s.name == e.Field }) {
+		name += " (" + envName(e.Field) + ")"
+	}
+	return fmt.Sprintf("%s %q: %s", name, fmt.Sprint(e.Value), e.Cause)
 }
 
 // Validate returns a *ConfigError for the first settings that do not go together,

@@ -202,9 +202,27 @@ func TestErasePostgres(t *testing.T) {
 	}
 	_, err = p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "a seal, anew"})
 	must(t, err)
+	ann := plantRecords(t, p, "b", "ann", "47", 5)
 	must(t, p.Stop())
 	if err := verify("agent"); !errors.Is(err, erasure.ErrNotTrue) {
 		t.Errorf("a server has run since: %v", err)
+	}
+
+	// A person, then all of the tenant.
+	if ann.rows(t, store) == 0 {
+		t.Fatal("nothing of ann is there, so nothing would be shown")
+	}
+	_, err = loomCommand(t, args("person", "--user", "ann")...)
+	must(t, err)
+	must(t, verify("person"))
+	if left, still := ann.rows(t, store), kept.rows(t, store); left != 0 || still < keptBefore-len(kept)/3 {
+		t.Errorf("after %d of ann, %d of %d of another", left, still, keptBefore)
+	}
+	_, err = loomCommand(t, args("tenant", "--whole-tenant")...)
+	must(t, err)
+	must(t, verify("tenant"))
+	if left := kept.rows(t, store); left != 0 {
+		t.Errorf("of the tenant %d canaries are left", left)
 	}
 }
 

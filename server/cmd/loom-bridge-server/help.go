@@ -31,7 +31,7 @@ and subject (a name in its client certificate):
   tenant = "acme"               # whose data it sees
   agents = ["researcher-*"]     # whom it may act for: ids, or a beginning and *
   provides = ["research:*"]     # tools that these agents may provide; default all
-  edits = ["archivist"]         # others whose records in people's memories it may change
+  edits = ["archivist"]         # others whose records in shared memories it may change
   reads_users = ["ann"]         # persons whose memories it may read; writes_users and
                                 # administers_users: write, grant
   approves = ["researcher-*"]   # agents whose calls it may approve; for people

@@ -14,11 +14,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
+
+	"google.golang.org/grpc/status"
 )
 
 func main() {
@@ -29,9 +33,22 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	err := start(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "loom-bridge-server:", err)
+		fmt.Fprintln(os.Stderr, "loom-bridge-server:", worded(err))
 		os.Exit(1)
 	}
+}
+
+// worded is an error as people read it: what a server answered with its own words first.
+func worded(err error) string {
+	answered, ok := errors.AsType[interface {
+		error
+		GRPCStatus() *status.Status
+	}](err)
+	if !ok {
+		return err.Error()
+	}
+	s := answered.GRPCStatus()
+	return strings.Replace(err.Error(), answered.Error(), fmt.Sprintf("%s (%v)", s.Message(), s.Code()), 1)
 }
 
 // gcPercent is how much the heap grows until garbage is collected, unless GOGC says

@@ -23,7 +23,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -391,45 +390,6 @@ func TestStartErrors(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(foreign, "LOOM-FORMAT")); err == nil {
 		t.Error("a foreign directory was written to")
-	}
-}
-
-func TestVersionAndHelp(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--version"}, `^loom-bridge-server \d+\.\d+\.\d+\S*\n$`},
-		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*Where it serves.*--data-dir directory  .*\(\./\.loom/store\)\n.*memory +\d+  Long-term memory`},
-		{[]string{"help"}, `(?s)Examples:.*check`},
-		{[]string{"help", "limits"}, `^\nLimits on calls and connections:\n  --max-receive-bytes bytes +largest request message \(4MiB\)\n`},
-		{[]string{"help", "all"}, `(?s)--addr host.*--embedder-batch texts +texts of one request \(32\)\n.*--blob-ttl`},
-		{[]string{"check", "--help"}, `No server may be`},
-	} {
-		var out bytes.Buffer
-		if err := run(t.Context(), test.args, noEnvironment, &out, &out); err != nil || !regexp.MustCompile(test.want).MatchString(out.String()) {
-			t.Errorf("%v: %v\n%s", test.args, err, out.String())
-		}
-	}
-}
-
-// The help shows every setting, each on a line that fits a wide terminal.
-func TestHelpShowsEverySetting(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	must(t, run(t.Context(), []string{"help", "all"}, noEnvironment, &out, &out))
-	lines := strings.Split(out.String(), "\n")
-	for _, name := range settingNames() {
-		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "  --"+name+" ") }) {
-			t.Errorf("no line for --%s", name)
-		}
-	}
-	must(t, run(t.Context(), []string{"--help"}, noEnvironment, &out, &out))
-	for line := range strings.Lines(out.String()) {
-		if n := utf8.RuneCountInString(line); n > 128 {
-			t.Errorf("%d columns: %s", n, line)
-		}
 	}
 }
 

@@ -123,9 +123,15 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("the export of what came back differs: %s", diff)
 	}
 
-	for what, to := range map[string]string{"PostgreSQL": far, "a directory": back} {
-		if _, err := loomCommand(t, "migrate", "--from", rocks, "--to", to); !errors.Is(err, kv.ErrOccupied) || strings.Contains(err.Error(), pgSecret) {
-			t.Errorf("over a store in %s: %v", what, err)
+	for _, c := range [][2]string{{rocks, far}, {rocks, back}, {back, far}} {
+		if _, err := loomCommand(t, "migrate", "--from", c[0], "--to", c[1]); !errors.Is(err, kv.ErrOccupied) || strings.Contains(err.Error(), pgSecret) {
+			t.Errorf("from %s over %s: %v", c[0], c[1], err)
+		}
+	}
+	for _, store := range []string{far, back, far + "&connections=20"} {
+		_, err := loomCommand(t, "migrate", "--from", store, "--to", strings.TrimSuffix(store, "&connections=20"))
+		if err == nil || !strings.Contains(err.Error(), "is the store itself") || strings.Contains(err.Error(), pgSecret) {
+			t.Errorf("onto itself: %v", err)
 		}
 	}
 	for _, store := range []string{far, back} {
@@ -144,7 +150,7 @@ func TestMigrate(t *testing.T) {
 		must(t, p.Stop())
 	}
 	for flag, args := range map[string][]string{
-		"--from": {"--to", far}, "--to": {"--from", rocks}, "--to (LOOM_BRIDGE_TO)": {"--from", rocks, "--to", "mysql://anna:secret@db/x"},
+		"--from": {"--to", far}, "--to": {"--from", rocks}, "--to \"mysql": {"--from", rocks, "--to", "mysql://anna:secret@db/x"},
 		"there is no store": {"--from", "rocksdb:" + t.TempDir(), "--to", filepath.Join("rocksdb:"+dir, "other")},
 	} {
 		if _, err := loomCommand(t, append([]string{"migrate"}, args...)...); err == nil || !strings.Contains(err.Error(), flag) || strings.Contains(err.Error(), "secret") {

@@ -487,3 +487,59 @@ func TestScopesCommand(t *testing.T) {
 		t.Errorf("a kind that is none: %v", err)
 	}
 }
+
+// Records are related, shown with their relations, and parted again from the command line, in
+// the memory of an agent and of a space; what a server refuses is told in its own words.
+//
+// Y21
+func TestRecordsRelate(t *testing.T) {
+	t.Parallel()
+	p := MustRun(t, t.TempDir())
+	_, err := loombridgev1.NewSharingServiceClient(p.conn).CreateSpace(t.Context(), &loombridgev1.CreateSpaceRequest{AgentId: "a", SpaceId: "team"})
+	must(t, err)
+	for _, space := range []string{"", "team"} {
+		var ids []string
+		for _, key := range []string{"plan", "step"} {
+			saved, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", SpaceId: space, Text: key, Key: key})
+			must(t, err)
+			ids = append(ids, saved.GetId())
+		}
+		plan, step := ids[0], ids[1]
+		relation := fmt.Sprintf(`"from_id":%q,"name":"part_of","to_id":%q`, step, plan)
+		for _, c := range []struct {
+			args []string
+			want string // begins what is said
+		}{
+			{[]string{"relations", plan}, ""},
+			{[]string{"relate", step, "part_of", plan}, "the relation was made\n"},
+			{[]string{"relate", step, "part_of", plan}, "the relation was there already\n"},
+			{[]string{"relations", plan}, "{" + relation},
+			{[]string{"relations", "--key", "--direction", "out", "--name", "part_of", "step"}, "{" + relation},
+			{[]string{"relations", "--direction", "out", plan}, ""},
+			{[]string{"relations", "--name", "has", "--name", "is", plan}, ""},
+			{[]string{"unrelate", step, "part_of", plan}, "the relation was ended\n"},
+			{[]string{"unrelate", step, "part_of", plan}, "there was no such relation\n"},
+			{[]string{"relations", step}, ""},
+		} {
+			said, err := p.records(t, append([]string{c.args[0], "--agent", "a", "--space", space}, c.args[1:]...)...)
+			if must(t, err); !strings.HasPrefix(strings.ReplaceAll(said, " ", ""), strings.ReplaceAll(c.want, " ", "")) || (said == "") != (c.want == "") {
+				t.Errorf("%v in %q: said %q, want %q", c.args, space, said, c.want)
+			}
+		}
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"relate", step, "part_of", "nowhere"}, `memory: no record for to_id "nowhere" (NotFound)`},
+			{[]string{"relate", step, "part of", plan}, "(InvalidArgument)"},
+			{[]string{"relations", "nowhere"}, "(NotFound)"},
+			{[]string{"relations", "--direction", "both", plan}, `--direction "both" is not out or in`},
+			{[]string{"relate", step, plan}, "accepts 3 arg(s), received 2"},
+		} {
+			_, err := p.records(t, append([]string{c.args[0], "--agent", "a", "--space", space}, c.args[1:]...)...)
+			if err == nil || !strings.Contains(worded(err), c.want) || strings.Contains(worded(err), "rpc error") {
+				t.Errorf("%v in %q: %v, want %q", c.args, space, err, c.want)
+			}
+		}
+	}
+}

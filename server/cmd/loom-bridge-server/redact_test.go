@@ -89,7 +89,8 @@ func plantSecrets(t *testing.T, p *process, dir string) (all planted, told int32
 		must(t, err)
 		importing, err := p.memory().ImportRecords(ctx)
 		must(t, err)
-		line := fmt.Sprintf(`{"id":"import-%d","text":%q,"create_time":"2026-01-02T03:04:05Z","version":1,"kind":"fact","origin":"agent","tier":4,"importance":0.5}`, i, all.text("imports"))
+		line := fmt.Sprintf(`{"id":"import-%d","text":%q,"author":%q,"tags":[%q],"metadata":{"n":%q},"create_time":"2026-01-02T03:04:05Z","version":1,"kind":"fact","origin":"agent","tier":4,"importance":0.5}`,
+			i, all.text("imports"), all.text("imported authors"), all.text("imported tags"), all.text("imported metadata"))
 		must(t, importing.Send(&loombridgev1.ImportRecordsRequest{AgentId: "a", Lines: []string{line}}))
 		_, err = importing.CloseAndRecv()
 		must(t, err)

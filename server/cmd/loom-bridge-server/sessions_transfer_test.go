@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -223,12 +224,39 @@ func TestSessionsImportRefuses(t *testing.T) {
 			}
 		})
 	}
+	var odd strings.Builder
+	for _, line := range lines {
+		_, stored, _ := strings.Cut(line, `"stored":"`)
+		stored = strings.TrimSuffix(stored, "\"}\n")
+		if value, err := base64.StdEncoding.DecodeString(stored); err == nil && bytes.Contains(value, []byte("the key")) {
+			line = strings.Replace(line, stored, base64.StdEncoding.EncodeToString(bytes.Replace(value, []byte("the key"), []byte("the \xffey"), 1)), 1)
+		}
+		odd.WriteString(line)
+	}
+	must(t, os.WriteFile(other, []byte(odd.String()), 0o600))
+	if _, err := to.sessions(t, "", "import", other); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "not UTF-8") {
+		t.Errorf("a text that is not UTF-8: %v", err)
+	}
 	if _, err := to.sessions(t, "", "import", file); err != nil {
 		t.Errorf("behind all that: %v", err)
+	}
+	if _, err := to.sessions(t, "", "export", "--session", "none", "--out", other+"none"); err == nil || !strings.Contains(err.Error(), `has no session "none"`) {
+		t.Errorf("the export of a session that is not there: %v", err)
+	}
+	if _, err := os.Stat(other + "none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its file: %v", err)
 	}
 	safe := MustRun(t, t.TempDir(), "--redact", "secrets")
 	if _, err := safe.sessions(t, "", "import", file); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "secret") {
 		t.Errorf("where no secrets are stored: %v", err)
+	}
+	kept := s.record("tagged", "shell:run", "{}", strconv.Quote(strings.Repeat("line\n", 20_000)))
+	_, err = from.context().ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: kept.GetOutputBlob().GetPath(), Tags: []string{"AKIAIOSFODNN7EXAMPLE"}})
+	must(t, err)
+	_, err = from.sessions(t, "", "export", "--session", "tagged", "--out", file)
+	must(t, err)
+	if _, err := safe.sessions(t, "", "import", file); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "secret") {
+		t.Errorf("a tag of a result, where no secrets are stored: %v", err)
 	}
 	if said, err := safe.sessions(t, "", "export"); err != nil || said != "" {
 		t.Errorf("where no secrets are stored %d bytes are there, %v", len(said), err)

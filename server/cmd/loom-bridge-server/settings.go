@@ -309,7 +309,7 @@ func (c *Config) sharingSettings() []setting {
 		{"max-tools", number(&s.MaxTools, "tools", 1, maxLimit), hand.DefaultMaxRunning, "tools that run at once; more wait"},
 		{
 			"tool-limits", toolRules(&s.ToolLimits), nil,
-			"most calls of tools, as `web:* 30/m,* 50/s per tenant,shell:run 4 at once`; else refused",
+			"most calls of tools, as 'web:* 30/m,* 50/s per tenant,shell:run 4 at once'; else refused",
 		},
 		{"max-relayed-calls", number(&s.MaxRelayedCalls, "calls", 1, maxLimit), agents.DefaultMaxCalls, "calls that wait for tools of agents; more are refused"},
 		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries of memory that run at once; more wait"},
@@ -338,7 +338,7 @@ func (c *Config) sandboxSettings() []setting {
 		},
 		{
 			"sandbox-tier", choice(&s.Tier, sandbox.TierAuto, sandbox.TierNamespaces, sandbox.TierLandlock), sandbox.TierAuto,
-			"the only tier to use; `doctor` tells which work here",
+			"the only tier to use; the command doctor tells which work here",
 		},
 		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
 		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},

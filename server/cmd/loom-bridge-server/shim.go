@@ -82,9 +82,9 @@ func ownSocket(dataDir string) (string, error) {
 // flags gives a command those of a server, and who the host is.
 func (s *shim) flags(command *cobra.Command) {
 	command.Flags().AddFlagSet(configFlags())
-	command.Flags().StringVar(&s.agent, "agent", mcp.DefaultAgent, "who the host acts as")
-	command.Flags().StringVar(&s.session, "session", mcp.DefaultSession, "the session of its calls")
-	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM file of authorities: the server on --addr is spoken to over TLS")
+	command.Flags().StringVar(&s.agent, "agent", mcp.DefaultAgent, "`id` of who the host acts as")
+	command.Flags().StringVar(&s.session, "session", mcp.DefaultSession, "`id` of the session of its calls")
+	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server on --addr is spoken to over TLS")
 }
 
 // configure reads the settings. What they don't name lies in the project, if there is one.

@@ -129,6 +129,11 @@ func TestStoreMap(t *testing.T) {
 	if said, err := loomCommand(t, "export", "--store-map", m.file, "--tenant", "acme", "--agent", "a", "--out", filepath.Join(t.TempDir(), "out")); err != nil {
 		t.Errorf("export: %v: %s", err, said)
 	}
+	for _, command := range []string{"verify", "list"} {
+		if said, err := loomCommand(t, "audit", command, "--store-map", m.file); err != nil || strings.Contains(said, pgSecret) {
+			t.Errorf("audit %s: %v: %s", command, err, said)
+		}
+	}
 	if said, _ := loomCommand(t, "doctor", "--jobs=false", "--store-map", m.file); !strings.Contains(said, "answers, and holds a store") || strings.Contains(said, pgSecret) {
 		t.Errorf("doctor: %s", said)
 	}

@@ -191,9 +191,13 @@ class RecordDraft(_brief.Brief):
     """What makes room or forgets passes over it."""
     valid_until: datetime | None = None
     """When what it tells stops being true; with a time zone."""
-    relations: Iterable[tuple[str, str]] = ()
-    """How it is related to other records, as pairs of a name and an id, at most 100."""
+    relations: "Iterable[tuple[str, RecordName]]" = ()
+    """How it is related to other records, as pairs of a name and the other record, by id or as
+    it was saved or read, at most 100."""
 
+
+RecordName: TypeAlias = str | Saved | Record
+"""A record: its id, or what a save or a read returned."""
 
 RecordField: TypeAlias = Literal[
     "author",
@@ -227,6 +231,15 @@ def draft_of(name: str, value: object) -> RecordDraft:
     return RecordDraft(**given)
 
 
+def id_of(name: str, value: RecordName) -> str:
+    """Return the id that stands for a record.
+
+    Raises:
+        TypeError: it is neither an id, nor what was saved or read.
+    """
+    return value.id if isinstance(value, Saved | Record) else _values.text(name, value)
+
+
 def fill(message: "pb.MemorySaveRequest | pb.RecordDraft", d: RecordDraft, session_id: str) -> None:
     """Set the fields of a message from a draft."""
     message.text = _values.text("text", d.text)
@@ -251,8 +264,8 @@ def fill(message: "pb.MemorySaveRequest | pb.RecordDraft", d: RecordDraft, sessi
         message.event_time.CopyFrom(_values.timestamp("event_time", d.event_time))
     if d.valid_until is not None:
         message.valid_until.CopyFrom(_values.timestamp("valid_until", d.valid_until))
-    for name, to_id in d.relations:
-        message.relations.add(name=_values.text("name", name), to_id=_values.text("to_id", to_id))
+    for name, to in d.relations:
+        message.relations.add(name=_values.text("name", name), to_id=id_of("to_id", to))
     if d.origin is not None:
         message.origin = _origin_number(d.origin)
     fill_expiry(message, d.ttl, d.expire_time, d.sliding_ttl)

@@ -55,9 +55,9 @@ class Relations:
 
     async def relate(
         self,
-        from_id: str,
+        from_id: _records.RecordName,
         name: str,
-        to_id: str,
+        to_id: _records.RecordName,
         *,
         user_id: str | None = None,
         space_id: str | None = None,
@@ -70,9 +70,9 @@ class Relations:
         their hits. The records keep their text, version and times.
 
         Args:
-            from_id: the record that the relation goes out from.
+            from_id: the record that the relation goes out from, by id or as it was saved or read.
             name: how it is related: 1 to 64 letters, digits, `_`, `-`, `.` and `:`.
-            to_id: the other record of the same memory.
+            to_id: the other record of the same memory, likewise.
             user_id: in that person's memory instead of the agent's.
             space_id: in the memory of that space instead; see `ctx.spaces`.
             request_id: makes the call safe to repeat.
@@ -87,7 +87,7 @@ class Relations:
             AgentNotOwnedError: another agent saved the first one, in a shared memory.
         """
         made = await self.relate_many(
-            [Relation(from_id, name, to_id)],
+            [_between(from_id, name, to_id)],
             user_id=user_id,
             space_id=space_id,
             request_id=request_id,
@@ -124,9 +124,9 @@ class Relations:
 
     async def unrelate(
         self,
-        from_id: str,
+        from_id: _records.RecordName,
         name: str,
-        to_id: str,
+        to_id: _records.RecordName,
         *,
         user_id: str | None = None,
         space_id: str | None = None,
@@ -141,7 +141,7 @@ class Relations:
         request = pb.UnrelateRecordsRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
-            relations=_wire([Relation(from_id, name, to_id)]),
+            relations=_wire([_between(from_id, name, to_id)]),
             request_id=_values.optional_text("request_id", request_id),
         )
         answer = await self._at(space_id).call(
@@ -208,6 +208,10 @@ def _direction(value: RelationDirection | None) -> pb.RelationDirection:
         return pb.RELATION_DIRECTION_UNSPECIFIED
     number = _values.enum_number("direction", _DIRECTION, "RELATION_DIRECTION_", value)
     return cast("pb.RelationDirection", number)
+
+
+def _between(one: _records.RecordName, name: str, other: _records.RecordName) -> Relation:
+    return Relation(_records.id_of("from_id", one), name, _records.id_of("to_id", other))
 
 
 def _wire(relations: Iterable[Relation]) -> list[pb.Relation]:

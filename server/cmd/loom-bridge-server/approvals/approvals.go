@@ -55,7 +55,7 @@ func Command(o Options) *cobra.Command {
 	d := &desk{Options: o}
 	command := &cobra.Command{Use: "approvals", Short: "Answer calls of agents that wait for a person", Args: cobra.NoArgs}
 	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	command.PersistentFlags().StringVar(&d.agent, "agent", DefaultAgent, "who answers; the credential must be for it, and say approves")
+	command.PersistentFlags().StringVar(&d.agent, "agent", DefaultAgent, "`id` of who answers; the credential must be for it, and say approves")
 	command.PersistentFlags().BoolVar(&d.json, "json", false, "write lines of JSON")
 	var scope string
 	approve := d.sub("approve ID", "Let a call that waits go on", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
@@ -65,7 +65,7 @@ func Command(o Options) *cobra.Command {
 		}
 		return d.decide(ctx, args[0], decision)
 	})
-	approve.Flags().StringVar(&scope, "for", "once", "what it is for: once, session, agent, or always, which is all agents")
+	approve.Flags().StringVar(&scope, "for", "once", "`what` it is for: once, session, agent, or always, which is all agents")
 	var answer bool
 	watch := d.sub("watch", "Show calls that wait as they come, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		return d.watch(ctx, answer)

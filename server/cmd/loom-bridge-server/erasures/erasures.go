@@ -26,15 +26,16 @@ const help = `Erase all that a store holds of an agent, a person or a tenant, wi
   loom-bridge-server erase --user ann --filter 'metadata.case = "47"' --key erase.pem --out 47.json
   loom-bridge-server erase verify a1.json
 
-With --session only what stands in one session of the agent goes, with --filter only the
-records that it lets through. Records, their index, vectors and versions, sessions, offloaded results, events, messages,
-audit records and everything else of the subject go. The store is written anew beside the
-old one without them, then the two change places in one step, and the old one is removed; so
-no server may be running on it, and there must be room for a second store. In PostgreSQL
-the tables are written anew in a schema beside (NAME_rewritten), and the old ones dropped. A command that
-was killed is run again. The certificate is signed with the key, says what is claimed and
-what is not, and lists backups that may still hold what was erased (--backup-dir).
-Where nothing is found the command fails and changes nothing, since an id is easily misspelt.`
+Records, their index, vectors and versions, sessions, offloaded results, events, messages,
+audit records and everything else of the subject go; with --session only what stands in
+one session of the agent, with --filter only the records that it lets through. The store is
+written anew beside the old one without them, then the two change places in one step, and
+the old one is removed; so no server may be running on it, and there must be room for a
+second store. In PostgreSQL the tables are written anew in a schema beside (NAME_rewritten),
+and the old ones dropped. A command that was killed is run again. The certificate is signed
+with the key, says what is claimed and what is not, and names backups that may still hold
+what was erased (--backup-dir). Where nothing is found the command fails and changes
+nothing, since an id is easily misspelt.`
 
 // Options are what the commands work with. All are required.
 type Options struct {
@@ -123,9 +124,10 @@ func (o Options) refuseSubject(s erasure.Subject, err error) error {
 }
 
 const verifyHelp = `Check a certificate against its signature and against the store: every file, or what each
-table of PostgreSQL holds, must be as it was, and a scan that decodes every entry must find nothing of the subject.
-A server that has run since has changed the files: with --changed only the scan counts. No
-server may be running, and nothing is written. The exit status is 1 when something does not hold.`
+table of PostgreSQL holds, must be as it was, and a scan that decodes every entry must find
+nothing of the subject. A server that has run since has changed the files: with --changed
+only the scan counts. No server may be running, and nothing is written. The exit status is 1
+when something does not hold.`
 
 func (o Options) verify() *cobra.Command {
 	var changed bool

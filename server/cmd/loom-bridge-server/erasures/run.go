@@ -141,17 +141,11 @@ func (e *erasing) report(c *erasure.Certificate) error {
 	if c.Found == 0 {
 		return e.say("%s The certificate is %s\n", c.Statement, e.out)
 	}
-	var entries, size int64
-	for _, t := range c.Erased {
-		entries, size = entries+t.Erased+t.Changed, size+t.Bytes
-	}
+	what := fmt.Sprintf("%d entries", c.Found)
 	if e.subject.Narrowed() {
-		if err := e.say("%d records were erased, %d were written anew without them\n", len(c.Records), c.RecordsAnew); err != nil {
-			return err
-		}
+		what += fmt.Sprintf(" with %d records, and %d records of the same memory were written anew", len(c.Records), c.RecordsAnew)
 	}
-	if err := e.say("erased %s: %d entries, %d bytes, %d audit records; the certificate is %s\n",
-		e.subject, entries, size, c.AuditRecords, e.out); err != nil {
+	if err := e.say("erased %s: %s, %d audit records; the certificate is %s\n", e.subject, what, c.AuditRecords, e.out); err != nil {
 		return err
 	}
 	if len(c.Backups) > 0 {

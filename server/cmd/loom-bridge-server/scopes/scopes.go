@@ -51,9 +51,9 @@ func Command(o Options) *cobra.Command {
 	command := &cobra.Command{Use: "scopes", Short: "List whose memory a server has", Long: help, Args: cobra.NoArgs}
 	flags := command.Flags()
 	flags.StringVar(&kind, "kind", "", "owners of one `kind` alone: agent, space or user")
-	flags.StringVar(&ask.Prefix, "prefix", "", "what the ids begin with")
-	flags.StringVar(&ask.Tenant, "tenant", "", "whose they are; default: the token's. Another one needs a token that operates the server")
-	flags.StringVar(&ask.AgentId, "agent", "", "list what this agent was granted admin of as well")
+	flags.StringVar(&ask.Prefix, "prefix", "", "what the ids begin with, as `text`")
+	flags.StringVar(&ask.Tenant, "tenant", "", "`name` of whose they are; default: the token's. Another one needs a token that operates the server")
+	flags.StringVar(&ask.AgentId, "agent", "", "list what the agent with this `id` was granted admin of as well")
 	flags.BoolVar(&asJSON, "json", false, "write a line of JSON for each")
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		known, ok := kinds[kind]

@@ -30,7 +30,7 @@ func Sessions(o Options) *cobra.Command {
 	d := &desk{Options: o}
 	command := &cobra.Command{Use: "sessions", Short: "Export and import the sessions of an agent", Long: sessionsHelp, Args: cobra.NoArgs}
 	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	command.PersistentFlags().StringVar(&d.agent, "agent", "", "the agent whose sessions they are")
+	command.PersistentFlags().StringVar(&d.agent, "agent", "", "`id` of the agent whose sessions they are (required)")
 	_ = command.MarkPersistentFlagRequired("agent") // the flag is there
 	var out, id string
 	export := d.sub("export", "Write sessions as lines of JSON", cobra.NoArgs, func(ctx context.Context, _ []string) error { return d.exportSessions(ctx, id, out) })
@@ -43,7 +43,13 @@ func Sessions(o Options) *cobra.Command {
 }
 
 func (d *desk) exportSessions(ctx context.Context, id, path string) error {
-	n, err := d.toFile(path, func(to io.Writer) (int, error) { return d.writeSessions(ctx, id, to) })
+	n, err := d.toFile(path, func(to io.Writer) (int, error) {
+		n, err := d.writeSessions(ctx, id, to)
+		if err == nil && n == 0 && id != "" {
+			err = fmt.Errorf("agent %q has no session %q", d.agent, id)
+		}
+		return n, err
+	})
 	if err != nil || path == "" {
 		return err
 	}

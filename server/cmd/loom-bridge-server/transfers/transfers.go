@@ -1,5 +1,6 @@
 // Package transfers is the command line of what moves records between memories of running
-// servers, and sessions between agents: it exports and imports both, and watches records.
+// servers, and sessions between agents: it exports and imports both, and watches and relates
+// records.
 package transfers
 
 import (
@@ -13,17 +14,19 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-const help = `Export, import and watch the records of one memory, of the server on --addr.
+const help = `Export, import, watch and relate the records of one memory, of the server on --addr.
 
   loom-bridge-server records export --agent researcher-1 --out memory.jsonl
   loom-bridge-server records import --agent researcher-2 memory.jsonl
   loom-bridge-server records export --agent researcher-1 --user ann > ann.jsonl
+  loom-bridge-server records export --agent researcher-1 --space team > team.jsonl
   loom-bridge-server records watch --agent researcher-1
+  loom-bridge-server records relate --agent researcher-1 01M8E2 part_of 01M8F4
+  loom-bridge-server records relations --agent researcher-1 01M8E2
 
 An export is a file of JSON Lines with everything that was stored: vectors, versions,
 times, relations. It imports into any memory of any server, and the export of that is the
@@ -62,11 +65,11 @@ type desk struct {
 // Command is the command with its sub-commands.
 func Command(o Options) *cobra.Command {
 	d := &desk{Options: o}
-	command := &cobra.Command{Use: "records", Short: "Export, import and watch the records of a memory", Long: help, Args: cobra.NoArgs}
+	command := &cobra.Command{Use: "records", Short: "Export, import, watch and relate the records of a memory", Long: help, Args: cobra.NoArgs}
 	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	command.PersistentFlags().StringVar(&d.agent, "agent", "", "the agent whose memory it is, or who works in a person's")
-	command.PersistentFlags().StringVar(&d.user, "user", "", "the person whose memory it is, in place of the agent's")
-	command.PersistentFlags().StringVar(&d.space, "space", "", "the space whose memory it is, in place of the agent's")
+	command.PersistentFlags().StringVar(&d.agent, "agent", "", "`id` of the agent whose memory it is, or who works in a person's or a space's (required)")
+	command.PersistentFlags().StringVar(&d.user, "user", "", "`id` of the person whose memory it is, in place of the agent's")
+	command.PersistentFlags().StringVar(&d.space, "space", "", "`id` of the space whose memory it is, in place of the agent's")
 	_ = command.MarkPersistentFlagRequired("agent") // the flag is there
 	var out string
 	export := d.sub("export", "Write a memory as lines of JSON", cobra.NoArgs, func(ctx context.Context, _ []string) error { return d.export(ctx, out) })
@@ -83,6 +86,7 @@ func Command(o Options) *cobra.Command {
 	})
 	watch.Flags().StringVar(&after, "after", "", "the `position` of the last line that is known; default: every record first")
 	command.AddCommand(export, load, watch)
+	command.AddCommand(d.relations()...)
 	return command
 }
 
@@ -235,11 +239,7 @@ func (d *desk) watch(ctx context.Context, after string) error {
 		if err != nil {
 			return err
 		}
-		text, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(change)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(d.Out, "%s\n", text); err != nil {
+		if err := d.json(change); err != nil {
 			return err
 		}
 	}

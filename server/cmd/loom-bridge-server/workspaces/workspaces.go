@@ -28,7 +28,7 @@ func Command(o Options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var agent, to string
-	command.PersistentFlags().StringVar(&agent, "agent", "operator", "whose workspace; all agents of a tenant have one, unless the servers run with --own-workspace")
+	command.PersistentFlags().StringVar(&agent, "agent", "operator", "`id` of whose workspace; all agents of a tenant have one, unless the servers run with --own-workspace")
 	move := o.sub("move", "Give it to another server that runs; its files are not copied", func(ctx context.Context, s loombridgev1.AdminServiceClient) error {
 		moved, err := s.MoveWorkspace(ctx, &loombridgev1.MoveWorkspaceRequest{AgentId: agent, Server: to})
 		if err != nil {

@@ -38,9 +38,9 @@ class Memory(_twin.Twin, _spelling.Helpful):
 
     def relate(
         self,
-        from_id: str,
+        from_id: _records.RecordName,
         name: str,
-        to_id: str,
+        to_id: _records.RecordName,
         *,
         user_id: str | None = None,
         space_id: str | None = None,
@@ -80,9 +80,9 @@ class Memory(_twin.Twin, _spelling.Helpful):
 
     def unrelate(
         self,
-        from_id: str,
+        from_id: _records.RecordName,
         name: str,
-        to_id: str,
+        to_id: _records.RecordName,
         *,
         user_id: str | None = None,
         space_id: str | None = None,

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+func TestVersionAndHelp(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--version"}, `^loom-bridge-server \d+\.\d+\.\d+\S*\n$`},
+		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*Where it serves.*--data-dir directory  .*\(\./\.loom/store\)\n.*memory +\d+  Long-term memory`},
+		{[]string{"help"}, `(?s)Examples:.*check`},
+		{[]string{"help", "limits"}, `^\nLimits on calls and connections:\n  --max-receive-bytes bytes +largest request message \(4MiB\)\n`},
+		{[]string{"help", "all"}, `(?s)--addr host.*--embedder-batch texts +texts of one request \(32\)\n.*--blob-ttl`},
+		{[]string{"check", "--help"}, `No server may be`},
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), test.args, noEnvironment, &out, &out); err != nil || !regexp.MustCompile(test.want).MatchString(out.String()) {
+			t.Errorf("%v: %v\n%s", test.args, err, out.String())
+		}
+	}
+}
+
+// The help shows every setting, each on a line that fits a wide terminal.
+func TestHelpShowsEverySetting(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	must(t, run(t.Context(), []string{"help", "all"}, noEnvironment, &out, &out))
+	lines := strings.Split(out.String(), "\n")
+	for _, name := range settingNames() {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "  --"+name+" ") }) {
+			t.Errorf("no line for --%s", name)
+		}
+	}
+	must(t, run(t.Context(), []string{"--help"}, noEnvironment, &out, &out))
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(line); n > 128 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// The example of --credentials in the help is one that a server takes, and it has every field
+// that there is but the other ways to name a caller.
+func TestHelpOfCredentials(t *testing.T) {
+	var out bytes.Buffer
+	must(t, run(t.Context(), []string{"--help"}, noEnvironment, &out, &out))
+	_, example, _ := strings.Cut(out.String(), "[[credential]]")
+	example, _, _ = strings.Cut(example, "\n\n")
+	example = "[[credential]]" + strings.NewReplacer("2bb8...", hashOf("token"), "expires = 2027", "expires = 9000").Replace(example)
+	for _, field := range []string{"token_sha256", "tenant", "agents", "provides", "edits", "reads_users", "writes_users", "administers_users", "approves", "operates", "expires"} {
+		if !strings.Contains(example, field) {
+			t.Errorf("no %s in\n%s", field, example)
+		}
+	}
+	p := MustRun(t, t.TempDir(), "--credentials", MustFile(t, example)).withToken(t, "token")
+	if _, err := p.admin().ListScopes(t.Context(), &loombridgev1.ListScopesRequest{Tenant: "other"}); err != nil { // it operates
+		t.Errorf("who has the token of the help: %v", err)
+	}
+	for agent, want := range map[string]codes.Code{"researcher-1": codes.OK, "editor": codes.PermissionDenied} {
+		if _, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "x"}); status.Code(err) != want {
+			t.Errorf("%s: %v, want %v", agent, err, want)
+		}
+	}
+}
+
+// Commands that ask a server say so of --addr, and the value of every flag has a name.
+func TestHelpOfCommands(t *testing.T) {
+	for _, command := range [][]string{
+		{"approvals"},
+		{"audit", "list"},
+		{"backup"},
+		{"check"},
+		{"doctor"},
+		{"erase"},
+		{"erase", "verify"},
+		{"export"},
+		{"hook"},
+		{"mcp"},
+		{"migrate"},
+		{"records", "export"},
+		{"records", "relations"},
+		{"repair"},
+		{"scopes"},
+		{"sessions", "export"},
+		{"workspace", "move"},
+	} {
+		var out bytes.Buffer
+		must(t, run(t.Context(), append(command, "--help"), noEnvironment, &out, &out))
+		if line := regexp.MustCompile(`--\S+ string .*`).FindString(out.String()); line != "" {
+			t.Errorf("%v: %s", command, line)
+		}
+		if command[0] != "mcp" && command[0] != "hook" && strings.Contains(out.String(), "serve gRPC here") {
+			t.Errorf("%v: what --addr is", command)
+		}
+	}
+}
