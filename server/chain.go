@@ -76,7 +76,16 @@ func (s *Server) mapUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
 // forwarded is what a call of another server passes: its caller was authenticated there.
 func (s *Server) forwarded(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	answer, err := s.mapUnary(ctx, req, info, func(ctx context.Context, req any) (any, error) {
-		return recoverUnary(ctx, req, info, func(ctx context.Context, req any) (any, error) { return s.acceptUnary(ctx, req, info, next) })
+		ctx, leave, err := s.enterForwarded(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		answer, err := recoverUnary(ctx, req, info, func(ctx context.Context, req any) (any, error) { return s.acceptUnary(ctx, req, info, next) })
+		if err != nil && errors.Is(context.Cause(ctx), errCutOff) {
+			return nil, errCutOff
+		}
+		return answer, err
 	})
 	if fault, ok := errors.AsType[*observe.CallError](err); ok && fault.Hidden {
 		s.observer.Log.ErrorContext(ctx, "a call that another server forwarded failed", "method", info.FullMethod, "error", fault.Cause)

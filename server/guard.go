@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/loom-bridge/loom-bridge/bridge/places"
 )
 
 // guardStream runs a stream's handler on a goroutine of its own and ends the
@@ -47,8 +49,8 @@ func (s *Server) guardStream(srv any, stream grpc.ServerStream, _ *grpc.StreamSe
 	}
 }
 
-// enterStream counts a stream's handler in, unless the server is stopping.
-// Shutdown waits for it.
+// enterStream counts the handler of a stream or of a forwarded call in, unless the server is
+// stopping. Shutdown waits for it.
 func (s *Server) enterStream() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,6 +59,26 @@ func (s *Server) enterStream() error {
 	}
 	s.handlers.Add(1)
 	return nil
+}
+
+// errCutOff ends a call of another server that outlasts the drain.
+var errCutOff = fmt.Errorf("%w: it was stopped under the call, which may have taken effect; make it again with the same request_id", places.ErrLost)
+
+// enterForwarded counts a call that another server forwarded in until leave, unless the server
+// is stopping. Shutdown waits for it as for the calls of clients; then its ctx ends.
+func (s *Server) enterForwarded(ctx context.Context) (_ context.Context, leave func(), err error) {
+	if err := s.enterStream(); err != nil {
+		return nil, nil, err
+	}
+	s.inFlight.Add(1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.forwarding, func() { cancel(errCutOff) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		s.inFlight.Add(-1)
+		s.handlers.Done()
+	}, nil
 }
 
 // stallTicks is how often within the timeout a stream is looked at. One look

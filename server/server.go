@@ -159,7 +159,10 @@ type Server struct {
 	// conns are the connections of all listeners.
 	conns    *conns.Pool
 	draining chan struct{}  // closed when stopping begins
-	handlers sync.WaitGroup // of streams; Add only under mu and before stopping
+	handlers sync.WaitGroup // of streams and forwarded calls; Add only under mu and before stopping
+	// forwarding ends when forwarded calls are to end.
+	forwarding context.Context
+	cutOff     context.CancelFunc
 
 	mu       sync.Mutex
 	stopping bool // guarded by mu
@@ -194,6 +197,7 @@ func New(services Services, opts *Options) *Server {
 		reflections:  make(chan struct{}, maxReflections),
 		draining:     make(chan struct{}),
 	}
+	s.forwarding, s.cutOff = context.WithCancel(context.Background())
 	if o.Places != nil {
 		s.forwards = forward.New(o.Places, s.forwarded, o.Logger)
 	}
@@ -356,8 +360,8 @@ func (s *Server) Serve(listener net.Listener) error {
 }
 
 // Shutdown drains: health turns to NOT_SERVING, streams end with UNAVAILABLE,
-// and calls in flight may finish until DrainTimeout or ctx ends; then they are
-// cancelled. Connections without a call are closed after a moment. It returns when no handler runs any more, or the error of ctx.
+// and calls in flight, those that other servers forwarded among them, may finish until
+// DrainTimeout or ctx ends; then they are cancelled. Connections without a call are closed after a moment. It returns when no handler runs any more, or the error of ctx.
 // Calling it again is harmless.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
@@ -378,6 +382,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	// Stop waits for handlers too, so it needs a goroutine as well; it makes
 	// the GracefulStop above return.
 	go s.grpc.Stop()
+	s.cutOff()
 	select {
 	case <-finished:
 		return nil

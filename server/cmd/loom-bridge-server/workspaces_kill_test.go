@@ -26,11 +26,11 @@ type routed struct {
 	other         *process
 }
 
-func mustRoute(t *testing.T) *routed {
+func mustRoute(t *testing.T, of ...string) *routed {
 	t.Helper()
 	r := &routed{store: postgresPlace(t, pgtest.Address(t)), folder: t.TempDir()}
-	args := []string{"--mesh", "embedded", "--shell-allow", "echo,sleep"}
-	r.owner = MustBridgeApart(t, r.store, "owner", append(args, "--workspace", r.folder)...)
+	args := []string{"--mesh", "embedded", "--shell-allow", "echo,sleep,cat"}
+	r.owner = MustBridgeApart(t, r.store, "owner", append(append(args, "--workspace", r.folder), of...)...)
 	r.other = MustPlace(t, r.store, "other", t.TempDir(), args...)
 	r.owner.MustUse(t, "x", "fs:write_file", object{"path": "plan.txt", "content": "sail at noon"})
 	r.reads(t)
