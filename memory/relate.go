@@ -307,7 +307,7 @@ const (
 // and of each those first that its relations go out to. They are what the query could have
 // found: of the same scopes, passed by the filter, current, not archived and not held. One
 // that was replaced is taken for what has replaced it. With an AsOf all of that is as it
-// stood then.
+// stood then, with a ValidAt as it held then.
 func (a *asking) addRelated(ctx context.Context, in *searched, result *Answer) error {
 	x := relatives{asking: a, in: in, receipt: &result.Receipt, left: maxRelationsRead, seen: make(map[place]bool), bytes: a.query.MaxBytes}
 	x.limit = cmp.Or(a.query.Related.Limit, question.DefaultRelated)
@@ -358,20 +358,21 @@ func (x *relatives) of(ctx context.Context, hit Hit) error {
 		x.receipt.RelatedOver++
 		return nil
 	}
-	ask, at, view := x.query.Related, x.query.Moment.AsOf, x.in.view(hit.Scope)
-	found, looked, err := relations.Of(ctx, view, hit.Scope, hit.Record.ID, relations.Selection{Way: ask.Way, Names: ask.Names, Limit: x.left, At: at})
+	ask, view := x.query.Related, x.in.view(hit.Scope)
+	selection := relations.Selection{Way: ask.Way, Names: ask.Names, Limit: x.left, At: x.query.Moment.AsOf, ValidAt: x.query.Moment.ValidAt}
+	found, looked, err := relations.Of(ctx, view, hit.Scope, hit.Record.ID, selection)
 	if err != nil {
 		return err
 	}
 	if x.left -= looked; x.left == 0 {
 		x.receipt.RelatedOver++
 	}
-	if !at.IsZero() {
+	if !x.query.Moment.IsNow() {
 		until, err := relations.Forgotten(ctx, view, hit.Scope, hit.Record.ID)
 		if err != nil {
 			return err
 		}
-		x.forgot = x.forgot || until.After(at)
+		x.forgot = x.forgot || until.After(selection.EndedBy())
 	}
 	for _, r := range found {
 		other := r.To

@@ -116,8 +116,8 @@ func TestRelatedAsOfShowsWhatWas(t *testing.T) {
 	mustCheck(t, s)
 }
 
-// What is true at a moment has the relations of today, and those of a record that is gone are
-// gone as of any moment.
+// What is true at a moment has the relations that had not ended by then, and those of a record
+// that is gone are gone as of any moment.
 //
 // Y22
 func TestRelatedThenHasItsBounds(t *testing.T) {
@@ -155,8 +155,24 @@ func TestRelatedThenHasItsBounds(t *testing.T) {
 	end("ann likes oat")
 	mustShow("today", ask(false, false), "ann", "tea<ann likes")
 	mustShow("then", ask(true, false), "ann", "oat<ann likes", "tea<ann likes")
-	mustShow("true then, as known today", ask(false, true), "ann", "tea<ann likes")
+	mustShow("true then, as known today", ask(false, true), "ann", "oat<ann likes", "tea<ann likes")
 	mustShow("true then, as known then", ask(true, true), "ann", "oat<ann likes", "tea<ann likes")
+	s.Clock.Advance(time.Minute)
+	mustRelate(t, s, "ann drinks oat")
+	between := &loombridgev1.MemoryQueryRequest{
+		Query: "ann", Limit: 1, Related: &loombridgev1.RelatedOptions{Names: []string{"drinks"}}, ValidAt: timestamppb.New(then),
+	}
+	got, _ := throughs(t, s, between)
+	mustShow("true then, though told later", got, "ann", "oat<ann drinks")
+	between.AsOf = timestamppb.New(then)
+	got, _ = throughs(t, s, between)
+	mustShow("true then, but not known", got, "ann")
+	end("ann drinks oat")
+	between = &loombridgev1.MemoryQueryRequest{
+		Query: "ann", Limit: 1, Related: &loombridgev1.RelatedOptions{Names: []string{"likes"}}, ValidAt: timestamppb.New(s.Clock.Now()),
+	}
+	got, _ = throughs(t, s, between)
+	mustShow("true after the end", got, "ann", "tea<ann likes")
 
 	_, err := s.Memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: "oat"}})
 	must(t, err)

@@ -156,7 +156,7 @@ func DropAll(ctx context.Context, tx *kv.Tx, scope kv.Scope, id string) (bytes i
 }
 
 // Ended returns relations of a record that have ended, those that went out first, each in
-// the order in which they did. With At only those that ended later.
+// the order in which they did. With At or ValidAt only those that ended after s.EndedBy.
 func Ended(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, err error) {
 	for _, e := range endsOf(Relation{From: id, To: id}) {
 		if s.Way != Both && s.Way != e.way {
@@ -164,8 +164,8 @@ func Ended(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Sel
 		}
 		prefix := kv.AppendEscaped(scope.Key(e.tag), id)
 		all := kv.Prefix(prefix)
-		if !s.At.IsZero() {
-			all.Start = endedFrom(scope, e.tag, id, s.At.Add(time.Microsecond))
+		if by := s.EndedBy(); !by.IsZero() {
+			all.Start = endedFrom(scope, e.tag, id, by.Add(time.Microsecond))
 		}
 		if s.Limit > 0 {
 			if all.Limit = s.Limit - len(found); all.Limit == 0 {
@@ -198,10 +198,11 @@ func decodeEnded(id string, way Way, rest, value []byte) (r Relation, err error)
 	return r, err
 }
 
-// then returns the relations of a record as they stood at s.At, in the order of Of.
+// then returns the relations of a record as they stood at s.At, or held at s.ValidAt, in the
+// order of Of.
 func then(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, looked int, err error) {
 	standing := s
-	standing.At = time.Time{}
+	standing.At, standing.ValidAt = time.Time{}, time.Time{}
 	if found, looked, err = Of(ctx, from, scope, id, standing); err != nil {
 		return nil, 0, err
 	}
@@ -222,7 +223,7 @@ func then(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Sele
 			}
 		}
 	}
-	found = slices.DeleteFunc(found, func(r Relation) bool { return r.Time.After(s.At) })
+	found = slices.DeleteFunc(found, func(r Relation) bool { return !s.At.IsZero() && r.Time.After(s.At) })
 	slices.SortFunc(found, func(a, b Relation) int {
 		if n := cmp.Compare(wayOf(a, id), wayOf(b, id)); n != 0 {
 			return n

@@ -118,6 +118,20 @@ type Selection struct {
 	Limit int
 	// At, unless zero, is the moment as of which they are read.
 	At time.Time
+	// ValidAt, unless zero, takes in those that had ended by At, but not by then. When they
+	// were made does not count for it: they hold for as long as both of their records do.
+	ValidAt time.Time
+}
+
+// standing tells whether the relations of today are asked for.
+func (s Selection) standing() bool { return s.At.IsZero() && s.ValidAt.IsZero() }
+
+// EndedBy is the moment by which relations that have ended do not count.
+func (s Selection) EndedBy() time.Time {
+	if s.At.IsZero() || !s.ValidAt.IsZero() && s.ValidAt.Before(s.At) {
+		return s.ValidAt
+	}
+	return s.At
 }
 
 func (s Selection) wants(r Relation) bool {
@@ -126,9 +140,9 @@ func (s Selection) wants(r Relation) bool {
 
 // Of returns relations of a record, those that go out first, each by name and other end, and
 // how many keys it has looked at: as many as Limit where that may have left some out. Those
-// that come to it have no time, unless At is given.
+// that come to it have no time, unless At or ValidAt is given.
 func Of(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, looked int, err error) {
-	if !s.At.IsZero() {
+	if !s.standing() {
 		return then(ctx, from, scope, id, s)
 	}
 	for _, way := range []Way{Out, In} {

@@ -2332,7 +2332,8 @@ type MemoryQueryRequest struct {
 	// max_tokens and the size of an answer bound them with the hits. At most 2,000 relations
 	// are looked at. With as_of relations and records are as they stood at that moment: a record
 	// tells of the last 256 relations from it and 1,024 to it that have ended, and the receipt
-	// says where that is not enough. With valid_at alone relations are those of today.
+	// says where that is not enough. With valid_at relations count that had not ended by then,
+	// whenever they were made: they hold for as long as both of their records do.
 	// Default: none.
 	Related       *RelatedOptions `protobuf:"bytes,64,opt,name=related,proto3" json:"related,omitempty"`
 	unknownFields protoimpl.UnknownFields
