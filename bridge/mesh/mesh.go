@@ -83,8 +83,8 @@ func (p Peer) Compare(q Peer) int {
 	return cmp.Or(cmp.Compare(p.ID, q.ID), cmp.Compare(p.Epoch, q.Epoch))
 }
 
-// Transport moves frames between bridges. It may lose frames, and never changes their
-// order between one sender and one receiver. All methods are safe for concurrent use.
+// Transport moves frames between bridges. It may lose frames, and never changes the order of
+// those to one peer, nor of those to all; one to all may pass one to a peer. All methods are safe for concurrent use.
 type Transport interface {
 	// Open begins to receive what is for self and for all. receive is called by one
 	// goroutine at a time, keeps the frame, and does not block.
@@ -323,7 +323,9 @@ func (m *Mesh) Close() error {
 	m.stop()
 	m.serving.wait() // so that who waits gets an answer
 	if said {
-		_ = m.send(Peer{}, &message{kind: kindGoodbye}) // its silence says it, too
+		for _, p := range m.Peers() { // not to all at once: it must not pass the last answers
+			_ = m.send(p, &message{kind: kindGoodbye}) // its silence says it, too
+		}
 	}
 	err := m.transport.Close()
 	m.asked.end(func(*question) bool { return true }, ErrClosed)

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(tb testing.TB) Network) {
 		{"PublishReachesAllOthersOnceInOrder", publish},
 		{"RequestsAreAnswered", requests},
 		{"RequestsEnd", requestsEnd},
+		{"AnswersComeBeforeGoodbye", lastAnswers},
 		{"LateRequestsDoNotBegin", lateRequests},
 		{"SlowConsumerLosesItsOwn", slowConsumer},
 		{"HostileFramesAreRefused", hostile},
@@ -211,6 +212,31 @@ func hanging(begun chan string, ended chan struct{}) func(b *Bridge) {
 			ended <- struct{}{}
 			return nil, ctx.Err()
 		})
+	}
+}
+
+// lastAnswers: who waits for a bridge that closes gets its answer.
+func lastAnswers(t *testing.T, n Network) {
+	begun := make(chan struct{}, 1)
+	a := start(t, n, peer("a"), mesh.Options{})
+	for epoch := range uint64(10) {
+		b := start(t, n, mesh.Peer{ID: "b", Epoch: epoch + 1}, mesh.Options{}, func(b *Bridge) {
+			b.Serve(asking, func(ctx context.Context, _ mesh.Peer, _ []byte) ([]byte, error) {
+				begun <- struct{}{}
+				<-ctx.Done()
+				return []byte("the last"), nil
+			})
+		})
+		Eventually(t, "a sees b", func() bool { return a.Here(b.Self()) })
+		closed := make(chan error, 1)
+		go func() { <-begun; closed <- b.Close() }()
+		got, err := a.Request(t.Context(), b.Self(), asking, nil)
+		if err != nil || string(got) != "the last" {
+			t.Errorf("answer %q, %v", got, err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
