@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,27 +38,20 @@ const (
 // vectors; texts with uncommonly many different words may make it too large for
 // a commit all the same, which is a *kv.LimitError.
 func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error) {
-	saved, err := s.SaveBatchAs(ctx, scope, rs, Saving{RequestID: requestID})
-	if err != nil {
-		return nil, err
-	}
-	records := make([]record.Record, len(saved.Saved))
-	for i := range saved.Saved {
-		records[i] = saved.Saved[i].Record
-	}
-	return records, nil
+	saved, err := s.SaveBatchAs(ctx, scope, slices.Clone(rs), Saving{RequestID: requestID})
+	return saved.Records, err
 }
 
 // StageSaveBatch prepares a commit of the caller's to do what SaveBatch does.
 func (s *Store) StageSaveBatch(scope kv.Scope, rs []record.Record, requestID string) (*Staging, error) {
-	save, err := s.newBatch(scope, rs, requestID)
+	save, err := s.newBatch(scope, slices.Clone(rs), requestID)
 	if err != nil {
 		return nil, err
 	}
 	return s.stageSaving(save)
 }
 
-// newBatch checks records that are to be saved.
+// newBatch checks records that are to be saved, and takes them over.
 func (s *Store) newBatch(scope kv.Scope, rs []record.Record, requestID string) (*saving, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
@@ -78,7 +72,8 @@ func (s *Store) newBatch(scope kv.Scope, rs []record.Record, requestID string) (
 // checkBatch refuses a batch that is too large.
 func checkBatch(rs []record.Record) error {
 	texts, vectors := 0, 0
-	for _, r := range rs {
+	for i := range rs {
+		r := &rs[i]
 		texts += len(r.Text) + len(r.Metadata)
 		vectors += 4 * len(r.Embedding)
 	}

@@ -77,9 +77,18 @@ type Saved struct {
 
 // Batch is what became of records that were to be saved together.
 type Batch struct {
-	Saved []Saved
+	// Records are they as stored, or those that they repeat, in order.
+	Records []record.Record
 	// Room is what left the memory for them.
 	Room Room
+
+	repeated map[int]float64 // how similar those are that repeated others
+}
+
+// Repeated is what Saved says of one of the records.
+func (b *Batch) Repeated(i int) (similarity float64, repeated bool) {
+	similarity, repeated = b.repeated[i]
+	return similarity, repeated
 }
 
 // SaveAs is Save with a choice of what becomes of duplicates.
@@ -106,13 +115,13 @@ func (s *Store) saveAs(ctx context.Context, scope kv.Scope, r *record.Record, ho
 	if err != nil {
 		return err
 	}
-	*saved = all.Saved[0]
-	saved.Room = all.Room
+	saved.Record, saved.Room = all.Records[0], all.Room
+	saved.Similarity, saved.Repeated = all.Repeated(0)
 	return nil
 }
 
 // SaveBatchAs is SaveBatch with a choice of what becomes of duplicates, those within the
-// batch included.
+// batch included. It takes rs over: the caller must not use them again.
 func (s *Store) SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how Saving) (Batch, error) {
 	save, err := s.newBatch(scope, rs, how.RequestID)
 	if err != nil {
@@ -133,12 +142,15 @@ func (s *Store) commitSaving(ctx context.Context, save *saving, operation string
 	if err := staging.commit(ctx, operation); err != nil {
 		return Batch{}, err
 	}
-	all, ids := make([]Saved, len(staging.records)), make([]string, len(staging.records))
-	for i := range all {
-		all[i].Record, ids[i] = staging.records[i], staging.records[i].ID
-		all[i].Similarity, all[i].Repeated = save.repeated[i]
+	all := Batch{Records: staging.records, repeated: save.repeated}
+	if s.limits != (memoryLimits{}) {
+		ids := make([]string, len(all.Records))
+		for i := range ids {
+			ids[i] = all.Records[i].ID
+		}
+		all.Room = s.makeRoom(ctx, save.scope, ids)
 	}
-	return Batch{Saved: all, Room: s.makeRoom(ctx, save.scope, ids)}, nil
+	return all, nil
 }
 
 // sameKey stands for a record that others may repeat; nil: none may. Records of equal form
@@ -213,7 +225,7 @@ func (s *saving) repeat(ctx context.Context, e *edit, i int) (bool, error) {
 	if d.givenID || d.record.Key != "" || d.record.Supersedes != "" || len(d.same) == 0 && len(d.record.DerivedFrom) == 0 {
 		return false, nil
 	}
-	r := d.record
+	r := *d.record
 	r.SavedBy = e.actor.Agent
 	var sources []string
 	for _, id := range r.DerivedFrom {

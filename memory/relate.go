@@ -230,8 +230,8 @@ func (e *edit) dropRelations(ctx context.Context, r *record.Record) error {
 
 // relateSaved stages the relations that saved records begin with.
 func (s *saving) relateSaved(ctx context.Context, e *edit) error {
-	for i, d := range s.drafts {
-		for _, r := range d.record.Relations {
+	for i := range s.drafts {
+		for _, r := range s.drafts[i].record.Relations {
 			r.From, r.Time = e.result[i].ID, s.now
 			if _, err := e.relate(ctx, r); err != nil {
 				if missing, ok := errors.AsType[*NotFoundError](err); ok {

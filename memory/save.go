@@ -89,7 +89,8 @@ type saving struct {
 
 // draft is a record to be saved.
 type draft struct {
-	record   record.Record
+	// record is the caller's, changed to what is to be saved.
+	record   *record.Record
 	ttl      time.Duration
 	givenID  bool
 	metadata []string // its terms
@@ -97,11 +98,11 @@ type draft struct {
 	same     []byte   // what the keys of those begin with that it may repeat; empty: it repeats none
 }
 
-// check checks a record that is to be saved, redacts it and sets its defaults, all that
-// needs neither an id nor a turn.
-func (d *draft) check(given *record.Record, by *redact.Redactor, now time.Time) (err error) {
-	r := &d.record
-	if *r, err = record.Redact(*given, by); err != nil {
+// check takes a record that is to be saved, checks it, redacts it and sets its defaults, all
+// that needs neither an id nor a turn.
+func (d *draft) check(r *record.Record, by *redact.Redactor, now time.Time) (err error) {
+	d.record = r
+	if *r, err = record.Redact(*r, by); err != nil {
 		return err
 	}
 	if err := record.Check(*r); err != nil {
@@ -126,7 +127,7 @@ func (d *draft) content(dst []byte) []byte {
 		fieldRelation
 		fieldRelated
 	)
-	r := d.record
+	r := *d.record
 	r.CreateTime = time.Time{}
 	if d.ttl > 0 || r.SlidingTTL > 0 {
 		r.ExpireTime = time.Time{}
@@ -157,12 +158,12 @@ func (s *Store) complete(save *saving) (err error) {
 	inParallel(len(save.drafts), func(i int) {
 		d := &save.drafts[i]
 		d.record.SavedBy = save.agent
-		d.encoded, d.metadata = s.encodeDocument(&d.record, d.metadata), nil
+		d.encoded, d.metadata = s.encodeDocument(d.record, d.metadata), nil
 		d.same = []byte{}
 		if !save.reinforce {
 			return // the form and its key would double the work of a save
 		}
-		if prefix := samePrefix(save.scope, &d.record); prefix != nil {
+		if prefix := samePrefix(save.scope, d.record); prefix != nil {
 			d.same = prefix
 		}
 	})
@@ -186,6 +187,7 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 		return err
 	}
 	e.result = make([]record.Record, len(s.drafts))
+	e.expect(len(s.drafts))
 	for i := range s.drafts {
 		repeated, err := false, error(nil)
 		if s.reinforce {
@@ -204,7 +206,9 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 	if err := s.relateSaved(ctx, e); err != nil {
 		return err
 	}
-	kv.StageOnceOf(e.tx, ref, e.actor.Agent, s.requestID, s.digest, s.answer(e.result), s.now)
+	if s.requestID != "" {
+		kv.StageOnceOf(e.tx, ref, e.actor.Agent, s.requestID, s.digest, s.answer(e.result), s.now)
+	}
 	return nil
 }
 
@@ -221,7 +225,7 @@ func (s *saving) blame(i int, err error) error {
 func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) error {
 	d := &s.drafts[i]
 	r := &e.result[i]
-	*r = d.record
+	*r = *d.record
 	encoded := d.encoded
 	if r.SavedBy != e.actor.Agent {
 		r.SavedBy, encoded = e.actor.Agent, nil
@@ -472,7 +476,8 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 		return nil, err
 	}
 	save := &saving{scope: scope, agent: actorOf(ctx).Agent, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
-	if err := save.drafts[0].check(&r, nil, save.now); err != nil {
+	added := r
+	if err := save.drafts[0].check(&added, nil, save.now); err != nil {
 		return nil, err
 	}
 	replace := &replacing{save: save, requestID: requestID}

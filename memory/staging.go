@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/access"
@@ -156,6 +157,13 @@ type write struct {
 	same []byte
 	// blame, if set, says which record of a batch an error is about.
 	blame func(error) error
+}
+
+// expect makes room for so many records that are to be added.
+func (e *edit) expect(records int) {
+	const changes = 2 // of a record: itself, and its document
+	e.change.Add, e.writes = slices.Grow(e.change.Add, records), slices.Grow(e.writes, records)
+	e.tx.Grow(changes * records)
 }
 
 // get reads what the commit has staged so far, and what is stored.

@@ -1,6 +1,9 @@
 package kv
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Limits of the contract. Every engine keeps them, and refuses a commit over
 // one with a *LimitError before anything is written.
@@ -66,6 +69,9 @@ func (b *Batch) Delete(ks Keyspace, key []byte) {
 
 // usualOps is how many changes most commits make, or more.
 const usualOps = 16
+
+// Grow makes room for so many changes more, and a few.
+func (b *Batch) Grow(n int) { b.ops = slices.Grow(b.ops, n+usualOps) }
 
 func (b *Batch) add(op Op) {
 	if b.ops == nil {

@@ -210,7 +210,11 @@ func stageAll(base Getter, guards []Guard, group []*call) (Commit, *overlay, int
 		if i > 0 && (commit.Batch.Size()+tx.batch.Size() > MaxBatchBytes || watched > MaxWatchBytes) {
 			return commit, staged, i
 		}
-		commit.Batch.Append(&tx.batch)
+		if commit.Batch.Len() == 0 {
+			*commit.Batch = tx.batch // which nobody uses any more
+		} else {
+			commit.Batch.Append(&tx.batch)
+		}
 		commit.Watched = append(commit.Watched, tx.watched...)
 		commit.Lazy = commit.Lazy && c.req.Lazy
 		commit.Guards = addBlind(commit.Guards, c.req.Blind)

@@ -55,6 +55,9 @@ func (t *Tx) Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, er
 	return values, nil
 }
 
+// Grow makes room for so many changes more.
+func (t *Tx) Grow(n int) { t.batch.Grow(n) }
+
 // Watch is Get for a key that others write blindly (Request.Blind), which no
 // guard notices: the commit is refused, and staged again, if the key has another
 // value by then. The transaction keeps key.

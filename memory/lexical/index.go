@@ -3,6 +3,7 @@ package lexical
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
@@ -47,6 +48,8 @@ type Index struct {
 	mergeCommitBytes int
 	// maxUnusedSlots is how soon a frame is laid out anew.
 	maxUnusedSlots int
+	// inverters are those of packings that are done.
+	inverters sync.Pool
 }
 
 // New returns an index.

@@ -18,6 +18,9 @@ const (
 	// segment takes about as much room as its entries.
 	maxPackDocuments = 4096
 	maxPackBytes     = 2 << 20
+	// maxKeptPostings bounds what is kept of a packing for the next one: about a
+	// megabyte.
+	maxKeptPostings = 1 << 15
 )
 
 // errStale: another process changed what a commit was prepared from.
@@ -83,34 +86,45 @@ func (x *Index) readPack(ctx context.Context, view kv.Snapshot, scope kv.Scope) 
 		return p, err
 	}
 	p.info = segment.Info{Stamp: rand.Uint64(), First: p.Stats.Packed + 1}
-	inverted, err := p.collect(ctx, view)
-	if err != nil {
+	inverted, _ := x.inverters.Get().(*segment.Inverter)
+	if inverted == nil {
+		// A term of an entry takes about ten bytes, and a third are new ones.
+		const postingBytes, termBytes = 10, 30
+		room := min(p.Stats.TailBytes, maxPackBytes)
+		inverted = segment.NewInverter(int(room/termBytes), int(room/postingBytes))
+	}
+	if err := p.collect(ctx, view, inverted); err != nil {
 		return p, err
 	}
-	return p, p.write(inverted)
+	if err := p.write(inverted); err != nil {
+		return p, err
+	}
+	if inverted.Room() <= maxKeptPostings {
+		inverted.Reset()
+		x.inverters.Put(inverted)
+	}
+	return p, nil
 }
 
 // collect reads entries of the tail, up to the limits.
-func (p *packing) collect(ctx context.Context, view kv.Reader) (*segment.Inverter, error) {
-	// A term of an entry takes about ten bytes, and a third are new ones.
-	const postingBytes, termBytes = 10, 30
-	room := min(p.Stats.TailBytes, maxPackBytes)
-	inverted := segment.NewInverter(int(room/termBytes), int(room/postingBytes))
+func (p *packing) collect(ctx context.Context, view kv.Reader, inverted *segment.Inverter) error {
+	usual := min(p.Stats.Tail(), maxPackDocuments)
+	p.ids, p.rows = make([][]byte, 0, usual), make([]segment.Row, 0, usual)
 	ordinal := p.Stats.Packed
 	for e, err := range p.entries(ctx, view, p.Stats.Packed) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		ordinal++
 		if err := p.invert(inverted, ordinal, e); err != nil {
-			return nil, err
+			return err
 		}
 		if p.documents() == maxPackDocuments || p.tailBytes >= maxPackBytes {
 			break
 		}
 	}
 	p.info.Last = ordinal
-	return inverted, nil
+	return nil
 }
 
 // invert takes an entry over. Of a deleted one nothing is kept.
@@ -163,6 +177,7 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) (scopeHead, error) {
 	h.Stats.Packed = info.Last
 	h.Stats.Purged += info.Purged
 	h.Stats.TailBytes -= min(h.Stats.TailBytes, p.tailBytes)
+	tx.Grow(p.documents() + len(p.chunks))
 	for i, chunk := range p.chunks {
 		tx.Put(kv.Index, h.ChunkKey(info.ID, uint32(i)), chunk)
 	}

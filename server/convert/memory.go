@@ -50,13 +50,18 @@ func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 
 // Saved tells of a record that was saved, or repeated.
 func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
+	out := saved(&r.Record, r.Similarity, r.Repeated)
+	out.ArchivedIds, out.ArchivedCount, out.DeletedCount = r.Room.Archived, int64(len(r.Room.Archived)), int64(r.Room.Deleted)
+	return out
+}
+
+func saved(r *record.Record, similarity float64, repeated bool) *loombridgev1.MemorySaveResponse {
 	out := &loombridgev1.MemorySaveResponse{
 		Id: r.ID, CreateTime: Timestamp(r.CreateTime), ExpireTime: Timestamp(r.ExpireTime),
 		Version: max(r.Version, 1), Review: loombridgev1.Review(r.Review), Redacted: r.Redacted, Outcome: loombridgev1.SaveOutcome_SAVE_OUTCOME_SAVED,
 	}
-	out.ArchivedIds, out.ArchivedCount, out.DeletedCount = r.Room.Archived, int64(len(r.Room.Archived)), int64(r.Room.Deleted)
-	if r.Repeated {
-		out.Outcome, out.Similarity, out.Repeats = loombridgev1.SaveOutcome_SAVE_OUTCOME_REINFORCED, r.Similarity, r.Repeats
+	if repeated {
+		out.Outcome, out.Similarity, out.Repeats = loombridgev1.SaveOutcome_SAVE_OUTCOME_REINFORCED, similarity, r.Repeats
 	}
 	return out
 }
@@ -64,10 +69,11 @@ func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
 // Batch tells of records that were saved.
 func Batch(b memory.Batch) *loombridgev1.BatchSaveResponse {
 	out := &loombridgev1.BatchSaveResponse{
-		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Saved)), ArchivedIds: b.Room.Archived, ArchivedCount: int64(len(b.Room.Archived)), DeletedCount: int64(b.Room.Deleted),
+		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Records)), ArchivedIds: b.Room.Archived, ArchivedCount: int64(len(b.Room.Archived)), DeletedCount: int64(b.Room.Deleted),
 	}
-	for i, r := range b.Saved {
-		out.Saved[i] = Saved(r)
+	for i := range b.Records {
+		similarity, repeated := b.Repeated(i)
+		out.Saved[i] = saved(&b.Records[i], similarity, repeated)
 	}
 	return out
 }

@@ -59,48 +59,55 @@ var (
 	_ Draft = (*loombridgev1.RecordDraft)(nil)
 )
 
-// Draft checks all of a record but that it has a text. The field names get
-// the prefix.
-func (c *checker) draft(prefix string, r Draft) {
-	c.text(prefix+"text", r.GetText(), record.MaxTextBytes)
-	c.name(prefix+"id", r.GetId(), record.MaxIDBytes)
-	c.name(prefix+"key", r.GetKey(), record.MaxKeyBytes)
-	c.text(prefix+"kind", r.GetKind(), record.MaxKindBytes)
-	c.name(prefix+"session_id", r.GetSessionId(), record.MaxSessionBytes)
-	c.text(prefix+"author", r.GetAuthor(), record.MaxAuthorBytes)
-	c.time(prefix+"event_time", r.GetEventTime())
-	c.time(prefix+"valid_until", r.GetValidUntil())
-	c.text(prefix+"metadata_json", r.GetMetadataJson(), record.MaxMetadataBytes)
-	if c.count(prefix+"tags", len(r.GetTags()), record.MaxTags) {
-		c.requiredTexts(prefix+"tags", r.GetTags(), record.MaxTagBytes)
+// within puts a prefix before the fields of the violations behind the first so many. Most
+// checks find nothing, and names that are made for nothing take as long as they do.
+func (c *checker) within(broken int, prefix string) {
+	for i := range c.violations[broken:] {
+		c.violations[broken+i].Field = prefix + c.violations[broken+i].Field
 	}
-	c.share(prefix+"importance", r.GetImportance())
-	c.span(prefix+"ttl", r.GetTtl(), 1, maxTTL)
-	c.time(prefix+"expire_time", r.GetExpireTime())
-	c.span(prefix+"sliding_ttl", r.GetSlidingTtl(), 1, maxTTL)
-	c.embedding(prefix, r.GetEmbedding(), r.GetEmbeddingSpace())
-	c.name(prefix+"supersedes", r.GetSupersedes(), record.MaxIDBytes)
-	if c.count(prefix+"derived_from", len(r.GetDerivedFrom()), record.MaxDerivedFrom) {
+}
+
+// draft checks all of a record but that it has a text.
+func (c *checker) draft(r Draft) {
+	c.text("text", r.GetText(), record.MaxTextBytes)
+	c.name("id", r.GetId(), record.MaxIDBytes)
+	c.name("key", r.GetKey(), record.MaxKeyBytes)
+	c.text("kind", r.GetKind(), record.MaxKindBytes)
+	c.name("session_id", r.GetSessionId(), record.MaxSessionBytes)
+	c.text("author", r.GetAuthor(), record.MaxAuthorBytes)
+	c.time("event_time", r.GetEventTime())
+	c.time("valid_until", r.GetValidUntil())
+	c.text("metadata_json", r.GetMetadataJson(), record.MaxMetadataBytes)
+	if c.count("tags", len(r.GetTags()), record.MaxTags) {
+		c.requiredTexts("tags", r.GetTags(), record.MaxTagBytes)
+	}
+	c.share("importance", r.GetImportance())
+	c.span("ttl", r.GetTtl(), 1, maxTTL)
+	c.time("expire_time", r.GetExpireTime())
+	c.span("sliding_ttl", r.GetSlidingTtl(), 1, maxTTL)
+	c.embedding(r.GetEmbedding(), r.GetEmbeddingSpace())
+	c.name("supersedes", r.GetSupersedes(), record.MaxIDBytes)
+	if c.count("derived_from", len(r.GetDerivedFrom()), record.MaxDerivedFrom) {
 		for i, id := range r.GetDerivedFrom() {
-			c.requiredName(Item(prefix+"derived_from", i), id, record.MaxIDBytes)
+			c.requiredName(Item("derived_from", i), id, record.MaxIDBytes)
 		}
 	}
-	c.enum(prefix+"origin", r.GetOrigin())
-	if c.count(prefix+"relations", len(r.GetRelations()), record.MaxRelations) {
+	c.enum("origin", r.GetOrigin())
+	if c.count("relations", len(r.GetRelations()), record.MaxRelations) {
 		for i, one := range r.GetRelations() {
-			c.relation(Item(prefix+"relations", i), one.GetName(), one.GetToId())
+			c.relation(Item("relations", i), one.GetName(), one.GetToId())
 		}
 	}
 }
 
-func (c *checker) embedding(prefix string, vector []float32, space string) {
-	within := c.count(prefix+"embedding", len(vector), record.MaxEmbedding)
+func (c *checker) embedding(vector []float32, space string) {
+	within := c.count("embedding", len(vector), record.MaxEmbedding)
 	if len(vector) > 0 && space == "" {
-		c.add(prefix+"embedding_space", "is required with embedding")
+		c.add("embedding_space", "is required with embedding")
 	}
-	c.text(prefix+"embedding_space", space, record.MaxEmbeddingSpaceBytes)
+	c.text("embedding_space", space, record.MaxEmbeddingSpaceBytes)
 	if within && slices.ContainsFunc(vector, notFinite) {
-		c.add(prefix+"embedding", "holds a number that is not finite")
+		c.add("embedding", "holds a number that is not finite")
 	}
 }
 
@@ -138,7 +145,7 @@ func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 	var c checker
 	c.owner(r)
 	c.required("text", r.GetText(), math.MaxInt)
-	c.draft("", r)
+	c.draft(r)
 	if r.GetReplace() {
 		c.required("key", r.GetKey(), math.MaxInt)
 		if r.GetId() != "" {
@@ -170,7 +177,7 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.share("min_score", r.GetMinScore())
 	c.enum("json_form", r.GetJsonForm())
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, maxQueryTokens)
-	c.embedding("", r.GetEmbedding(), r.GetEmbeddingSpace())
+	c.embedding(r.GetEmbedding(), r.GetEmbeddingSpace())
 	c.share("recency_weight", r.GetRecencyWeight())
 	c.span("recency_half_life", r.GetRecencyHalfLife(), 1, maxTTL)
 	c.share("importance_weight", r.GetImportanceWeight())
@@ -256,7 +263,9 @@ func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	if r.GetRecord() == nil {
 		c.add("record", "is required")
 	}
-	c.draft("record.", r.GetRecord())
+	broken := len(c.violations)
+	c.draft(r.GetRecord())
+	c.within(broken, "record.")
 	c.mask(r)
 	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
@@ -415,9 +424,11 @@ func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 	}
 	if c.count("records", len(r.GetRecords()), memory.MaxBatchRecords) {
 		for i, record := range r.GetRecords() {
-			prefix := Item("records", i) + "."
-			c.required(prefix+"text", record.GetText(), math.MaxInt)
-			c.draft(prefix, record)
+			broken := len(c.violations)
+			c.required("text", record.GetText(), math.MaxInt)
+			if c.draft(record); len(c.violations) > broken {
+				c.within(broken, Item("records", i)+".")
+			}
 		}
 	}
 	c.enum("duplicates", r.GetDuplicates())
