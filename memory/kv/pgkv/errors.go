@@ -19,6 +19,7 @@ const (
 	stateTaken      = "LM001"
 	stateWatched    = "LM002"
 	stateFenced     = "LM003"
+	stateReadOnly   = "25006" // read_only_sql_transaction
 	classConnection = "08"
 	classShutdown   = "57P" // operator intervention: shutdown, crash, starting up
 	classResources  = "53"
@@ -68,6 +69,8 @@ func writing(err error) (verdict, error) {
 		return refused, fmt.Errorf("%w: %w", kv.ErrFailed, err)
 	case state.Code == stateFenced:
 		return refused, kv.ErrFenced
+	case state.Code == stateReadOnly: // a standby, or a server that an operator keeps from writing
+		return refused, unreachable(err)
 	case state.Code == stateDeadlock || state.Code == stateSerialize:
 		return again, fmt.Errorf("PostgreSQL: %w", err)
 	case strings.HasPrefix(state.Code, classShutdown) || strings.HasPrefix(state.Code, classConnection):

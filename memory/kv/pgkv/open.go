@@ -192,8 +192,28 @@ func poolConfig(address string, o Options, most int) (*pgxpool.Config, error) {
 	}
 	if o.ReadOnly {
 		params["default_transaction_read_only"] = "on"
+	} else {
+		config.ConnConfig.ValidateConnect = primaryOnly(config.ConnConfig.ValidateConnect)
 	}
 	return config, nil
+}
+
+// errStandby: what a standby has may be old, and it takes no commits.
+var errStandby = errors.New("the server is a standby, or takes no writes; it is not used")
+
+// primaryOnly refuses a connection to a standby, as servers report it of themselves, so that
+// the next host of the address is tried. It costs no round trip. before is what the address
+// itself asks for (target_session_attrs); nil for nothing.
+func primaryOnly(before pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		if conn.ParameterStatus("in_hot_standby") == "on" || conn.ParameterStatus("default_transaction_read_only") == "on" {
+			return errStandby
+		}
+		if before == nil {
+			return nil
+		}
+		return before(ctx, conn)
+	}
 }
 
 // hidePassword returns an error of parsing without what it was made from.
