@@ -102,7 +102,7 @@ func (s *Store) SaveAs(ctx context.Context, scope kv.Scope, r record.Record, how
 func (s *Store) saveAs(ctx context.Context, scope kv.Scope, r *record.Record, how Saving, saved *Saved) (err error) {
 	if how.Replace {
 		if saved.Record, err = s.SaveOrReplace(ctx, scope, *r, how.RequestID); err == nil {
-			saved.Room = s.makeRoom(ctx, scope, []string{saved.ID})
+			saved.Room = s.makeRoom(ctx, scope, []string{saved.ID}, 1)
 		}
 		return err
 	}
@@ -148,7 +148,7 @@ func (s *Store) commitSaving(ctx context.Context, save *saving, operation string
 		for i := range ids {
 			ids[i] = all.Records[i].ID
 		}
-		all.Room = s.makeRoom(ctx, save.scope, ids)
+		all.Room = s.makeRoom(ctx, save.scope, ids, len(ids))
 	}
 	return all, nil
 }

@@ -3,9 +3,11 @@ package memory
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/access"
@@ -14,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
+	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/shares"
 )
@@ -24,9 +27,12 @@ const (
 	roomRecords = 32
 	// roomShare bounds how far below its limit a memory gets by that: a hundredth.
 	roomShare = 100
-	// maxRoomCommits bounds the commits for one save. A memory that is far over a limit
-	// which it did not have before comes down with several saves.
-	maxRoomCommits = 64
+	// trimRecords is how many leave at once in the background. They are chosen together,
+	// for which all documents of the memory are compared.
+	trimRecords = 512
+	// maxTold bounds the ids that one answer tells, and maxUntold those that wait to be
+	// told, of all memories: some megabytes. Others are listed in the archive alone.
+	maxTold, maxUntold = 2048, 1 << 17
 	// roomLooked is how many times as many records are read as are taken, to weigh what
 	// the index does not know.
 	roomLooked = 4
@@ -48,55 +54,125 @@ type Room struct {
 	Archived []string
 	// Deleted is how many left the archive for good.
 	Deleted int
+
+	gone map[string]bool // the ids of those
 }
 
-// makeRoom archives the records of a memory that are worth least, as long as it has more
-// than it may, and deletes those of the archive. In a memory that several write to, who
-// holds more than its share gives first. Those in spare were just saved: one stays, and of
-// several the least go last. The save was made already, so an error is only logged: the
-// next save goes on.
-func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string) (room Room) {
-	for _, out := range []bool{false, true} {
-		limit := s.limits.records
-		if out {
-			limit = s.limits.archived
-		}
-		for range maxRoomCommits {
-			ids, more, err := s.makeSomeRoom(ctx, scope, spare, limit, out)
-			if err != nil {
-				s.logger.WarnContext(ctx, "memory: more records than the limit", "scope", scope.String(), "limit", limit, "error", err)
-			}
-			if out {
-				room.Deleted += len(ids)
-				room.Archived = slices.DeleteFunc(room.Archived, func(id string) bool { return slices.Contains(ids, id) })
-			} else {
-				room.Archived = append(room.Archived, ids...)
-			}
-			if !more {
-				break
-			}
-		}
+// add adds what left later.
+func (r *Room) add(later Room) {
+	r.forget(later.gone)
+	r.Archived, r.Deleted = append(r.Archived, later.Archived...), r.Deleted+later.Deleted
+}
+
+// forget drops the ids of records that are no longer in the archive.
+func (r *Room) forget(gone map[string]bool) {
+	if len(gone) > 0 {
+		r.Archived = slices.DeleteFunc(r.Archived, func(id string) bool { return gone[id] })
 	}
+}
+
+// makeRoom archives the records of a memory that are worth least, if it has more than it
+// may, and deletes those of the archive: as many as were added, and a few, so that no save
+// leaves it larger than it was. A memory that is further over its limit, which it did not
+// have before, comes down in the background; what left it there is told, too. In a memory
+// that several write to, who holds more than its share gives first. Those in spare were just
+// saved: one stays, and of several the least go last. The save was made already, so an error
+// is only logged: the next save goes on.
+func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string, added int) (room Room) {
+	if s.limits == (memoryLimits{}) {
+		return room
+	}
+	if s.makeSomeRoom(ctx, scope, &roomMaking{spare: spare}, max(roomRecords, added), &room) {
+		s.trimming.list.Add(scope)
+	}
+	s.trimming.tell(scope, &room)
 	return room
 }
 
-// makeSomeRoom does so in one commit, and tells whether another may be needed.
-func (s *Store) makeSomeRoom(ctx context.Context, scope kv.Scope, spare []string, limit int, out bool) (gone []string, more bool, err error) {
-	if limit == 0 {
-		return nil, false, nil
+// makeSomeRoom does so with so many records at most, and tells whether there are still too
+// many. like says how.
+func (s *Store) makeSomeRoom(ctx context.Context, scope kv.Scope, like *roomMaking, most int, room *Room) (more bool) {
+	for _, out := range []bool{false, true} {
+		m := &roomMaking{store: s, scope: scope, spare: like.spare, lazy: like.lazy, limit: s.limits.records, give: most, now: record.StoredTime(s.now()), out: out}
+		if out {
+			m.limit, m.give = s.limits.archived, max(most, len(room.Archived))
+		}
+		if m.limit == 0 {
+			continue
+		}
+		if err := m.run(ctx, room); err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "memory: more records than the limit", "scope", scope.String(), "limit", m.limit, "error", err)
+		}
+		more = more || m.over > 0
 	}
-	m := &roomMaking{store: s, scope: scope, spare: spare, limit: limit, now: record.StoredTime(s.now()), out: out}
-	err = s.current(ctx, scope, func() error {
-		return s.view(ctx, func(view kv.Snapshot) error { return m.choose(ctx, view) })
+	return more
+}
+
+// trim brings a memory that is far over its limit a step nearer.
+func (s *Store) trim(ctx context.Context, scope kv.Scope) {
+	var room Room
+	more := s.makeSomeRoom(ctx, scope, &roomMaking{lazy: true}, trimRecords, &room)
+	s.trimming.note(scope, room)
+	if more && len(room.Archived)+room.Deleted > 0 {
+		s.trimming.list.Add(scope) // behind others that wait
+	}
+}
+
+// trimAll brings memories down to their limits until ctx ends.
+func (s *Store) trimAll(ctx context.Context) {
+	s.trimming.list.Run(ctx, func(ctx context.Context, scope kv.Scope) {
+		if err := packing.Leased(ctx, s.leases, scope, "room", s.trim); err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "memory: more records than the limit", "scope", scope.String(), "error", err)
+		}
 	})
-	if err != nil || len(m.chosen) == 0 {
-		return nil, false, err
+}
+
+// trimming is what the background does to memories that are far over their limits.
+type trimming struct {
+	list *packing.List
+
+	mu     sync.Mutex // guards the fields below
+	untold map[kv.Scope]Room
+	ids    int // in untold
+}
+
+func newTrimming() *trimming {
+	return &trimming{list: packing.NewList(), untold: make(map[kv.Scope]Room)}
+}
+
+// note keeps what left a memory until an answer tells it.
+func (t *trimming) note(scope kv.Scope, room Room) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ids+len(room.Archived) > maxUntold {
+		room.Archived = nil
 	}
-	staging := &Staging{store: s, scope: scope, run: m.stage}
-	if err := staging.commit(ctx, "memory: make room"); err != nil {
-		return nil, false, err
+	before := t.untold[scope]
+	t.ids -= len(before.Archived)
+	before.add(room)
+	t.put(scope, before)
+}
+
+func (t *trimming) put(scope kv.Scope, untold Room) {
+	t.ids += len(untold.Archived)
+	if delete(t.untold, scope); len(untold.Archived) > 0 || untold.Deleted > 0 {
+		t.untold[scope] = untold
 	}
-	return m.gone, len(m.gone) > 0, nil
+}
+
+// tell adds to the room of an answer what no answer has told, as far as one may.
+func (t *trimming) tell(scope kv.Scope, room *Room) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	untold, ok := t.untold[scope]
+	if !ok {
+		return
+	}
+	t.ids -= len(untold.Archived)
+	untold.forget(room.gone)
+	n := min(len(untold.Archived), max(0, maxTold-len(room.Archived)))
+	room.Archived, room.Deleted = append(room.Archived, untold.Archived[:n]...), room.Deleted+untold.Deleted
+	t.put(scope, Room{Archived: untold.Archived[n:]})
 }
 
 // roomMaking archives some records of a memory, or deletes some of its archive.
@@ -105,16 +181,51 @@ type roomMaking struct {
 	scope kv.Scope
 	spare []string
 	limit int
+	give  int // how many records may leave
 	now   time.Time
 	out   bool // of the archive, for good
+	lazy  bool // no caller waits
 
+	over   int      // how many there are too many besides those chosen
 	chosen []string // ids, those worth least first
-	gone   []string // ids of those that were archived, or deleted
+	next   []string // those of them that were not looked at yet
+	looked int      // how many of these the commit under way has looked at
+	gone   []string // ids of those of them that were archived, or deleted
+}
+
+// run makes room, with one choice and as many commits as that takes.
+func (m *roomMaking) run(ctx context.Context, room *Room) error {
+	err := m.store.current(ctx, m.scope, func() error {
+		return m.store.view(ctx, func(view kv.Snapshot) error { return m.choose(ctx, view) })
+	})
+	if err != nil {
+		return err
+	}
+	for m.next = m.chosen; len(m.next) > 0; m.next = m.next[m.looked:] {
+		staging := &Staging{store: m.store, scope: m.scope, run: m.stage}
+		if err := staging.alone(ctx, m.lazy); err != nil {
+			return wrap("memory: make room", err)
+		}
+		if !m.out {
+			room.Archived = append(room.Archived, m.gone...)
+			continue
+		}
+		gone := make(map[string]bool, len(m.gone))
+		for _, id := range m.gone {
+			gone[id] = true
+		}
+		room.add(Room{Deleted: len(gone), gone: gone})
+		if room.gone == nil {
+			room.gone = make(map[string]bool)
+		}
+		maps.Copy(room.gone, gone)
+	}
+	return nil
 }
 
 // choose finds the records that are to go, if there are too many.
 func (m *roomMaking) choose(ctx context.Context, view kv.Reader) error {
-	m.chosen = nil
+	m.chosen, m.over = nil, 0
 	most, err := m.most(ctx, view)
 	if err != nil || most <= int64(m.limit) {
 		return err
@@ -264,13 +375,18 @@ func (m *roomMaking) least(f *frame.Frame, selected *selection.Selection, by *sa
 		by.all[w.saver].May++
 	}
 	keep := m.limit - m.limit/roomShare
-	by.give = shares.Give(by.all, keep, min(roomRecords, total-keep), func(a, nth, b, mth int) bool {
+	by.give = shares.Give(by.all, keep, min(m.give, total-keep), func(a, nth, b, mth int) bool {
 		return lighter(of[a][nth], of[b][mth]) < 0
 	})
+	given := 0
 	for i, n := range by.give {
+		given += n
 		if n > 0 {
 			least = append(least, of[i][:min(len(of[i]), roomLooked*n+len(m.spare))]...)
 		}
+	}
+	if given == m.give { // else no more may leave
+		m.over = total - given - m.limit
 	}
 	return least
 }
@@ -350,11 +466,12 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 
 // stage archives what was chosen and is still as it was, or deletes it from the archive.
 func (m *roomMaking) stage(ctx context.Context, e *edit) error {
-	m.gone = nil
-	for _, id := range m.chosen {
-		if e.removed > sweepBytes {
+	m.gone, m.looked = nil, 0
+	for _, id := range m.next {
+		if m.looked == roomRecords || e.removed > sweepBytes {
 			break
 		}
+		m.looked++
 		at := slices.IndexFunc(e.writes, func(w write) bool { return w.record.ID == id })
 		if at >= 0 { // one that another of them had superseded
 			if err := e.flush(ctx); err != nil {

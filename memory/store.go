@@ -172,6 +172,7 @@ type Store struct {
 	reinforce   bool // Options.Duplicates says so
 	maxVersions int  // that are kept of a record
 	limits      memoryLimits
+	trimming    *trimming
 	holderOf    func(tenant, agent string) string // nil: each agent has its own share
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
@@ -211,6 +212,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		reinforce:    o.Duplicates == ReinforceDuplicates,
 		maxVersions:  max(0, o.MaxVersions),
 		limits:       memoryLimits{records: o.MaxRecords, archived: o.MaxArchived},
+		trimming:     newTrimming(),
 		holderOf:     o.HolderOf,
 		vectorWeight: o.VectorWeight,
 	}
@@ -226,6 +228,9 @@ func (s *Store) start(sweepEvery time.Duration) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.running.Go(func() { s.slideRead(ctx) })
+	if s.limits != (memoryLimits{}) {
+		s.running.Go(func() { s.trimAll(ctx) })
+	}
 	if sweepEvery > 0 {
 		s.running.Go(func() { s.sweepEvery(ctx, sweepEvery) })
 	}

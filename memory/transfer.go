@@ -318,7 +318,7 @@ func (m *Importer) commit(ctx context.Context) error {
 		if part.counts.Saved == 0 {
 			continue
 		}
-		room := m.store.makeRoom(ctx, m.scope, nil)
+		room := m.store.makeRoom(ctx, m.scope, nil, part.counts.Saved)
 		m.counts.Add(Imported{Archived: len(room.Archived), Deleted: room.Deleted})
 	}
 	return nil

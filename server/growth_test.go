@@ -416,6 +416,65 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
+// Where a limit is set on a memory that has far more, no save waits until it is reached: each
+// makes room for what it saves, the background does the rest, and answers tell all that left.
+//
+// Y11
+func TestMemoryLimitComesLater(t *testing.T) {
+	for _, kept := range []int{0, 150} {
+		t.Run(fmt.Sprint(kept), func(t *testing.T) {
+			t.Parallel()
+			engine := MustEngine(t)
+			s := servertest.Start(t, &servertest.Options{Engine: engine})
+			const before, limit = 1000, 100
+			batch := &loombridgev1.BatchSaveRequest{AgentId: agent}
+			for i := range before {
+				batch.Records = append(batch.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("thing number ", i)})
+			}
+			_, err := s.Memory.BatchSave(t.Context(), batch)
+			must(t, err)
+			s = servertest.Start(t, &servertest.Options{Engine: engine, Domain: compose.Options{Memory: memory.Options{MaxRecords: limit, MaxArchived: kept}}})
+			told, deleted, live, archived := make(map[string]bool), int64(0), int64(before), int64(0)
+			for i := 0; live > limit || archived > int64(len(told)) || kept > 0 && archived > int64(kept); i++ {
+				was := live
+				got := remember(t, s, &loombridgev1.MemorySaveRequest{Text: fmt.Sprint("late thing number ", i)})
+				if n := len(got.GetArchivedIds()); i == 0 && (n != 32 || got.GetArchivedCount() != 32-got.GetDeletedCount()) {
+					t.Errorf("the first save told %d archived and %d deleted", n, got.GetDeletedCount())
+				}
+				for _, id := range got.GetArchivedIds() {
+					if told[id] {
+						t.Errorf("%s is told twice", id)
+					}
+					told[id] = true
+				}
+				deleted += got.GetDeletedCount()
+				stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+				must(t, err)
+				archived, live = stats.GetArchived(), stats.GetRecords()-stats.GetArchived()
+				if live > was && live > limit {
+					t.Fatalf("a save made %d records of %d", live, was)
+				}
+			}
+			if live < limit*9/10 || kept == 0 && deleted != 0 {
+				t.Errorf("%d records, %d deleted", live, deleted)
+			}
+			if kept > 0 && (deleted == 0 || archived > int64(kept)) {
+				t.Errorf("%d in the archive, %d deleted", archived, deleted)
+			}
+			if kept > 0 {
+				return
+			}
+			for id := range told {
+				got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
+				must(t, err)
+				if !got.GetRecord().GetArchived() {
+					t.Fatalf("told as archived: %v", got.GetRecord())
+				}
+			}
+		})
+	}
+}
+
 // The limit holds also for batches and for many that save at once, and the archive has a
 // limit of its own, the only thing that deletes.
 //

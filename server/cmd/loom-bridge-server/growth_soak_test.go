@@ -227,13 +227,14 @@ func (g *growth) limit(t *testing.T, limit int) {
 	before, _ := stats()
 	g.times = nil
 	left := make(map[string]bool)
-	for i := range before/1000 + 200 {
+	live, archived := before, 0
+	for i := 0; i < 200 || i < before && (live > limit || archived > len(left)); i++ {
 		for _, id := range g.save(t, fmt.Sprintf("the last ledger has the number %d", i)).GetArchivedIds() {
 			left[id] = true
 		}
+		live, archived = stats()
 	}
-	live, archived := stats()
-	t.Logf("%d records before, %d after, %d archived; p95 of a save %v, the longest %v", before, live, archived, p95(g.times[len(g.times)-200:]), slices.Max(g.times))
+	t.Logf("%d records before, %d after %d saves, %d archived; p95 of a save %v, the first %v, the longest %v", before, live, len(g.times), archived, p95(g.times[len(g.times)-200:]), g.times[0], slices.Max(g.times))
 	if live > limit || live < limit*9/10 || archived != len(left) {
 		t.Errorf("%d records with a limit of %d, %d in the archive, %d of them told", live, limit, archived, len(left))
 	}

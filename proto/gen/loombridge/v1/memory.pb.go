@@ -1991,6 +1991,11 @@ type MemorySaveResponse struct {
 	// are read and listed as before, and found with include_archived; those that the archive's
 	// own limit deleted at once are not among them. A repeated request does not tell them
 	// again.
+	//
+	// A save makes room for what it saves, and a little more. A memory that is further over
+	// its limit, which the server did not have before, comes down in the background; what
+	// left it there is among those of the next answers, at most 2,048 with one, unless the
+	// server ends before.
 	ArchivedIds []string `protobuf:"bytes,13,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
 	// archived_count is how many those are.
 	ArchivedCount int64 `protobuf:"varint,14,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
