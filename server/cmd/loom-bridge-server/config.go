@@ -40,6 +40,9 @@ type Config struct {
 	Store stores.Place
 	// StoreMap is the file of a map of stores, which Store is then.
 	StoreMap string
+	// StoreMapConnections is how many connections its stores share; 0: each has as many as
+	// one store has.
+	StoreMapConnections int
 	// BridgeName and BridgeAddr are what this server is called, and where it is reached,
 	// among those that have one store.
 	BridgeName, BridgeAddr string

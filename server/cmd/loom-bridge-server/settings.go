@@ -32,6 +32,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/meshes"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -72,13 +73,14 @@ const (
 	// maxReduction is as much as the largest windows hold.
 	maxReduction = 1_000_000
 
-	keyConfig          = "config"
-	keyDataDir         = "data-dir"
-	keyStore           = "store"
-	keyStoreMap        = "store-map"
-	keyBridgeName      = "bridge-name"
-	keyWorkspaceShared = "workspace-shared"
-	keyMesh            = "mesh"
+	keyConfig              = "config"
+	keyDataDir             = "data-dir"
+	keyStore               = "store"
+	keyStoreMap            = "store-map"
+	keyStoreMapConnections = "store-map-connections"
+	keyBridgeName          = "bridge-name"
+	keyWorkspaceShared     = "workspace-shared"
+	keyMesh                = "mesh"
 	// keyBackupDir is that of the commands about backups, too.
 	keyBackupDir = "backup-dir"
 	keyLogLevel  = "log-level"
@@ -126,6 +128,7 @@ func (c *Config) servingSettings() []setting {
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
 		{keyStore, c.storePlace(), nil, "postgres://user@host:5432/database or rocksdb:DIR, where the store is; none: --data-dir"},
 		{keyStoreMap, anyText(&c.StoreMap, "file"), nil, "JSON file that divides tenants over several postgres stores, in place of --store"},
+		{keyStoreMapConnections, number(&c.StoreMapConnections, "sum", 0, stores.MaxShared), 0, "most connections to all stores of --store-map, which share them; 0: 66 to each"},
 		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "what this server is called among those on one postgres store; none: machine-process"},
 		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
 		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", meshes.Check).as("off|embedded|URL"), meshes.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},

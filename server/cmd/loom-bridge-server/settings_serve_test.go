@@ -132,6 +132,11 @@ func servingEffects() []effect {
 			with: notStarted, without: "started", // what a good map does: TestStoreMap
 		},
 		{
+			setting: "store-map-connections", args: []string{"--store-map-connections", "40"},
+			see:  func(*stand) func() string { return once("started") },
+			with: notStarted, without: "started", // there is no map; what it does with one: TestStoreMap
+		},
+		{
 			setting: "ephemeral", args: []string{"--ephemeral"},
 			see:  func(s *stand) func() string { return once(s.exists("store/LOOM-FORMAT")) },
 			with: "not there", without: "there",

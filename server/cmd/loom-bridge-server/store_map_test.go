@@ -83,12 +83,12 @@ func recordsOf(tb testing.TB, p *process, tenant string) int {
 // map, or none, is refused and says what to do. With one store away its tenants are
 // UNAVAILABLE, and the others are served.
 //
-// Z30
+// Z30, Z47
 func TestStoreMap(t *testing.T) {
 	t.Parallel()
 	second := mustStartPostgres(t)
 	m := newStoreMap(t, pgtest.Address(t), second.Address)
-	a, metrics := MustMeasure(t, t.TempDir(), m.args()...)
+	a, metrics := MustMeasure(t, t.TempDir(), append(m.args(), "--store-map-connections", "41")...)
 	b := MustRun(t, t.TempDir(), m.args()...)
 	for i, tenant := range []string{"umbrella", "acme"} {
 		must(t, saveOf(t, a, tenant, "number one", ""))
@@ -98,6 +98,22 @@ func TestStoreMap(t *testing.T) {
 		}
 		if found := m.rows(t, tenant); found[i] == 0 || found[1-i] != 0 {
 			t.Errorf("%s has %v records in the stores", tenant, found)
+		}
+	}
+
+	// Its stores share connections: two of each listen and hold the store.
+	most := 0.0
+	for series, value := range scrape(t, metrics) {
+		if strings.HasPrefix(series, "loom_bridge_postgres_connections_most{") {
+			most += value
+		}
+	}
+	if most != 41-2*2 {
+		t.Errorf("pools of %v connections", most)
+	}
+	for few, want := range map[string]string{"19": "leaves 19 for the 2 of 2 stores", "-1": "--store-map-connections"} {
+		if err := runBriefly(t, append(m.args(), "--store-map-connections="+few)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s connections for two stores: %v", few, err)
 		}
 	}
 

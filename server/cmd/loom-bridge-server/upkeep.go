@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
@@ -123,7 +124,11 @@ func (c *Config) storePlace() field {
 
 // readStoreMap takes the map of stores for the store, where there is one.
 func (c *Config) readStoreMap() error {
-	if c.StoreMap == "" {
+	text := strconv.Itoa(c.StoreMapConnections)
+	switch {
+	case c.StoreMap == "" && c.StoreMapConnections > 0:
+		return &ConfigError{keyStoreMapConnections, text, "divides connections among the stores of --" + keyStoreMap + "; for one store give ?connections= in its address"}
+	case c.StoreMap == "":
 		return nil
 	}
 	if c.Store != (stores.Place{}) {
@@ -132,6 +137,11 @@ func (c *Config) readStoreMap() error {
 	place, err := stores.ReadMap(c.StoreMap)
 	if err != nil {
 		return &ConfigError{keyStoreMap, c.StoreMap, err.Error()}
+	}
+	if c.StoreMapConnections > 0 {
+		if err := place.Share(c.StoreMapConnections); err != nil {
+			return &ConfigError{keyStoreMapConnections, text, err.Error()}
+		}
 	}
 	c.Store = place
 	return nil

@@ -58,6 +58,31 @@ func ReadMap(file string) (Place, error) {
 	return Place{parts: p}, nil
 }
 
+// MaxShared bounds the connections that the stores of a map may share.
+const MaxShared = shardkv.MaxStores * maxConnections
+
+// Share divides connections among the stores of a map: those whose address names a number have
+// it, and the others as many each of what is left.
+func (p Place) Share(connections int) error {
+	left, open := connections, 0
+	for i := range p.parts.places {
+		if left -= p.parts.places[i].connections; p.parts.places[i].connections == 0 {
+			open++
+		}
+	}
+	if left < open*minConnections {
+		return fmt.Errorf("leaves %d for the %d of %d stores whose addresses name none; each needs %d or more", max(0, left), open, len(p.parts.places), minConnections)
+	}
+	for i := range p.parts.places {
+		if place := &p.parts.places[i]; place.connections == 0 {
+			place.connections = min(left/open, maxConnections)
+			left -= place.connections
+			open--
+		}
+	}
+	return nil
+}
+
 // String is the map for people.
 func (p *parts) String() string { return fmt.Sprintf("%s (%s)", p.file, p.m) }
 
