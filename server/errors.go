@@ -163,6 +163,7 @@ func errorTable() []errorRow {
 		{session.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{blob.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{transfer.ErrLine, codes.InvalidArgument, reasonInvalid, ""},
+		{transfer.ErrBusy, codes.ResourceExhausted, reasonOverloaded, ""},
 		{session.ErrPart, codes.InvalidArgument, reasonInvalid, ""},
 		{session.ErrTooLong, codes.ResourceExhausted, reasonTooLarge, ""},
 		{session.ErrTaskExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},

@@ -18,9 +18,15 @@ import (
 )
 
 const (
-	// MaxPartsBytes bounds the stored values of a session that is exported or imported, so
-	// that an import is one commit.
-	MaxPartsBytes = 8 << 20
+	// MaxPartsBytes bounds the stored values of a session that is exported or imported, all
+	// of which are in memory meanwhile.
+	MaxPartsBytes = 64 << 20
+	// MaxRestBytes bounds what a session that is imported has beside its entries: it is one
+	// commit.
+	MaxRestBytes = 8 << 20
+	// DefaultImportBytes is how many bytes of values a session may have that is imported in
+	// one commit. Of a longer one half as much is.
+	DefaultImportBytes = 8 << 20
 	// MaxStepGap bounds how far the numbers of imported steps may lie beyond those that the
 	// agent has, since the steps between take a key each.
 	MaxStepGap = 100_000
@@ -32,8 +38,8 @@ var (
 	// ErrExists: the agent has the session with another content, or a step or a task of it
 	// in another session. Nothing was written.
 	ErrExists = errors.New("session: exists with other content")
-	// ErrTooLong: a session takes more than MaxPartsBytes.
-	ErrTooLong = errors.New("session: too long to be exported at once")
+	// ErrTooLong: a session takes more than MaxPartsBytes, or MaxRestBytes.
+	ErrTooLong = errors.New("session: too long to be moved")
 )
 
 // Part is a stored value of a session.
@@ -186,7 +192,7 @@ func PathsIn(all []Part) (paths []string) {
 
 // CheckImport says why Import would refuse parts, and writes nothing.
 func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, all []Part) error {
-	m, err := newImporting(ctx, scope, session, all)
+	m, err := newImporting(ctx, scope, session, all, l.importBytes)
 	if err == nil {
 		_, err = m.fits(ctx, l.engine)
 	}
@@ -194,23 +200,29 @@ func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, a
 }
 
 // Import stores the parts of a session as Parts returned them. It tells whether the session
-// was there already with the same parts. Errors, with nothing written: ErrPart, ErrTooLong,
-// ErrExists.
+// was there already with the same parts. A long session comes in several commits, its
+// entries first: where one of them fails it has its beginning alone, and an Import of the
+// same parts goes on from there. Errors, with nothing written: ErrPart, ErrTooLong,
+// ErrExists, which also comes where somebody wrote to the session between two commits.
 func (l *Log) Import(ctx context.Context, scope kv.Scope, session string, all []Part) (there bool, err error) {
-	m, err := newImporting(ctx, scope, session, all)
+	m, err := newImporting(ctx, scope, session, all, l.importBytes)
 	if err != nil {
 		return false, err
 	}
-	err = l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
-		l.settle(ctx, scope)
-		if there, err = m.fits(ctx, tx); err != nil || there {
-			return err
+	for n, done := 0, 0; done < m.commits(); n++ {
+		err = l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
+			l.settle(ctx, scope)
+			if done, err = m.fits(ctx, tx); err != nil || done == m.commits() {
+				there = n == 0
+				return err
+			}
+			m.stage(tx, done)
+			done++
+			return nil
+		}})
+		if err != nil {
+			return false, fmt.Errorf("session: import: %w", err)
 		}
-		m.stage(tx)
-		return nil
-	}})
-	if err != nil {
-		return false, fmt.Errorf("session: import: %w", err)
 	}
 	if !there {
 		l.onBegin(scope)
@@ -225,24 +237,78 @@ type importing struct {
 	parts   []Part
 	keys    [][]byte          // of parts, in order
 	values  map[string][]byte // by key: parts and places
-	steps   map[uint64]uint64 // positions by number
+	numbers []uint64          // of the steps of parts, zero for others
+	places  map[uint64]uint64 // positions of steps by number
 	last    uint64            // the highest number of a step
 	before  uint64            // that of the agent, when fits was called last
 	tasks   map[string]uint64 // numbers by id
+	first   int               // the first entry of parts
+	cuts    []int             // parts behind the entries of each commit before the last one
 }
 
-func newImporting(ctx context.Context, scope kv.Scope, session string, all []Part) (*importing, error) {
+// newImporting checks parts, and divides them where they have more bytes than one commit.
+func newImporting(ctx context.Context, scope kv.Scope, session string, all []Part, commit int) (*importing, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
 		return nil, err
 	}
 	m := &importing{scope: scope, session: session, parts: all}
-	return m, m.check(ctx)
+	if err := m.check(ctx); err != nil {
+		return nil, err
+	}
+	return m, m.cut(commit)
+}
+
+// cut divides the entries of a session that is longer than one commit.
+func (m *importing) cut(commit int) error {
+	size, entries, end := 0, 0, 0
+	for i, p := range m.parts {
+		size += len(p.Value)
+		if p.Kind == partEntry {
+			entries, end = entries+len(p.Value), i+1
+		}
+	}
+	if rest := size - entries; rest > MaxRestBytes {
+		return fmt.Errorf("%w: it has %d bytes beside messages and steps, more than %d", ErrTooLong, rest, MaxRestBytes)
+	}
+	m.first = slices.IndexFunc(m.parts, func(p Part) bool { return p.Kind == partEntry })
+	if m.first < 0 || size <= commit {
+		m.first = 0
+		return nil
+	}
+	held := 0
+	for i := m.first; i < end; i++ {
+		if held += len(m.parts[i].Value); held > commit/2 && i > m.first {
+			m.cuts, held = append(m.cuts, i), len(m.parts[i].Value)
+		}
+	}
+	m.cuts = append(m.cuts, end)
+	return nil
+}
+
+// commits is how many the session takes.
+func (m *importing) commits() int { return len(m.cuts) + 1 }
+
+// reached is how many parts, from the first entry on, there are after some commits before
+// the last.
+func (m *importing) reached(done int) int {
+	if done == 0 {
+		return m.first
+	}
+	return m.cuts[done-1]
+}
+
+// begun are the parts that are there after some commits before the last.
+func (m *importing) begun(done int) ([]Part, error) {
+	entries := m.parts[m.first:m.reached(done)]
+	h, err := decodeHead(m.parts[0].Value)
+	h.last, h.ended = entries[len(entries)-1].Number, false
+	return append([]Part{{Kind: m.parts[0].Kind, Value: encodeHead(h)}}, entries...), err
 }
 
 // check reads the parts as check does a store: what an importer wrote must not be damage.
 func (m *importing) check(ctx context.Context) error {
-	m.values, m.steps, m.tasks = make(map[string][]byte), make(map[uint64]uint64), make(map[string]uint64)
+	m.values, m.places, m.tasks = make(map[string][]byte), make(map[uint64]uint64), make(map[string]uint64)
 	size := 0
 	for _, p := range m.parts {
 		key, err := p.key(m.scope, m.session)
@@ -255,7 +321,7 @@ func (m *importing) check(ctx context.Context) error {
 		if size += len(p.Value); size > MaxPartsBytes || len(p.Value) > kv.MaxValueBytes {
 			return fmt.Errorf("%w: more than %d bytes", ErrTooLong, MaxPartsBytes)
 		}
-		m.keys, m.values[string(key)] = append(m.keys, key), p.Value
+		m.keys, m.values[string(key)], m.numbers = append(m.keys, key), p.Value, append(m.numbers, 0)
 		if err := m.index(p); err != nil {
 			return fmt.Errorf("%w: %s %d: %s", ErrPart, p.Kind, p.Number, err.Error())
 		}
@@ -263,7 +329,7 @@ func (m *importing) check(ctx context.Context) error {
 	if !isThere(m.parts) {
 		return fmt.Errorf("%w: session %q has nothing in it", ErrPart, m.session)
 	}
-	for number, position := range m.steps {
+	for number, position := range m.places {
 		m.values[string(stepKey(m.scope, number))] = encodePlace(m.session, position)
 	}
 	for id, number := range m.tasks {
@@ -302,10 +368,11 @@ func (m *importing) index(p Part) error {
 		if err != nil || e.Step == nil {
 			return err
 		}
-		if e.Step.SessionID != m.session || e.Step.Number == 0 || m.steps[e.Step.Number] > 0 {
+		if e.Step.SessionID != m.session || e.Step.Number == 0 || m.places[e.Step.Number] > 0 {
 			return fmt.Errorf("step %d of session %q does not belong here", e.Step.Number, e.Step.SessionID)
 		}
-		m.steps[e.Step.Number], m.last = p.Number, max(m.last, e.Step.Number)
+		m.places[e.Step.Number], m.last = p.Number, max(m.last, e.Step.Number)
+		m.numbers[len(m.numbers)-1] = e.Step.Number
 	case partTask:
 		t, _, err := decodeTask(p.Value)
 		if err != nil {
@@ -377,37 +444,56 @@ func checkTexts(v reflect.Value) error {
 	return nil
 }
 
-// fits tells whether the session is there as it comes. It is an ErrExists where it is there
-// as something else, or where a step or a task of it is another session's.
-func (m *importing) fits(ctx context.Context, from kv.Getter) (there bool, err error) {
+// fits tells how many commits of the session are there. It is an ErrExists where it is there
+// as something else, or where a step or a task of the others is another session's.
+func (m *importing) fits(ctx context.Context, from kv.Getter) (done int, err error) {
 	had, err := parts(ctx, from, m.scope, m.session)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	if len(had) > 0 {
-		same := func(a, b Part) bool { return a.Kind == b.Kind && a.Number == b.Number && bytes.Equal(a.Value, b.Value) }
-		if !slices.EqualFunc(had, m.parts, same) {
-			return false, fmt.Errorf("%w: %q", ErrExists, m.session)
-		}
-		return true, nil
+	if done, err = m.done(had); err != nil || done == m.commits() {
+		return done, err
 	}
 	if m.before, err = counted(ctx, from, m.scope); err != nil {
-		return false, err
+		return 0, err
 	}
-	if m.last > m.before+MaxStepGap+uint64(len(m.steps)) {
-		return false, fmt.Errorf("%w: step %d is more than %d behind the agent's last one", ErrPart, m.last, MaxStepGap)
+	if m.last > m.before+MaxStepGap+uint64(len(m.places)) {
+		return 0, fmt.Errorf("%w: step %d is more than %d behind the agent's last one", ErrPart, m.last, MaxStepGap)
 	}
-	for number := range m.steps {
+	for _, number := range m.numbers[m.reached(done):] {
+		if number == 0 {
+			continue
+		}
 		if err := free(ctx, from, stepKey(m.scope, number), "step %d", number); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	for id := range m.tasks {
 		if err := free(ctx, from, taskIDKey(m.scope, id), "task %q", id); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
-	return false, nil
+	return done, nil
+}
+
+// done is after how many commits the session has some parts.
+func (m *importing) done(had []Part) (int, error) {
+	same := func(a, b Part) bool { return a.Kind == b.Kind && a.Number == b.Number && bytes.Equal(a.Value, b.Value) }
+	switch {
+	case len(had) == 0:
+		return 0, nil
+	case slices.EqualFunc(had, m.parts, same):
+		return m.commits(), nil
+	}
+	for i, cut := range m.cuts {
+		if len(had) != 1+cut-m.first {
+			continue
+		}
+		if begun, err := m.begun(i + 1); err != nil || slices.EqualFunc(had, begun, same) {
+			return i + 1, err
+		}
+	}
+	return 0, fmt.Errorf("%w: %q", ErrExists, m.session)
 }
 
 // counted is the agent's last step number.
@@ -428,27 +514,45 @@ func free(ctx context.Context, from kv.Getter, key []byte, what string, args ...
 	return err
 }
 
-// stage writes the session. Numbers of steps that nobody has get an empty place, which a
-// later import may take.
-func (m *importing) stage(tx *kv.Tx) {
-	for number, position := range m.steps {
-		tx.Put(kv.Log, stepKey(m.scope, number), encodePlace(m.session, position))
+// stage writes what comes after some commits. Numbers of steps that nobody has get an empty
+// place, which a later commit or import may take.
+func (m *importing) stage(tx *kv.Tx, done int) {
+	from, to := m.reached(done), len(m.parts)
+	if done < len(m.cuts) {
+		to = m.cuts[done]
 	}
-	for number := m.before + 1; number <= m.last; number++ {
-		if m.steps[number] == 0 {
+	last, here := m.before, make(map[uint64]bool)
+	for i := from; i < to; i++ {
+		if number := m.numbers[i]; number > 0 {
+			last, here[number] = max(last, number), true
+			tx.Put(kv.Log, stepKey(m.scope, number), encodePlace(m.session, m.places[number]))
+		}
+		m.put(tx, i)
+	}
+	for number := m.before + 1; number <= last; number++ {
+		if !here[number] {
 			tx.Put(kv.Log, stepKey(m.scope, number), []byte{})
 		}
 	}
-	if m.last > m.before {
-		tx.Put(kv.Log, counterKey(m.scope), encodeCounter(m.last))
+	if last > m.before {
+		tx.Put(kv.Log, counterKey(m.scope), encodeCounter(last))
+	}
+	if done < len(m.cuts) {
+		begun, _ := m.begun(done + 1) // check has read the head
+		tx.Put(kv.Log, headKey(m.scope, m.session), begun[0].Value)
+		return
+	}
+	for i := range m.first {
+		m.put(tx, i)
 	}
 	for id, number := range m.tasks {
 		tx.Put(kv.Log, taskIDKey(m.scope, id), encodePlace(m.session, number))
 	}
-	for i, p := range m.parts {
-		tx.Put(kv.Log, m.keys[i], p.Value)
-		stageMentions(tx, m.scope, m.session, p.Value)
-	}
+}
+
+func (m *importing) put(tx *kv.Tx, part int) {
+	tx.Put(kv.Log, m.keys[part], m.parts[part].Value)
+	stageMentions(tx, m.scope, m.session, m.parts[part].Value)
 }
 
 // values reads what is in memory as a store is read.

@@ -5,6 +5,12 @@
 // line that ends it and says how many there were. An [Importer] takes the lines into
 // another agent, whose export of the session is then the same, byte for byte.
 //
+// A session has at most session.MaxPartsBytes without its results. Its lines are checked as
+// a whole when the last one has come: a line that is missing, doubled or elsewhere changes
+// nothing. Up to session.DefaultImportBytes are one commit, and so is what a longer session
+// has beside its entries, which come before, half as much in a commit, in order. After each
+// commit the store is whole and the session has its beginning.
+//
 // Caveats: recorded prompts, answers of repeated requests, children, events and memories
 // are not of it. Numbers of steps stay, so an agent can take a session only where it does
 // not have the steps.

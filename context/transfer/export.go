@@ -5,11 +5,16 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
+
+// maxHeldParts bounds the bytes of sessions, without their results, that all exports and
+// imports under way have in memory: a few of the longest.
+const maxHeldParts = 4 * session.MaxPartsBytes
 
 // Mover exports and imports sessions. Its methods are safe for concurrent use.
 type Mover struct {
@@ -18,6 +23,7 @@ type Mover struct {
 	view   func(ctx context.Context) (kv.Snapshot, error)
 	writer *kv.Writer
 	secret func(text string) bool
+	held   atomic.Int64 // bytes of the parts of sessions under way
 }
 
 // Options are what a Mover works with. All but Secret are required.
@@ -42,7 +48,7 @@ func New(o Options) *Mover {
 // Export calls do with the lines of an agent's session, or of all its sessions in order of
 // their ids where id is empty. The parts of a session are as they were at one moment;
 // offloaded results that are gone are left out. The lines belong to do, whose errors end
-// the export. A session that is not there is nothing. Errors: session.ErrTooLong,
+// the export. A session that is not there is nothing. Errors: session.ErrTooLong, ErrBusy,
 // blob.ErrDamaged.
 func (m *Mover) Export(ctx context.Context, scope kv.Scope, id string, do func(line []byte) error) error {
 	ids := []string{id}
@@ -60,11 +66,30 @@ func (m *Mover) Export(ctx context.Context, scope kv.Scope, id string, do func(l
 	return nil
 }
 
+// hold counts bytes of parts that are in memory; release takes them back.
+func (m *Mover) hold(bytes int) error {
+	if m.held.Add(int64(bytes)) > maxHeldParts {
+		m.release(bytes)
+		return ErrBusy
+	}
+	return nil
+}
+
+func (m *Mover) release(bytes int) { m.held.Add(-int64(bytes)) }
+
 func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([]byte) error) error {
 	parts, err := m.parts(ctx, scope, id)
 	if err != nil || len(parts) == 0 {
 		return err
 	}
+	size := 0
+	for _, p := range parts {
+		size += len(p.Value)
+	}
+	if err := m.hold(size); err != nil {
+		return err
+	}
+	defer m.release(size)
 	lines := 0
 	write := func(l line) error {
 		lines++

@@ -47,10 +47,12 @@ func (e *LineError) Error() string { return fmt.Sprintf("transfer: line %d: %v",
 // Unwrap returns the error itself.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Importer takes the lines of an Export into an agent. A session appears whole, at its last
-// line, or not at all; results of one that is cut off may be there, and are collected as
-// garbage unless it comes again. An import that is made again finds what is there. It is not
-// safe for concurrent use.
+// Importer takes the lines of an Export into an agent. A session appears at its last line,
+// whole or not at all unless it is long: then the beginning of its entries may be there after
+// a failure (session.Log's Import), and an import that is made again goes on from there.
+// Results of a session that is cut off may be there, and are collected as garbage unless it
+// comes again. An import that is made again finds what is there. It is not safe for
+// concurrent use.
 type Importer struct {
 	mover *Mover
 	scope kv.Scope
@@ -86,7 +88,7 @@ func (m *Mover) Import(scope kv.Scope) *Importer { return &Importer{mover: m, sc
 
 // Take takes one more line. Errors come as a *LineError: ErrLine, session.ErrPart,
 // session.ErrTooLong, session.ErrExists, session.ErrInvalid, blob.ErrExists, blob.ErrInvalid,
-// *blob.QuotaError.
+// *blob.QuotaError, ErrBusy.
 func (i *Importer) Take(ctx context.Context, text []byte) error {
 	i.line++
 	l, err := parse(text)
@@ -131,9 +133,13 @@ func (i *Importer) take(ctx context.Context, l line) error {
 }
 
 func (i *Importer) part(l line) error {
-	if i.size += len(l.Stored); i.size > session.MaxPartsBytes {
+	if i.size+len(l.Stored) > session.MaxPartsBytes {
 		return fmt.Errorf("%w: session %q has more than %d bytes", session.ErrTooLong, i.id, session.MaxPartsBytes)
 	}
+	if err := i.mover.hold(len(l.Stored)); err != nil {
+		return err
+	}
+	i.size += len(l.Stored)
 	if i.secret(l.Stored, maxDepth) {
 		return ErrSecret
 	}
@@ -263,6 +269,7 @@ func (i *Importer) end(ctx context.Context) error {
 		i.counts.Saved++
 	}
 	i.counts.Results, i.counts.Bytes = i.counts.Results+i.results, i.counts.Bytes+i.bytes
+	i.mover.release(i.size)
 	i.id, i.parts, i.size, i.results, i.bytes, i.paths, i.home = "", nil, 0, 0, 0, nil, ""
 	return nil
 }
@@ -281,5 +288,6 @@ func (i *Importer) Abort() {
 	if i.upload != nil {
 		i.upload.Abort()
 	}
-	i.waiting, i.parts, i.entry, i.upload = nil, nil, nil, nil
+	i.mover.release(i.size)
+	i.waiting, i.parts, i.size, i.entry, i.upload = nil, nil, 0, nil, nil
 }

@@ -24,6 +24,8 @@ const (
 var (
 	// ErrLine: a line is none of an export, or not the one that has to follow.
 	ErrLine = errors.New("transfer: line of an export can't be taken")
+	// ErrBusy: other exports and imports under way hold as much as all of them may.
+	ErrBusy = errors.New("transfer: too much is exported and imported at once; try again")
 	// ErrSecret: the server keeps no text that looks like a secret, and the line holds one.
 	ErrSecret = fmt.Errorf("%w: it holds what looks like a secret, which this server does not store", ErrLine)
 )

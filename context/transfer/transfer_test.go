@@ -3,6 +3,7 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -33,17 +34,20 @@ var (
 // store is one with sessions and a Mover.
 type store struct {
 	*Mover
-	engine kv.Engine
+	engine *failing
 	writer *kv.Writer
 }
 
-func newStore(tb testing.TB) *store {
+func newStore(tb testing.TB) *store { return newStoreOf(tb, 0) }
+
+// newStoreOf is newStore with so many bytes of a session in one commit of its import.
+func newStoreOf(tb testing.TB, importBytes int) *store {
 	tb.Helper()
-	engine := memkv.New(nil)
+	engine := &failing{Engine: memkv.New(nil)}
 	writer := kv.NewWriter(engine, nil)
 	now := func() time.Time { return noon }
 	s := &store{engine: engine, writer: writer, Mover: New(Options{
-		Log: session.New(engine, writer, &session.Options{Now: now}), Blobs: blob.New(engine, writer, &blob.Options{Now: now}),
+		Log: session.New(engine, writer, &session.Options{Now: now, ImportBytes: importBytes}), Blobs: blob.New(engine, writer, &blob.Options{Now: now}),
 		Engine: engine, Writer: writer,
 	})}
 	tb.Cleanup(func() {
@@ -53,6 +57,23 @@ func newStore(tb testing.TB) *store {
 		must(tb, engine.Close())
 	})
 	return s
+}
+
+// failing is an engine that fails from some commit on.
+type failing struct {
+	kv.Engine
+	left int // commits before that; zero: all
+}
+
+var errFails = errors.New("the engine fails")
+
+// Commit is kv.Engine's.
+func (f *failing) Commit(ctx context.Context, c kv.Commit) error {
+	if f.left == 1 {
+		return errFails
+	}
+	f.left = max(0, f.left-1)
+	return f.Engine.Commit(ctx, c)
 }
 
 func must(tb testing.TB, err error) {
@@ -224,7 +245,7 @@ func (m *maker) made(tb testing.TB, id string, folds session.Folds) []history.Fo
 	spans := []history.Span{{First: folds.Through + 1, Last: last}}
 	return []history.Fold{{
 		Policy: history.PolicyLedger, Batch: folds.Batch + 1, Reason: history.ByPrice, Level: history.LevelLines, Spans: spans,
-		Through: last, Seen: last, Text: m.text(), Refs: []string{step.ID(1)}, Tokens: 7, Before: 90, Turns: 1, Calls: 1,
+		Through: last, Seen: last, Text: m.text(), Digest: "\xff\x00hash", Refs: []string{step.ID(1)}, Tokens: 7, Before: 90, Turns: 1, Calls: 1,
 	}}
 }
 
@@ -278,7 +299,7 @@ func TestImportIsTheSameExport(t *testing.T) {
 			}
 			all := m.mustExport(t, "")
 			var each [][]byte
-			others := newStore(t)
+			others := newStoreOf(t, 2000)
 			for _, id := range slices.Sorted(slices.Values(m.names)) {
 				own := m.mustExport(t, id)
 				each = append(each, own...)
@@ -286,7 +307,7 @@ func TestImportIsTheSameExport(t *testing.T) {
 			}
 			mustBeSame(t, "the export of all, of those of each", each, all)
 			mustBeSame(t, "the export after imports of each", all, others.mustExport(t, ""))
-			whole := newStore(t)
+			whole := newStoreOf(t, 1<<(seed%16))
 			first := whole.mustImport(t, all)
 			mustBeSame(t, "the export after the import", all, whole.mustExport(t, ""))
 			before := whole.content(t)
@@ -311,6 +332,126 @@ func mustBeSame(tb testing.TB, what string, want, got [][]byte) {
 	}
 }
 
+// plantLong gives a session so many messages of a size, and steps between.
+func plantLong(tb testing.TB, messages, size int) *maker {
+	tb.Helper()
+	m := newMaker(tb, 1)
+	m.names = m.names[:1]
+	text := strings.Repeat("said <&> \u2028 ", size/13)
+	for range messages {
+		_, err := m.log.AppendMessages(tb.Context(), alice, m.names[0], []session.Message{{Role: session.User, Content: text}}, "")
+		must(tb, err)
+		m.record(tb, m.names[0])
+	}
+	m.fold(tb, m.names[0])
+	return m
+}
+
+// tryImport imports lines, and gives up at the first error.
+func (s *store) tryImport(tb testing.TB, lines [][]byte) error {
+	tb.Helper()
+	into := s.Import(alice)
+	defer into.Abort()
+	for _, line := range lines {
+		if err := into.Take(tb.Context(), line); err != nil {
+			return err
+		}
+	}
+	_, err := into.End()
+	return err
+}
+
+// A session of 20 MiB is the same export after its import, which comes in several commits.
+// One that is longer than all may be is neither exported nor imported.
+func TestImportOfALongSession(t *testing.T) {
+	m := plantLong(t, 36, 600_000)
+	all := m.mustExport(t, "")
+	to := newStore(t)
+	if first, again := to.mustImport(t, all), to.mustImport(t, all); first.Saved != 1 || again.Unchanged != 1 {
+		t.Errorf("%+v, and again %+v", first, again)
+	}
+	sum := func(lines [][]byte) [32]byte { return sha256.Sum256(bytes.Join(lines, []byte("\n"))) }
+	t.Logf("%d lines, sha256 %x", len(all), sum(all))
+	if sum(to.mustExport(t, "")) != sum(all) {
+		t.Error("the export after the import differs")
+	}
+	to.held.Store(maxHeldParts)
+	if err := to.Export(t.Context(), alice, "", func([]byte) error { return nil }); !errors.Is(err, ErrBusy) {
+		t.Errorf("an export beside as much as there may be: %v", err)
+	}
+	if err := to.tryImport(t, all); !errors.Is(err, ErrBusy) {
+		t.Errorf("an import beside as much as there may be: %v", err)
+	}
+	if to.held.Load() != maxHeldParts {
+		t.Errorf("%d bytes are held", to.held.Load()-maxHeldParts)
+	}
+	to.held.Store(0)
+	big := all[0:1:1]
+	line := line{Kind: kindPart, Part: "entry", Stored: make([]byte, kv.MaxValueBytes)}
+	for line.Number = 1; line.Number <= session.MaxPartsBytes/kv.MaxValueBytes+1; line.Number++ {
+		text, err := line.encode()
+		must(t, err)
+		big = append(big, text)
+	}
+	if err := to.tryImport(t, big); !errors.Is(err, session.ErrTooLong) || to.held.Load() != 0 {
+		t.Errorf("an import that is too long: %v", err)
+	}
+}
+
+// Where a commit of a long session fails the store is whole, and the import made again goes
+// on. A line that is missing, doubled or elsewhere changes nothing, and neither does an import
+// over what somebody has added meanwhile.
+func TestImportOfALongSessionThatFails(t *testing.T) {
+	const commit = 10_000
+	m := plantLong(t, 36, 1000)
+	all := m.mustExport(t, "")
+	commits := 0
+	for fails := 1; ; fails++ {
+		to := newStoreOf(t, commit)
+		to.engine.left = fails
+		err := to.tryImport(t, all)
+		if to.engine.left = 0; err == nil {
+			break
+		}
+		if commits++; !errors.Is(err, errFails) {
+			t.Fatalf("commit %d: %v", fails, err)
+		}
+		to.mustBeWhole(t)
+		if counts := to.mustImport(t, all); counts.Saved != 1 || counts.Unchanged != 0 {
+			t.Errorf("after commit %d had failed: %+v", fails, counts)
+		}
+		mustBeSame(t, fmt.Sprintf("after commit %d had failed", fails), all, to.mustExport(t, ""))
+	}
+	if commits < 8 {
+		t.Errorf("it came in %d commits", commits)
+	}
+	at := 50 + slices.IndexFunc(all, func(l []byte) bool { return bytes.Contains(l, []byte(`"part":"entry"`)) })
+	for name, lines := range map[string][][]byte{
+		"missing":  slices.Delete(slices.Clone(all), at, at+1),
+		"doubled":  slices.Insert(slices.Clone(all), at, all[at]),
+		"swapped":  slices.Concat(all[:at], [][]byte{all[at+1], all[at]}, all[at+2:]),
+		"cut off":  all[:len(all)-1],
+		"no folds": slices.DeleteFunc(slices.Clone(all), func(l []byte) bool { return bytes.Contains(l, []byte(`"part":"folds"`)) }),
+	} {
+		to := newStoreOf(t, commit)
+		if err := to.tryImport(t, lines); !errors.Is(err, ErrLine) && !errors.Is(err, session.ErrPart) || len(to.content(t)) > 0 || to.held.Load() != 0 {
+			t.Errorf("%s: %v; %d bytes are stored, %d held", name, err, len(to.content(t)), to.held.Load())
+		}
+	}
+	begun := newStoreOf(t, commit)
+	begun.engine.left = commits
+	if err := begun.tryImport(t, all); !errors.Is(err, errFails) {
+		t.Errorf("the last commit: %v", err)
+	}
+	begun.engine.left = 0
+	_, err := begun.log.AppendMessages(t.Context(), alice, m.names[0], []session.Message{{Role: session.User, Content: "more"}}, "")
+	must(t, err)
+	before := begun.content(t)
+	if err := begun.tryImport(t, all); !errors.Is(err, session.ErrExists) || !bytes.Equal(before, begun.content(t)) {
+		t.Errorf("over what was added: %v", err)
+	}
+}
+
 // refusals are the errors of lines that can't be taken.
 var refusals = []error{ErrLine, session.ErrPart, session.ErrTooLong, session.ErrExists, session.ErrInvalid, blob.ErrExists, blob.ErrInvalid, blob.ErrQuota}
 
@@ -330,7 +471,7 @@ func FuzzImport(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		to := newStore(t)
+		to := newStoreOf(t, 1+len(text)%4000)
 		into, before := to.Import(alice), to.content(t)
 		var of [][2]string // session and line
 		var err error
@@ -397,6 +538,10 @@ func (m *maker) damaged(tb testing.TB, all [][]byte) [][]byte {
 		return slices.Delete(all, at, at+1)
 	case m.IntN(8) == 0:
 		return slices.Insert(all, at, all[at])
+	case m.IntN(8) == 0:
+		other := m.IntN(len(all))
+		all[at], all[other] = all[other], all[at]
+		return all
 	case l.Kind == kindPart && len(l.Stored) > 0:
 		l.Stored[m.IntN(len(l.Stored))] ^= 1 << m.IntN(8)
 	case l.Result != nil:

@@ -68,7 +68,7 @@ class Sessions(_spelling.Helpful):
             timeout: seconds without a further line; default: the client's.
 
         Raises:
-            TooLargeError: a session has more than 8 MiB without its results; once the loop
+            TooLargeError: a session has more than 64 MiB without its results; once the loop
                 comes to it.
         """
         request = pb.ExportSessionsRequest(
@@ -84,7 +84,8 @@ class Sessions(_spelling.Helpful):
     ) -> ImportedSessions:
         """Take lines of an export into the agent, which may be another one than they are of.
 
-        Each session appears whole, or not at all. An import that was interrupted can be
+        Each session appears whole, or not at all, but for one of more than 8 MiB without its
+        results, of which an import that was interrupted may leave the beginning. It can be
         made again: a session that is there as it came is passed over. Steps and tasks keep
         their numbers and ids, so an agent that has steps of its own mostly takes none.
 

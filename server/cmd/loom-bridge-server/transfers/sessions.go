@@ -22,8 +22,9 @@ const sessionsHelp = `Export and import the sessions of an agent, of the server 
 An export is a file of JSON Lines with all that is stored of a session: messages, steps,
 folds, settings, working state, snapshots, tasks, and the offloaded results with every
 byte. It imports into an agent of any server that has none of its steps, and the export of
-that is the same file. Each session comes whole or not at all; an import that was
-interrupted is made again. For files to read there is the command export.`
+that is the same file. Each session comes whole or not at all, but one of more than 8 MiB
+without its results, of which an import that was interrupted may leave the beginning; made
+again it goes on. For files to read there is the command export.`
 
 // Sessions is the command of sessions with its sub-commands.
 func Sessions(o Options) *cobra.Command {

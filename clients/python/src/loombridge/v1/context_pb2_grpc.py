@@ -401,16 +401,19 @@ class ContextServiceServicer(object):
         and offloaded results with every byte. ImportSessions takes the lines into an agent of
         any server, whose export is then the same, byte for byte. Recorded prompts, answers of
         repeated requests, children, events and memories are not of it. A session of more than
-        8 MiB without its results is refused as TOO_LARGE.
+        64 MiB without its results is refused as TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportSessions(self, request_iterator, context):
-        """ImportSessions takes lines of ExportSessions into an agent. Each session appears whole,
-        when its last line came, or not at all; after an error, which names the line, the same
-        lines can be sent again, because a session that is there as it came is passed over.
+        """ImportSessions takes lines of ExportSessions into an agent. Each session appears when its
+        last line came, whole or not at all; after an error, which names the line, the same
+        lines can be sent again, because a session that is there as it came is passed over. One
+        of more than 8 MiB without its results is stored in several commits, its entries first:
+        where the server ends between two, it has the beginning, and the same lines sent again
+        complete it. OVERLOADED where exports and imports together hold 256 MiB.
         Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
         with another content, and for a step, a task or a path of a result that the agent has
         already.
