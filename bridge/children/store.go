@@ -58,11 +58,18 @@ func (s *Store) Parent(ctx context.Context, scope kv.Scope) (string, error) {
 }
 
 // Is tells whether an agent was spawned. A fault of the store says that it was.
-func (s *Store) Is(scope kv.Scope) bool {
+func (s *Store) Is(scope kv.Scope) bool { return s.is(context.Background(), scope) }
+
+// is asks the view of its caller, and the store where that fails: a view may be too old, or
+// over.
+func (s *Store) is(ctx context.Context, scope kv.Scope) bool {
 	if scope.Validate() != nil {
 		return false
 	}
-	values, err := s.engine.Get(context.Background(), kv.System, childKey(scope))
+	values, err := kv.Current(ctx, s.engine).Get(ctx, kv.System, childKey(scope))
+	if err != nil {
+		values, err = s.engine.Get(context.Background(), kv.System, childKey(scope))
+	}
 	return err != nil || values[0] != nil
 }
 

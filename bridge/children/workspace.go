@@ -49,8 +49,13 @@ func NewWorkspaces(base hand.Workspaces, children *Store, opts *WorkspaceOptions
 
 // Root returns the workspace of the scope's agent.
 func (w *Workspaces) Root(scope kv.Scope) (*os.Root, error) {
+	return w.RootIn(context.Background(), scope)
+}
+
+// RootIn is Root for a call that reads within a view, such as that of a prompt.
+func (w *Workspaces) RootIn(ctx context.Context, scope kv.Scope) (*os.Root, error) {
 	base, err := w.base.Root(scope)
-	if err != nil || !w.own && !w.children.Is(scope) {
+	if err != nil || !w.own && !w.children.is(ctx, scope) {
 		return base, err
 	}
 	w.mu.Lock()

@@ -51,7 +51,7 @@ func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]entry, uint64, err
 	}
 	parent := ""
 	if t.Parent != nil {
-		parent = t.Parent(a.Scope)
+		parent = t.Parent(ctx, a.Scope)
 	}
 	words := askedWords(a, t.Terms)
 	var all []heard

@@ -34,8 +34,9 @@ const (
 
 // Workspaces are where agents work.
 type Workspaces interface {
-	// Root returns the workspace of an agent. It stays open.
-	Root(scope kv.Scope) (*os.Root, error)
+	// RootIn returns the workspace of an agent, for a call that may read within a view. It
+	// stays open.
+	RootIn(ctx context.Context, scope kv.Scope) (*os.Root, error)
 }
 
 // Notes are what an agent is told in any case: the AGENTS.md of its workspace, or the

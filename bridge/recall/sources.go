@@ -26,7 +26,7 @@ type Options struct {
 	// StoreDir is the directory of the store, which is never read; empty is none.
 	StoreDir string
 	// Parent returns the agent that started another. Nil: nobody has one.
-	Parent func(scope kv.Scope) string
+	Parent func(ctx context.Context, scope kv.Scope) string
 	// Base is asked for knowledge in place of records. Nil: records are.
 	Base Base
 	// Logger hears of what fails in the background. Default silent.

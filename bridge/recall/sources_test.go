@@ -1,6 +1,7 @@
 package recall_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 // folder is the workspace of all agents.
 type folder struct{ root *os.Root }
 
-func (f folder) Root(kv.Scope) (*os.Root, error) {
+func (f folder) RootIn(context.Context, kv.Scope) (*os.Root, error) {
 	if f.root == nil {
 		return nil, errors.New("no workspace")
 	}
@@ -348,7 +349,7 @@ func TestEvents(t *testing.T) {
 	of := w.tiers()
 	bus := events.New(w.engine, w.writer, &events.Options{Now: func() time.Time { return w.now }})
 	defer bus.Close()
-	source := &recall.Tasks{Tiers: of, Terms: terms, Parent: func(kv.Scope) string { return "boss" }}
+	source := &recall.Tasks{Tiers: of, Terms: terms, Parent: func(context.Context, kv.Scope) string { return "boss" }}
 	emit := func(topic, from, sessionID, payload string) {
 		t.Helper()
 		w.now = w.now.Add(time.Second)

@@ -43,7 +43,7 @@ type Tasks struct {
 	Messages *messages.Box
 	// Parent returns the agent that started an agent, whose events count as its own;
 	// empty is none. Nil: nobody has one.
-	Parent func(scope kv.Scope) string
+	Parent func(ctx context.Context, scope kv.Scope) string
 	Terms  Terms
 }
 

@@ -128,7 +128,7 @@ func (a *AgentsFiles) look(ctx context.Context, p *places.Places, scope kv.Scope
 
 // here reads in the workspaces of this server.
 func (a *AgentsFiles) here(ctx context.Context, scope kv.Scope) (Head, error) {
-	root, err := a.workspaces.Root(scope)
+	root, err := a.workspaces.RootIn(ctx, scope)
 	if err != nil {
 		return Head{}, errors.New("the workspace can't be opened")
 	}

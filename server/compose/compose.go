@@ -138,7 +138,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		return err
 	}
 	d.Approvals = approval.New(engine, writer, &o.Approval)
-	d.Policies = policy.NewResolver(o.Policies, &policy.ResolverOptions{Parent: d.parent, Bound: d.bound, Logger: o.Logger})
+	d.Policies = policy.NewResolver(o.Policies, &policy.ResolverOptions{Parent: d.policyParent, Bound: d.bound, Logger: o.Logger})
 	o.Hand.OnTask, o.Hand.OnProgress = d.Tiers.Added, topics.Notices{Bus: d.Events}.Progress
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
@@ -277,7 +277,7 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 		child, _ := d.Family.Get(ctx, scope) // one that can't be read is shown as nobody's child
 		return child.Depth
 	}
-	sources, err := d.openSources(workspaces, o)
+	sources, err := d.openSources(o)
 	if err != nil {
 		return nil, err
 	}
@@ -297,10 +297,10 @@ func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Opt
 }
 
 // openSources opens where prompts find what stands beside their history.
-func (d *Domain) openSources(workspaces hand.Workspaces, o Options) (*recall.Sources, error) {
+func (d *Domain) openSources(o Options) (*recall.Sources, error) {
 	s := recall.Options{
-		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: workspaces, StoreDir: o.StoreDir, Logger: o.Logger,
-		Parent: func(scope kv.Scope) string { return d.parent(scope.Tenant, scope.Owner) },
+		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: d.folders, StoreDir: o.StoreDir, Logger: o.Logger,
+		Parent: d.parent,
 	}
 	if o.KnowledgeEndpoint != "" {
 		base, err := recall.NewEndpoint(o.KnowledgeEndpoint)
@@ -328,13 +328,18 @@ func (d *Domain) bound(tenant, agent string) string {
 	return child.Profile
 }
 
+// policyParent is parent for whoever asks outside of a call.
+func (d *Domain) policyParent(tenant, agent string) string {
+	return d.parent(context.Background(), kv.AgentScope(tenant, agent))
+}
+
 // parent is the agent above another one; empty for none.
-func (d *Domain) parent(tenant, agent string) string {
-	child, err := d.Family.Get(context.Background(), kv.AgentScope(tenant, agent))
+func (d *Domain) parent(ctx context.Context, agent kv.Scope) string {
+	child, err := d.Family.Get(ctx, agent)
 	if err == nil {
 		return child.Parent
 	}
-	found, _ := d.Agents.Get(tenant, agent)
+	found, _ := d.Agents.Get(agent.Tenant, agent.Owner)
 	return found.Parent
 }
 

@@ -73,7 +73,7 @@ func TestPostgresRoundTrips(t *testing.T) {
 			})
 			return err
 		}},
-		{"Assemble", 2, func(int) error {
+		{"Assemble", 1, func(int) error {
 			_, err := p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s1", Goal: "tides"})
 			return err
 		}},
