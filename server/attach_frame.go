@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -26,6 +27,9 @@ func (f *frame) size() int { return len(f.head) + len(f.tail) }
 
 // Marshal passes frames through.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if a, ok := v.(*unread.Answer); ok {
+		return c.marshalAnswer(a)
+	}
 	f, ok := v.(*frame)
 	switch {
 	case !ok:

@@ -38,7 +38,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 	if s.metrics != nil {
 		chain = append([]grpc.UnaryServerInterceptor{s.metrics.GRPC.UnaryServerInterceptor()}, chain...)
 	}
-	return chain
+	return append([]grpc.UnaryServerInterceptor{sendAnswers}, chain...)
 }
 
 // streamChain is the same order for streams, with the guard inside the error

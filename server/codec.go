@@ -19,6 +19,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/admission"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -63,13 +64,46 @@ func (c codec) marshalMessage(v any) (mem.BufferSlice, error) {
 	if size <= pooledBytes {
 		return c.CodecV2.Marshal(v)
 	}
-	buffer := c.large.Get(size)
-	// Size has kept the sizes within the message, which nobody changes here.
-	if _, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend((*buffer)[:0], message); err != nil {
-		c.large.Put(buffer)
-		return nil, fmt.Errorf("server: marshal: %w", err)
+	buffer, err := c.marshalInto(c.large, size, message)
+	if err != nil {
+		return nil, err
 	}
 	return mem.BufferSlice{mem.NewBuffer(buffer, c.large)}, nil
+}
+
+// marshalInto writes a message, whose size was just taken, into a buffer of the pool.
+func (c codec) marshalInto(pool mem.BufferPool, size int, message proto.Message) (*[]byte, error) {
+	buffer := pool.Get(size)
+	// Size has kept the sizes within the message, which nobody changes here.
+	if _, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend((*buffer)[:0], message); err != nil {
+		pool.Put(buffer)
+		return nil, fmt.Errorf("server: marshal: %w", err)
+	}
+	return buffer, nil
+}
+
+// marshalAnswer is Marshal for what has a place while it waits for its reader.
+func (c codec) marshalAnswer(a *unread.Answer) (mem.BufferSlice, error) {
+	switch m := a.Message.(type) {
+	case *frame:
+		if len(m.tail) > len(m.head) {
+			return mem.BufferSlice{mem.SliceBuffer(m.head), a.Buffer(&m.tail, nil)}, nil
+		}
+		return mem.BufferSlice{a.Buffer(&m.head, nil), mem.SliceBuffer(m.tail)}, nil
+	case proto.Message:
+		pool, size := c.large, proto.Size(m)
+		if size <= pooledBytes {
+			pool = mem.DefaultBufferPool()
+		}
+		buffer, err := c.marshalInto(pool, size, m)
+		if err != nil {
+			a.Leave()
+			return nil, err
+		}
+		return mem.BufferSlice{a.Buffer(buffer, pool)}, nil
+	}
+	a.Leave()
+	return nil, fmt.Errorf("server: %T is not a protobuf message", a.Message)
 }
 
 // receiveSlack is how much more than MaxReceiveBytes the transport itself lets

@@ -40,6 +40,11 @@ type Limits struct {
 	// MaxRequestBytes bounds the requests in memory of all calls that wait, run, or
 	// wait for another agent; more are OVERLOADED. Default 256 MiB.
 	MaxRequestBytes int
+	// MaxAnswerBytes bounds the answers and events that wait for their readers, those of
+	// up to 4 KiB aside: more wait, and are OVERLOADED after callWait. A connection whose
+	// reader took none of one for StallTimeout, longer where it is large, is closed when
+	// others need the room. Default 256 MiB.
+	MaxAnswerBytes int
 	// RecentSteps is how many steps ListSteps returns when nobody says how many.
 	// Default 5.
 	RecentSteps int
@@ -94,6 +99,7 @@ func DefaultLimits() Limits {
 		ContendedEventBytes:     32 * mib,
 		MaxSearches:             64,
 		MaxRequestBytes:         256 * mib,
+		MaxAnswerBytes:          256 * mib,
 		RecentSteps:             5,
 		MaxStreams:              8192,
 		MaxStreamsPerConnection: 256,

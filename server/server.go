@@ -34,6 +34,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 )
 
 // ErrOpenToAll: the address can be reached from other machines while
@@ -151,6 +152,7 @@ type Server struct {
 	metrics  *observe.Metrics
 
 	shares        *Shares
+	unread        *unread.Room
 	inFlight      atomic.Int64 // calls and streams
 	healthLimiter healthLimiter
 	// reflections has a token for each stream of reflection.
@@ -193,6 +195,7 @@ func New(services Services, opts *Options) *Server {
 		observer:     observe.Observer{Log: o.Logger, Slow: o.SlowCall, Metrics: o.Metrics, Outcomes: &observe.Outcomes{}, OwnTool: ownTools(services, o.Loom)},
 		metrics:      o.Metrics,
 		shares:       o.Shares,
+		unread:       unread.NewRoom(o.Shares.Answers, o.Limits.MaxAnswerBytes, o.Limits.StallTimeout, time.Now),
 		conns:        conns.NewPool(o.Limits.MaxConnections, o.Limits.SilentTimeout),
 		reflections:  make(chan struct{}, maxReflections),
 		draining:     make(chan struct{}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,7 +15,9 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/observe"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 )
 
 // callWait is how long a call waits to run before it is refused: as long as an
@@ -32,6 +35,8 @@ type Shares struct {
 	Streams *share.Pool
 	// Requests are the bytes of requests in memory.
 	Requests *share.Pool
+	// Answers are the bytes of answers and events that wait for their readers.
+	Answers *share.Pool
 	// Disk knows which tenants store more than their share.
 	Disk *share.Quota
 	// EventBytes are the bytes of events a second while several tenants are there;
@@ -67,6 +72,10 @@ func NewShares(l Limits, oneTenant bool) *Shares {
 		Requests: share.New(share.Options{
 			Name: "bytes of requests in memory", Setting: "--max-request-bytes", Total: int64(l.MaxRequestBytes), OneTenant: oneTenant,
 		}),
+		Answers: share.New(share.Options{
+			Name: "bytes of answers that wait for their readers", Setting: "--max-answer-bytes", Total: int64(l.MaxAnswerBytes),
+			Waiting: int64(l.MaxCalls + l.MaxStreams), MaxWait: callWait, OneTenant: oneTenant,
+		}),
 	}
 }
 
@@ -92,7 +101,42 @@ func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServer
 		return refusedCall(req, err)
 	}
 	defer place.Leave()
-	return next(share.With(ctx, place), req)
+	answer, err := next(share.With(ctx, place), req)
+	if err != nil {
+		return nil, err
+	}
+	place.Leave() // it is done, and may wait for its reader
+	if err := s.keepAnswer(ctx, info.FullMethod, owner, answer); err != nil {
+		return refusedCall(req, err)
+	}
+	return answer, nil
+}
+
+// sendAnswers has answers keep their places until their readers have them. It stands
+// outside of all that looks at answers.
+func sendAnswers(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx, call := unread.WithCall(ctx)
+	return call.Done(next(ctx, req))
+}
+
+// keepAnswer takes room for an answer. What did something is not said to be refused.
+func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owner, message any) error {
+	size := sizeOf(message)
+	if size > int64(s.limits.MaxSendBytes) {
+		return nil // it is not sent
+	}
+	call := unread.CallOf(ctx)
+	if call == nil {
+		return nil // another server sends it
+	}
+	answer, err := s.unread.TakeCall(ctx, connOf(ctx), owner, int(size))
+	if err != nil && s.actions[method] {
+		err = fmt.Errorf("%w: the call was made, and there is no room for its answer: %w", kv.ErrUnknownOutcome, err)
+	}
+	if err == nil {
+		call.Hold(answer)
+	}
+	return err
 }
 
 // stores are the methods that make a tenant's part of the store grow, beside
@@ -116,12 +160,14 @@ var stores = map[string]bool{
 	loomv1pb.AgentRuntime_UpdateAgentState_FullMethodName:     true,
 }
 
-func sizeOf(req any) int64 {
-	message, ok := req.(proto.Message)
-	if !ok {
-		return 0
+func sizeOf(message any) int64 {
+	switch m := message.(type) {
+	case *frame:
+		return int64(m.size())
+	case proto.Message:
+		return int64(proto.Size(m))
 	}
-	return int64(proto.Size(message))
+	return 0
 }
 
 // refusedCall is the answer to a call that gets no place. A tool call of loom.v1 is
@@ -151,10 +197,11 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 		return fmt.Errorf("server: stream refused: %w", err)
 	}
 	defer place.Leave()
+	placed := &placedStream{ServerStream: stream, place: place, room: s.unread, conn: connOf(stream.Context()), tenant: tenant}
 	if !workingMethods[info.FullMethod] {
-		return next(srv, &placedStream{ServerStream: stream, place: place})
+		return next(srv, placed)
 	}
-	w := &workingStream{placedStream: placedStream{ServerStream: stream, place: place}, calls: s.shares.Calls, ctx: stream.Context()}
+	w := &workingStream{placedStream: placed, calls: s.shares.Calls, ctx: stream.Context()}
 	defer w.leave()
 	return next(srv, w)
 }
@@ -169,11 +216,16 @@ var workingMethods = map[string]bool{
 	loombridgev1.MemoryService_ImportRecords_FullMethodName: true,
 }
 
-// placedStream charges a stream to the agent that its first message names.
+// placedStream charges a stream, and what is sent on it, to the agent that its first
+// message names.
 type placedStream struct {
 	grpc.ServerStream
-	place *share.Place
-	known bool // belongs to the goroutine that receives
+	place  *share.Place
+	known  bool // belongs to the goroutine that receives
+	room   *unread.Room
+	conn   *conns.Conn
+	tenant string
+	agent  atomic.Pointer[string] // nil until it is known
 }
 
 func (s *placedStream) RecvMsg(m any) error {
@@ -181,8 +233,31 @@ func (s *placedStream) RecvMsg(m any) error {
 		return err
 	}
 	s.known = true
-	if err := s.place.Move(callerOf(s.Context(), m).Agent); err != nil {
+	agent := callerOf(s.Context(), m).Agent
+	s.agent.Store(&agent)
+	if err := s.place.Move(agent); err != nil {
 		return fmt.Errorf("server: stream refused: %w", err)
+	}
+	return nil
+}
+
+// SendMsg waits until there is room for the message, and until the transport takes it.
+func (s *placedStream) SendMsg(m any) error {
+	owner := share.Owner{Tenant: s.tenant}
+	if agent := s.agent.Load(); agent != nil {
+		owner.Agent = *agent
+	}
+	answer, err := s.room.Take(s.Context(), s.conn, owner, int(sizeOf(m)))
+	if err != nil {
+		return fmt.Errorf("server: stream ended: %w", err)
+	}
+	if answer == nil {
+		return s.ServerStream.SendMsg(m)
+	}
+	answer.Message = m
+	if err := s.ServerStream.SendMsg(answer); err != nil {
+		answer.Leave()
+		return err
 	}
 	return nil
 }
@@ -190,7 +265,7 @@ func (s *placedStream) RecvMsg(m any) error {
 // workingStream also has a place among the calls that run, but while it waits for its
 // client. One goroutine uses it.
 type workingStream struct {
-	placedStream
+	*placedStream
 	calls *share.Pool
 	call  *share.Place    // nil until the first message has come
 	ctx   context.Context // has the place

@@ -41,10 +41,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &Conn{Conn: raw, pool: l.pool, address: machineOf(raw.RemoteAddr())}
+		c := newConn(raw, l.pool)
 		if l.admit(c) {
 			return c, nil
 		}
+		c.end()
 		_ = raw.Close()
 	}
 }

@@ -2,6 +2,7 @@ package conns
 
 import (
 	"container/list"
+	"context"
 	"net"
 	"net/netip"
 	"sync"
@@ -42,11 +43,20 @@ type Conn struct {
 	pool    *Pool
 	address netip.Addr // of another machine; zero on this one
 	known   atomic.Bool
+	// open ends when the connection is closed.
+	open context.Context //nolint:containedctx // it is that of the connection
+	end  context.CancelFunc
 	// The pool's mu guards these.
 	stranger *list.Element // nil once it is known or closed
 	seen     time.Time     // when it was opened, or last used
 	held     int           // streams of strangers that are open
 	closed   bool
+}
+
+func newConn(raw net.Conn, pool *Pool) *Conn {
+	c := &Conn{Conn: raw, pool: pool, address: machineOf(raw.RemoteAddr())}
+	c.open, c.end = context.WithCancel(context.Background())
+	return c
 }
 
 // remote is the peer's address, by which Of finds the connection again.
@@ -122,6 +132,15 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
+// AtClose has f called, on a goroutine of its own, once the connection is closed. The
+// returned function takes that back. A nil connection is never closed.
+func (c *Conn) AtClose(f func()) (stop func() bool) {
+	if c == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(c.open, f)
+}
+
 // add takes a slot for a connection, if there is one. If victim is set, its slot was
 // taken, and the caller closes it.
 func (p *Pool) add(c *Conn) (added bool, victim *Conn) {
@@ -192,6 +211,7 @@ func (p *Pool) remove(c *Conn) {
 		return
 	}
 	c.closed = true
+	c.end()
 	p.forget(c)
 	p.open--
 	if c.address.IsValid() {

@@ -317,6 +317,7 @@ func (c *Config) sharingSettings() []setting {
 		{"max-relayed-calls", number(&s.MaxRelayedCalls, "calls", 1, maxLimit), agents.DefaultMaxCalls, "calls that wait for tools of agents; more are refused"},
 		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries of memory that run at once; more wait"},
 		{"max-request-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused"},
+		{"max-answer-bytes", bytes(&l.MaxAnswerBytes), d.MaxAnswerBytes, "answers and events that wait for their readers; more wait, and are refused"},
 		{
 			"max-queued-event-bytes", size(&s.MaxQueuedEventBytes, 1, unlimited), int64(events.DefaultMaxQueuedBytes),
 			"volatile events that wait for readers; beyond it the slowest is cut off",

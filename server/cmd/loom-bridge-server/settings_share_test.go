@@ -52,6 +52,16 @@ func (s *stand) hangingCalls(n int) func() string {
 	}
 }
 
+// longAnswer reads back a record of 6 kB.
+func longAnswer(s *stand) func() string {
+	_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Key: "long", Text: strings.Repeat("x", 6000)})
+	must(s.tb, err)
+	return once(func() string {
+		_, err := loombridgev1.NewMemoryServiceClient(s.conn).GetRecord(s.ctx, &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Key{Key: "long"}})
+		return refusal(err)
+	}())
+}
+
 // manyCalls makes many calls at once and returns how the first ends that fails.
 func manyCalls(ctx context.Context, call func(ctx context.Context) error) func() string {
 	return func() string { return refusal(together(ctx, 64, call)) }
@@ -222,6 +232,10 @@ func sharingEffects() []effect {
 			setting: "max-request-bytes", args: []string{"--max-request-bytes", "100000"}, after: 200 * time.Millisecond,
 			see:  func(s *stand) func() string { return s.hangingCalls(6) },
 			with: "OVERLOADED: bytes of requests in memory", without: "all wait",
+		},
+		{
+			setting: "max-answer-bytes", args: []string{"--max-answer-bytes", "5000"},
+			see: longAnswer, with: "OVERLOADED: bytes of answers that wait for their readers", without: "OK",
 		},
 		{
 			setting: "max-queued-event-bytes", args: []string{"--max-queued-event-bytes", "64KiB"},

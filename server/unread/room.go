@@ -1,0 +1,239 @@
+// Package unread bounds the bytes of answers that wait for whoever asked for them.
+//
+// The transport takes an answer of any size from a handler at once, and keeps it until its
+// reader lets it through: the call is over by then, and nothing else counts it.
+//
+// The nouns:
+//   - Room: the bytes that such answers may take, shared by tenants and agents.
+//   - Answer: a message with its place in the room, on its way into the transport.
+package unread
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/mem"
+
+	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/server/conns"
+)
+
+const (
+	// Small is the size up to which an answer is not counted: those are bounded by the
+	// streams of all connections.
+	Small = 4 << 10
+	// patience is the part of an answer for which a reader has the whole time to stall:
+	// who takes less than that in it, at 17 KiB a second, reads nothing.
+	patience = 1 << 20
+	// maxWaitingCalls is how many calls wait for room with their answers, which are in
+	// memory, too. Those of streams are bounded by the streams.
+	maxWaitingCalls = 64
+	// looks is how often within the time to stall those who wait look for stalled readers.
+	looks = 8
+)
+
+// Room is what all answers may take. It is safe for concurrent use.
+type Room struct {
+	pool  *share.Pool
+	total int64
+	stall time.Duration
+	now   func() time.Time
+	// waiting has a token for each call that waits.
+	waiting chan struct{}
+
+	mu sync.Mutex
+	// answers are those in the transport, guarded by mu: the oldest first.
+	answers list.List
+	// waiters are those who wait for room, guarded by mu. While there are any, watch runs.
+	waiters int
+}
+
+// NewRoom returns an empty room over a pool of total bytes. A connection whose reader took
+// none of an answer for the time to stall may be closed for it.
+func NewRoom(pool *share.Pool, total int, stall time.Duration, now func() time.Time) *Room {
+	return &Room{pool: pool, total: int64(total), stall: stall, now: now, waiting: make(chan struct{}, maxWaitingCalls)}
+}
+
+// Answer is a message on its way to its reader, and its place in the room.
+type Answer struct {
+	Message any
+
+	room  *Room
+	place *share.Place
+	conn  *conns.Conn
+	due   time.Time
+	stop  func() bool // ends waiting for the connection's end
+	entry *list.Element
+}
+
+// Take has a message of a stream, of size bytes, take its place, for which it waits if
+// others have all. When there is none, connections are closed whose readers have stalled.
+// It returns nil for small messages. Errors: those of share.Pool.
+func (r *Room) Take(ctx context.Context, conn *conns.Conn, owner share.Owner, size int) (*Answer, error) {
+	if size <= Small {
+		return nil, nil //nolint:nilnil // a nil Answer has no place, and needs none
+	}
+	place, err := r.pool.TryTake(owner, int64(size))
+	if err != nil && int64(size) <= r.total {
+		r.wait()
+		place, err = r.pool.Take(ctx, owner, int64(size))
+		r.waited()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.enter(conn, place, size), nil
+}
+
+// wait begins to wait for room, which is made meanwhile where readers have stalled.
+func (r *Room) wait() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiters++; r.waiters == 1 {
+		go r.watch()
+	}
+}
+
+func (r *Room) waited() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiters--
+}
+
+// watch closes connections that have stalled for as long as somebody waits.
+func (r *Room) watch() {
+	ticker := time.NewTicker(max(r.stall/looks, time.Millisecond))
+	defer ticker.Stop()
+	for range ticker.C {
+		r.mu.Lock()
+		if r.waiters == 0 {
+			r.mu.Unlock()
+			return
+		}
+		stalled := r.stalled()
+		r.mu.Unlock()
+		closeAll(stalled)
+	}
+}
+
+// TakeCall is Take for the answer of a call, of which few wait.
+func (r *Room) TakeCall(ctx context.Context, conn *conns.Conn, owner share.Owner, size int) (*Answer, error) {
+	if size <= Small {
+		return nil, nil //nolint:nilnil // see Take
+	}
+	place, err := r.pool.TryTake(owner, int64(size))
+	if err == nil {
+		return r.enter(conn, place, size), nil
+	}
+	select {
+	case r.waiting <- struct{}{}:
+		defer func() { <-r.waiting }()
+		return r.Take(ctx, conn, owner, size)
+	default:
+		return nil, err
+	}
+}
+
+func (r *Room) enter(conn *conns.Conn, place *share.Place, size int) *Answer {
+	now := r.now()
+	a := &Answer{room: r, place: place, conn: conn, due: now.Add(r.stall * time.Duration(1+size/patience))}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a.entry = r.answers.PushBack(a)
+	// The transport forgets what it still has of a connection that ends.
+	a.stop = conn.AtClose(a.Leave)
+	return a
+}
+
+// stalled are the connections with answers that are overdue. The caller holds mu.
+func (r *Room) stalled() (conns []*conns.Conn) {
+	now := r.now()
+	for e := r.answers.Front(); e != nil; e = e.Next() {
+		if a, ok := e.Value.(*Answer); ok && a.conn != nil && now.After(a.due) {
+			conns = append(conns, a.conn)
+		}
+	}
+	return conns
+}
+
+func closeAll(stalled []*conns.Conn) {
+	for _, conn := range stalled {
+		_ = conn.Close() // it is given up
+	}
+}
+
+// Leave gives the place back. On nil it does nothing, and twice is harmless.
+func (a *Answer) Leave() {
+	if a == nil {
+		return
+	}
+	a.room.mu.Lock()
+	a.room.answers.Remove(a.entry)
+	stop := a.stop
+	a.room.mu.Unlock()
+	stop()
+	a.place.Leave()
+}
+
+// Buffer returns data as a buffer that gives the place back once the transport needs it no
+// more, and then gives the data to pool; nil: it belongs to others. The data must have
+// room for more than 1 KiB, for the transport counts no users of less.
+func (a *Answer) Buffer(data *[]byte, pool mem.BufferPool) mem.Buffer {
+	return mem.NewBuffer(data, leaving{a, pool})
+}
+
+// leaving is a pool for one buffer.
+type leaving struct {
+	answer *Answer
+	pool   mem.BufferPool
+}
+
+// Get is never called: the buffer is there.
+func (l leaving) Get(size int) *[]byte {
+	data := make([]byte, size)
+	return &data
+}
+
+// Put is called when nobody uses the buffer any more.
+func (l leaving) Put(data *[]byte) {
+	if l.pool != nil {
+		l.pool.Put(data)
+	}
+	l.answer.Leave()
+}
+
+type callKey struct{}
+
+// Call is a unary call whose answer may get a place: it is known inside the chain who
+// asked, and what those outside it see has to be the message itself.
+type Call struct{ answer *Answer }
+
+// WithCall returns a context in which CallOf finds a call.
+func WithCall(ctx context.Context) (context.Context, *Call) {
+	call := &Call{}
+	return context.WithValue(ctx, callKey{}, call), call
+}
+
+// CallOf returns the call of a context; nil if there is none.
+func CallOf(ctx context.Context) *Call {
+	call, _ := ctx.Value(callKey{}).(*Call)
+	return call
+}
+
+// Hold keeps the place of the call's answer.
+func (c *Call) Hold(a *Answer) { c.answer = a }
+
+// Done returns what is to be sent for the end of the call.
+func (c *Call) Done(message any, err error) (any, error) {
+	switch {
+	case c.answer == nil:
+		return message, err
+	case err != nil:
+		c.answer.Leave()
+		return nil, err
+	}
+	c.answer.Message = message
+	return c.answer, nil
+}
