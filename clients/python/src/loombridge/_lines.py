@@ -21,22 +21,18 @@ DoneT = TypeVar("DoneT", memory_pb2.ImportRecordsResponse, context_pb2.ImportSes
 class Export(Generic[AskT, PartT]):
     """Lines of an export. Each loop begins anew."""
 
+    _method: "_rpc.Method[AskT, PartT]"
+    _nothing: str  # what did not come within the timeout
+
     def __init__(
-        self,
-        transport: _rpc.Transport,
-        method: "_rpc.Method[AskT, PartT]",
-        request: AskT,
-        timeout: _values.Seconds | None,
-        nothing: str,
+        self, transport: _rpc.Transport, request: AskT, timeout: _values.Seconds | None
     ) -> None:
-        """Make no call yet; `nothing` says what did not come within the timeout."""
+        """Make no call yet; made by `export_lines`."""
         self._transport = transport
-        self._method = method
         self._request = request
         self._timeout = (
             transport.timeout if timeout is None else _values.seconds("timeout", timeout)
         )
-        self._nothing = nothing
 
     async def __aiter__(self) -> AsyncIterator[str]:
         """Yield the lines, each a JSON object without a newline."""

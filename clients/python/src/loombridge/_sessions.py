@@ -13,16 +13,8 @@ class SessionExport(_lines.Export[pb.ExportSessionsRequest, pb.ExportSessionsRes
     Each loop begins anew.
     """
 
-    def __init__(
-        self,
-        transport: _rpc.Transport,
-        request: pb.ExportSessionsRequest,
-        timeout: _values.Seconds | None,
-    ) -> None:
-        """Made by `ctx.sessions.export_lines`."""
-        super().__init__(
-            transport, _rpc.EXPORT_SESSIONS, request, timeout, "no sessions were exported"
-        )
+    _method = _rpc.EXPORT_SESSIONS
+    _nothing = "no sessions were exported"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,16 +76,8 @@ class RecordExport(_lines.Export[pb.ExportRecordsRequest, pb.ExportRecordsRespon
     Each loop begins anew.
     """
 
-    def __init__(
-        self,
-        transport: _rpc.Transport,
-        request: pb.ExportRecordsRequest,
-        timeout: _values.Seconds | None,
-    ) -> None:
-        """Made by `ctx.memory.export_lines`."""
-        super().__init__(
-            transport, _rpc.EXPORT_RECORDS, request, timeout, "no records were exported"
-        )
+    _method = _rpc.EXPORT_RECORDS
+    _nothing = "no records were exported"
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,19 +58,13 @@ type contestant struct {
 
 // Tables starts a PostgreSQL and prints all tables.
 func Tables(ctx context.Context, s Settings) error {
-	server, err := pgtest.Start(map[string]string{
+	server, stop, err := s.postgres(ctx, map[string]string{
 		"fsync": "on", "shared_preload_libraries": "pg_stat_statements", "max_wal_size": "4GB", "shared_buffers": "512MB",
 	})
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
-	conn, err := pgx.Connect(ctx, server.Address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	s.spent = &gauge{conn, server}
+	defer stop()
 	if err := s.commits(ctx, server.Address); err != nil {
 		return err
 	}
@@ -78,6 +72,21 @@ func Tables(ctx context.Context, s Settings) error {
 		return err
 	}
 	return s.trips(ctx, server.Address)
+}
+
+// postgres starts a PostgreSQL, whose work is counted until it is stopped.
+func (s *Settings) postgres(ctx context.Context, settings map[string]string) (*pgtest.Server, func(), error) {
+	server, err := pgtest.Start(settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := pgx.Connect(ctx, server.Address)
+	if err != nil {
+		server.Stop()
+		return nil, nil, err
+	}
+	s.spent = &gauge{conn, server}
+	return server, func() { _ = conn.Close(ctx); server.Stop() }, nil
 }
 
 // measure lets the contestants run in turns.

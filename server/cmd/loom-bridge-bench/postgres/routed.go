@@ -9,9 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -22,17 +19,11 @@ const reachTime = 30 * time.Second
 // workspace, made at the server that has it, with those made at the other one, which takes
 // them there.
 func Routed(ctx context.Context, s Settings) error {
-	server, err := pgtest.Start(nil)
+	server, stop, err := s.postgres(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
-	conn, err := pgx.Connect(ctx, server.Address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	s.spent = &gauge{conn, server}
+	defer stop()
 	var bridges []*bridge
 	defer func() {
 		for _, b := range bridges {
