@@ -347,12 +347,39 @@ func lighter(a, b weighed) int {
 	return cmp.Or(cmp.Compare(a.worth, b.worth), cmp.Compare(a.place, b.place))
 }
 
+// lightest keeps the lightest of many, so many at most.
+type lightest struct {
+	most  int
+	all   []weighed
+	bound weighed // what is not lighter is none of them; set once there are most
+	full  bool
+}
+
+func (l *lightest) add(w weighed) {
+	if l.full && lighter(w, l.bound) >= 0 {
+		return
+	}
+	if l.all = append(l.all, w); len(l.all) >= 2*l.most {
+		l.sort()
+		l.full, l.bound = true, l.all[len(l.all)-1]
+	}
+}
+
+// sort puts the lightest first and drops all that are none.
+func (l *lightest) sort() {
+	slices.SortFunc(l.all, lighter)
+	l.all = l.all[:min(len(l.all), l.most)]
+}
+
 // least says how many documents of each saver are to go, together as many as there are too
 // many and a few more, so that the next saves need not look; and returns documents of theirs
 // that are worth little.
 func (m *roomMaking) least(f *frame.Frame, selected *selection.Selection, by *savers) (least []weighed) {
 	total := 0
-	var all []weighed
+	of := make([]lightest, len(by.all))
+	for i := range of {
+		of[i].most = roomLooked*m.give + len(m.spare)
+	}
 	for ordinal := range selected.All() {
 		slot := f.Slot(ordinal)
 		if archived := f.Flags[slot]&segment.FlagArchived != 0; archived != m.out {
@@ -362,27 +389,25 @@ func (m *roomMaking) least(f *frame.Frame, selected *selection.Selection, by *sa
 		saver := by.saver(slot)
 		by.all[saver].Held++
 		if f.Flags[slot]&segment.FlagPinned == 0 {
-			all = append(all, weighed{ordinal, f.Place[slot], saver, m.worth(f, slot)})
+			by.all[saver].May++
+			of[saver].add(weighed{ordinal, f.Place[slot], saver, m.worth(f, slot)})
 		}
 	}
 	if total <= m.limit {
 		return nil
 	}
-	slices.SortFunc(all, lighter)
-	of := make([][]weighed, len(by.all))
-	for _, w := range all {
-		of[w.saver] = append(of[w.saver], w)
-		by.all[w.saver].May++
+	for i := range of {
+		of[i].sort()
 	}
 	keep := m.limit - m.limit/roomShare
 	by.give = shares.Give(by.all, keep, min(m.give, total-keep), func(a, nth, b, mth int) bool {
-		return lighter(of[a][nth], of[b][mth]) < 0
+		return lighter(of[a].all[nth], of[b].all[mth]) < 0
 	})
 	given := 0
 	for i, n := range by.give {
 		given += n
 		if n > 0 {
-			least = append(least, of[i][:min(len(of[i]), roomLooked*n+len(m.spare))]...)
+			least = append(least, of[i].all[:min(len(of[i].all), roomLooked*n+len(m.spare))]...)
 		}
 	}
 	if given == m.give { // else no more may leave

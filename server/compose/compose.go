@@ -110,7 +110,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
-	reducer, err := d.openPrompts(engine, workspaces, o)
+	reducer, err := d.openPrompts(engine, o)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (d *Domain) openBlobs(engine kv.Engine, writer *kv.Writer, o Options) {
 }
 
 // openPrompts opens what counts and makes prompts.
-func (d *Domain) openPrompts(engine kv.Engine, workspaces hand.Workspaces, o Options) (_ *step.Reducer, err error) {
+func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err error) {
 	if d.Tokens, err = tokens.New(&tokens.Options{Models: o.Models}); err != nil {
 		return nil, err
 	}
