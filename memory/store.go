@@ -236,6 +236,10 @@ func (s *Store) start(sweepEvery time.Duration) {
 	}
 }
 
+// Forget drops what the store would still write about a scope that somebody has erased.
+// What it remembers besides is of a sequence of its index, which has gone up.
+func (s *Store) Forget(scope kv.Scope) { s.accesses.Forget(scope) }
+
 // Close ends the background work and waits for it. Later calls are ErrClosed,
 // closing again is harmless.
 func (s *Store) Close() error {

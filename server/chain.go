@@ -4,18 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/auth"
+	authenticating "github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/auth"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/redaction"
 )
@@ -27,7 +33,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 	chain := []grpc.UnaryServerInterceptor{
 		interceptors.UnaryServerInterceptor(s.observer),
 		s.mapUnary,
-		selector.UnaryServerInterceptor(auth.UnaryServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
+		selector.UnaryServerInterceptor(authenticating.UnaryServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
 		selector.UnaryServerInterceptor(s.limitCalls, selector.MatchFunc(limited)),
 		recoverUnary,
 		s.acceptUnary,
@@ -48,7 +54,7 @@ func (s *Server) streamChain() []grpc.StreamServerInterceptor {
 		interceptors.StreamServerInterceptor(s.observer),
 		mapStream,
 		s.guardStream,
-		selector.StreamServerInterceptor(auth.StreamServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
+		selector.StreamServerInterceptor(authenticating.StreamServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
 		selector.StreamServerInterceptor(s.limitStreams, selector.MatchFunc(notHealth)),
 		boundDescriptions,
 		recovery.StreamServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),
@@ -133,21 +139,40 @@ func (s *Server) acceptUnary(ctx context.Context, req any, info *grpc.UnaryServe
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	v := visits{erasures: s.services.Erasures, end: cancel}
+	defer v.leave()
+	if err := v.enter(ctx, info.FullMethod, req); err != nil {
+		return nil, err
+	}
 	redaction.Request(s.redact, req)
-	return next(ctx, req)
+	answer, err := next(ctx, req)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, live.ErrErasing) {
+		err = cause
+	}
+	return answer, err
 }
 
 func (s *Server) acceptStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	return next(srv, acceptingStream{stream, s, info.FullMethod})
+	ctx := stream.Context()
+	accepting := &acceptingStream{ServerStream: stream, server: s, method: info.FullMethod}
+	accepting.visits = visits{erasures: s.services.Erasures, end: func(err error) { endStream(ctx, err) }}
+	defer accepting.visits.leave()
+	return next(srv, accepting)
 }
 
 type acceptingStream struct {
 	grpc.ServerStream
 	server *Server
 	method string
+	visits visits
+	// begun says that the first message has come, which names whom the stream is for. Only
+	// one goroutine may receive.
+	begun bool
 }
 
-func (s acceptingStream) RecvMsg(m any) error {
+func (s *acceptingStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
@@ -157,8 +182,92 @@ func (s acceptingStream) RecvMsg(m any) error {
 	if _, err := s.server.mayAct(s.Context(), s.method, m); err != nil {
 		return err
 	}
+	if !s.begun {
+		s.begun = true
+		if err := s.visits.enter(s.Context(), s.method, m); err != nil {
+			return err
+		}
+	}
 	redaction.Request(s.server.redact, m)
 	return nil
+}
+
+// visits are the places of a call at the gate of erasures: one for each agent and person that
+// its messages name.
+type visits struct {
+	erasures Erasures
+	end      func(error)
+
+	mu   sync.Mutex // guards the fields below: a stream may be received from while it ends
+	over bool
+	all  map[kv.Scope]*live.Visit
+}
+
+// enter counts a call in for those whom a message names, unless they are being erased. Whom
+// the caller may not act for is for the method to say.
+func (v *visits) enter(ctx context.Context, method string, message any) error {
+	caller, known := auth.Of(ctx)
+	if !known {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for scope := range named(caller, method, message) {
+		if v.all[scope] != nil || v.over {
+			continue
+		}
+		visit, err := v.erasures.Enter(scope, v.end)
+		if err != nil {
+			return err
+		}
+		if v.all == nil {
+			v.all = make(map[kv.Scope]*live.Visit, 1)
+		}
+		v.all[scope] = visit
+	}
+	return nil
+}
+
+func (v *visits) leave() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.over = true
+	for _, visit := range v.all {
+		visit.Leave()
+	}
+	v.all = nil
+}
+
+// named yields the scopes of the agents and persons that a message of a caller names. Of
+// loom.v1 a session is the agent of that name.
+func named(caller auth.Identity, method string, message any) iter.Seq[kv.Scope] {
+	return func(yield func(kv.Scope) bool) {
+		agent := actorOf(message)
+		if m, ok := message.(interface{ GetSessionId() string }); ok && agent == "" && strings.HasPrefix(method, loomPrefix) {
+			agent = m.GetSessionId()
+		}
+		if _, ok := message.(*loombridgev1.AssembleRequest); ok && !yield(live.PromptsOf(caller.Tenant())) {
+			return
+		}
+		if agent != "" && caller.Owns(agent) && !yield(kv.AgentScope(caller.Tenant(), agent)) {
+			return
+		}
+		person := func(id string) bool {
+			return id == "" || yield(kv.Scope{Tenant: caller.Tenant(), Kind: kv.OwnerUser, Owner: id})
+		}
+		if m, ok := message.(interface{ GetUserId() string }); ok && !person(m.GetUserId()) {
+			return
+		}
+		if m, ok := message.(interface {
+			GetOwners() []*loombridgev1.MemoryOwner
+		}); ok {
+			for _, owner := range m.GetOwners() {
+				if !person(owner.GetUserId()) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // panicError is a panic of a handler on its way to the log.

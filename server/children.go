@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -202,6 +203,8 @@ func actorOf(message any) string {
 		return m.GetHello().GetAgentId()
 	case *loombridgev1.UploadStepRequest:
 		return m.GetStep().GetAgentId()
+	case *loomv1pb.ClientEvent:
+		return m.GetAck().GetMessageId()
 	}
 	return ""
 }

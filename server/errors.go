@@ -14,6 +14,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
@@ -129,6 +131,16 @@ func errorTable() []errorRow {
 		{kv.ErrTooOld, codes.Unavailable, reasonOverloaded, ""}, // only where the process stood still again and again
 		{kv.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 		{kv.ErrBadScope, codes.InvalidArgument, reasonInvalid, ""},
+
+		{erasure.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{erasure.ErrNothing, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_SUBJECT_NOT_FOUND, ""},
+		{erasure.ErrTooMany, codes.ResourceExhausted, reasonTooLarge, ""},
+		{live.ErrErasing, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_BEING_ERASED, ""},
+		{live.ErrBusy, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_ERASURE_RUNNING, ""},
+		{live.ErrInUse, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_SUBJECT_IN_USE, ""},
+		{live.ErrShared, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_STORE_SHARED, ""},
+		{live.ErrLeft, codes.Aborted, loombridgev1.ErrorReason_ERROR_REASON_SUBJECT_IN_USE, ""},
+		{live.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{grants.ErrDenied, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_ACCESS_DENIED, ""},
 		{grants.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},

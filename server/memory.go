@@ -8,13 +8,17 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/relations"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -45,9 +49,50 @@ var _ Memory = (*memory.Store)(nil)
 
 type memoryService struct {
 	loombridgev1.UnimplementedMemoryServiceServer
-	memory Memory
-	grants sharing.Grants
-	limits Limits
+	memory   Memory
+	grants   sharing.Grants
+	erasures Erasures
+	backups  Backups
+	limits   Limits
+}
+
+// Erasures is what the handlers need of what erases subjects.
+type Erasures interface {
+	Erase(ctx context.Context, s erasure.Subject, dry bool, progress func(live.Progress)) (live.Result, error)
+	Enter(scope kv.Scope, end func(error)) (*live.Visit, error)
+}
+
+var _ Erasures = (*live.Worker)(nil)
+
+// EraseScope erases a subject, and tells how far it is.
+func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grpc.ServerStreamingServer[loombridgev1.EraseScopeResponse]) error {
+	ctx, stop := context.WithCancelCause(stream.Context())
+	defer stop(nil)
+	if err := auth.Operator(ctx); err != nil {
+		return err
+	}
+	if err := validate.EraseScopeRequest(r); err != nil {
+		return err
+	}
+	tenant, err := auth.TenantOf(ctx)
+	if err != nil {
+		return err
+	}
+	done, err := s.erasures.Erase(ctx, convert.EraseSubject(r.GetSubject(), tenant), r.GetDryRun(), func(p live.Progress) {
+		if err := stream.Send(convert.EraseProgress(p)); err != nil {
+			stop(err)
+		}
+	})
+	if err != nil {
+		return within("subject", err)
+	}
+	var known []backup.Backup
+	if s.backups != nil {
+		if known, err = s.backups.Folder().List(); err != nil && len(known) == 0 {
+			return err
+		}
+	}
+	return stream.Send(convert.EraseResult(&done, r.GetDryRun(), known))
 }
 
 // GetRecord returns one record by id or key.

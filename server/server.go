@@ -295,7 +295,7 @@ func (s *Server) registerNative() {
 		shares:  s.shares, now: s.now, log: s.observer.Log,
 	}
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, calls)
-	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, limits: s.limits})
+	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, erasures: d.Erasures, backups: s.backups, limits: s.limits})
 	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants})
 	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
@@ -436,6 +436,8 @@ type Services struct {
 	Grants sharing.Grants
 	// Retention deletes what is too old.
 	Retention Retention
+	// Erasures erases subjects, and knows the calls for them that are under way.
+	Erasures Erasures
 	// Hand runs tools and records them.
 	Hand Hand
 	// Audit has the records of calls.

@@ -194,6 +194,22 @@ func (s *Spawner) forget(scope kv.Scope) {
 	}
 }
 
+// Erased counts a child out that was erased, and the children of a parent that was: those
+// are agents like others.
+func (s *Spawner) Erased(scope kv.Scope) {
+	s.mu.Lock()
+	gone := map[kv.Scope]kv.Scope{}
+	for child, l := range s.live {
+		if child == scope || l.parent == scope {
+			gone[child] = l.parent
+		}
+	}
+	s.mu.Unlock()
+	for child, parent := range gone {
+		s.Returned(child, parent)
+	}
+}
+
 // Attached says that an agent has a stream, or none any more. It does not block.
 func (s *Spawner) Attached(tenant, agent string, attached bool) {
 	s.mu.Lock()

@@ -58,6 +58,13 @@ func (s Subject) String() string {
 // Narrowed tells whether only a part of the agent's, the person's or the tenant's goes.
 func (s Subject) Narrowed() bool { return s.Session != "" || s.Filter != "" }
 
+// Erasures are what a running server is erasing (memory/FORMAT.md): an entry with ErasureTag
+// in the part of the subject.
+const (
+	Erasures   = kv.List("erasures")
+	ErasureTag = 'e'
+)
+
 var (
 	// ErrInvalid: there can be no such subject.
 	ErrInvalid = errors.New("erasure: invalid input")
@@ -214,6 +221,8 @@ func (e *Eraser) change(ctx context.Context, ks kv.Keyspace, p kv.Pair) ([]byte,
 		return nil, false, err
 	case scope.Tenant != e.subject.Tenant:
 		return p.Value, true, nil
+	case e.done != nil && kv.IsReserved(p.Key):
+		return p.Value, true, nil // an erasure on a running server leaves how often it was written to
 	case e.part == nil && (e.subject.Kind == Tenant || scope == e.scope):
 		return nil, false, nil
 	case len(rest) == 0 || rest[0] == 0: // a sequence
@@ -247,6 +256,8 @@ func (e *Eraser) child(scope kv.Scope, rest, value []byte) (bool, error) {
 	switch {
 	case rest[0] == 'v' && len(rest) == 1: // behind the child's entry
 		return e.orphans[scope.Owner], nil
+	case rest[0] == spawnedTag: // at the subject's parent
+		return e.part == nil && string(value) == e.subject.ID, nil
 	case rest[0] != childTag || len(rest) != 1:
 		return false, nil
 	}
@@ -295,6 +306,10 @@ func (e *Eraser) listed(list string, tag byte, rest, value []byte) (bool, error)
 	switch {
 	case name == "intents" && tag == 'i':
 		return bytes.HasPrefix(rest, append([]byte{byte(e.scope.Kind)}, kv.AppendEscaped(nil, e.scope.Owner)...)), nil
+	case name == string(Erasures) && tag == ErasureTag:
+		ids, err := text(value, 2)
+		kinds, other := text(value, 1)
+		return slices.Contains(ids, e.subject.ID) && slices.Contains(kinds, string(e.subject.Kind)), errors.Join(err, other)
 	case name == "expiry" && tag == 'e':
 		return len(rest) > 4 && is(rest[4:]), nil
 	case name == "embeddings" && tag == 'e':

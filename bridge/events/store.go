@@ -51,6 +51,61 @@ func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map
 	return topics
 }
 
+// maxErased bounds the events that one commit of Erase takes out of a topic: they have up to
+// 4 MiB each, and an emptied one little.
+const maxErased = 64
+
+// Erase takes the events of a source out of all topics of a tenant, or those of one of its
+// sessions, as store.Erasing says. It works in small commits, so that emitters wait for a
+// moment only. Whoever reads one of the topics behind has what is at hand of them no more;
+// what waits in a reader's queue is delivered.
+func (b *Bus) Erase(ctx context.Context, tenant, source, session string) (erased int, err error) {
+	of := store.Erasing{From: b.engine, Source: source, Session: session}
+	for stored, err := range store.Topics(ctx, b.engine, store.TopicsOf(tenant, "")) {
+		if err != nil {
+			return erased, fmt.Errorf("events: erase: %w", err)
+		}
+		var found []uint64
+		for sequence, err := range of.Of(ctx, stored.Scope) {
+			if err != nil {
+				return erased, fmt.Errorf("events: erase in %q: %w", stored.Scope.Owner, err)
+			}
+			if found = append(found, sequence); len(found) < maxErased {
+				continue
+			}
+			n, err := b.erase(ctx, stored.Scope, of, found)
+			if erased += n; err != nil {
+				return erased, err
+			}
+			found = found[:0]
+		}
+		n, err := b.erase(ctx, stored.Scope, of, found)
+		if erased += n; err != nil {
+			return erased, err
+		}
+	}
+	return erased, nil
+}
+
+func (b *Bus) erase(ctx context.Context, scope kv.Scope, of store.Erasing, sequences []uint64) (int, error) {
+	if len(sequences) == 0 {
+		return 0, nil
+	}
+	var gone []uint64
+	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{{Keyspace: kv.Events, Scope: scope}}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
+		gone, err = of.Stage(ctx, tx, scope, sequences)
+		return err
+	}})
+	if err != nil {
+		return 0, fmt.Errorf("events: erase in %q: %w", scope.Owner, err)
+	}
+	if t := b.hold(scope, false); t != nil {
+		b.dropHanded(t, gone)
+		b.release(t)
+	}
+	return len(gone), nil
+}
+
 // nameAll names events that are stored together; call stored when they are.
 func (b *Bus) nameAll(group []*emission) (stored func()) {
 	if len(group) == 0 {

@@ -150,6 +150,19 @@ func (b *Bus) makeWay(handed *ring, sequence uint64) {
 	}
 }
 
+// dropHanded drops events that are at hand, by their sequences.
+func (b *Bus) dropHanded(t *topic, sequences []uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	handed := t.handed.Load()
+	for _, sequence := range sequences {
+		if e := handed.at(sequence); e != nil {
+			handed.slot(sequence).Store(nil)
+			b.handedBytes.Add(-heldBytes(e))
+		}
+	}
+}
+
 // attach gives the topic a reader. The caller holds the topic for it.
 func (t *topic) attach(c *cursor) {
 	t.mu.Lock()

@@ -442,6 +442,24 @@ func (j *Jobs) EndSession(scope kv.Scope, session string) {
 	}
 }
 
+// EndAgent ends the jobs of all sessions of an agent and forgets them.
+func (j *Jobs) EndAgent(scope kv.Scope) {
+	if j == nil {
+		return
+	}
+	j.mu.Lock()
+	var sessions []string
+	for owner := range j.owners {
+		if owner.Scope == scope {
+			sessions = append(sessions, owner.Session)
+		}
+	}
+	j.mu.Unlock()
+	for _, session := range sessions {
+		j.EndSession(scope, session)
+	}
+}
+
 // sweep ends the jobs of sessions that were closed, from time to time.
 func (j *Jobs) sweep() {
 	tick := time.NewTicker(sweepEvery)

@@ -172,12 +172,8 @@ func exists(m *Message) error {
 
 // clear removes some of the expired messages of a box, and returns how many are left.
 func (b *Box) clear(ctx context.Context, tx *kv.Tx, box kv.Ref) (counts, error) {
-	values, err := tx.Get(ctx, kv.System, box.Scope.Key(tagCounts))
-	if err != nil {
-		return nil, err
-	}
-	c, err := decodeCounts(values[0])
-	if err != nil || values[0] == nil {
+	c, err := b.countsOf(ctx, tx, box)
+	if err != nil || len(c) == 0 {
 		return c, err
 	}
 	until := box.Scope.Key(tagExpiry, appendTime(nil, b.opts.Now()))
@@ -220,6 +216,14 @@ func (b *Box) remove(ctx context.Context, tx *kv.Tx, scope kv.Scope, c counts, p
 		tx.Delete(kv.System, expiryKey(scope, &m, m.rank()))
 	}
 	return nil
+}
+
+func (b *Box) countsOf(ctx context.Context, tx *kv.Tx, box kv.Ref) (counts, error) {
+	values, err := tx.Get(ctx, kv.System, box.Scope.Key(tagCounts))
+	if err != nil {
+		return nil, err
+	}
+	return decodeCounts(values[0])
 }
 
 func putCounts(tx *kv.Tx, scope kv.Scope, c counts) {

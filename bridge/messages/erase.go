@@ -1,6 +1,9 @@
 package messages
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -56,4 +59,70 @@ func (x *Erasing) Change(scope kv.Scope, p kv.Pair) (value []byte, keep bool, er
 		return p.Value, len(tail) < timeBytes+rankBytes || !x.tasks[tail[timeBytes+rankBytes:]], nil
 	}
 	return p.Value, true, nil
+}
+
+// maxErased bounds the messages that one commit of Erase takes out of a box.
+const maxErased = 64
+
+// Erase takes the messages of a sender out of the boxes of all others of a tenant, or those
+// of one of its sessions, in small commits, and returns how many those were.
+func (b *Box) Erase(ctx context.Context, tenant, source, session string) (erased int, err error) {
+	for scope, err := range kv.ScopesIn(ctx, b.engine, kv.System, kv.TenantRange(tenant)) {
+		if err != nil {
+			return erased, fmt.Errorf("messages: erase: %w", err)
+		}
+		if scope.Kind != kv.OwnerAgent || scope.Owner == source && session == "" {
+			continue
+		}
+		for more := true; more; {
+			n, err := b.eraseSome(ctx, scope, Erasing{Source: source, Session: session})
+			if erased += n; err != nil {
+				return erased, fmt.Errorf("messages: erase in the box of %q: %w", scope.Owner, err)
+			}
+			more = n == maxErased
+		}
+	}
+	return erased, nil
+}
+
+// eraseSome takes up to maxErased messages out of a box.
+func (b *Box) eraseSome(ctx context.Context, scope kv.Scope, of Erasing) (int, error) {
+	var found []kv.Pair
+	for p, err := range b.engine.Scan(ctx, kv.System, kv.Prefix(scope.Key(tagMessage))) {
+		if err != nil {
+			return 0, err
+		}
+		_, keep, err := of.Change(scope, p)
+		if err != nil {
+			return 0, err
+		}
+		if keep {
+			continue
+		}
+		if found = append(found, p); len(found) == maxErased {
+			break
+		}
+	}
+	if len(found) == 0 {
+		return 0, nil
+	}
+	box := kv.Ref{Keyspace: kv.System, Scope: scope}
+	return len(found), b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{box}, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		c, err := b.countsOf(ctx, tx, box)
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			m, err := decode(p.Value)
+			if err == nil {
+				err = b.remove(ctx, tx, scope, c, bytes.TrimPrefix(p.Key, scope.Key(tagMessage)))
+			}
+			if err != nil {
+				return err
+			}
+			tx.Delete(kv.System, kv.AnswerKey(box, m.TaskID))
+		}
+		putCounts(tx, scope, c)
+		return nil
+	}})
 }

@@ -108,6 +108,33 @@ func newKnown(models *tokens.Models) *known {
 	}
 }
 
+// Forget drops what the assembler remembers of the prompts of scopes that somebody has
+// erased, or whose prompts showed what was.
+func (a *Assembler) Forget(match func(kv.Scope) bool) {
+	a.known.forget(match)
+	if a.gatherer != nil {
+		a.gatherer.Forget(match)
+	}
+	if a.past != nil {
+		a.past.ForgetAll(match)
+	}
+}
+
+func (k *known) forget(match func(kv.Scope) bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	of := func(s sessionKey) bool { return match(s.scope) }
+	ofPart := func(p partKey) bool { return match(p.session.scope) }
+	k.sessions.DeleteFunc(of)
+	k.meters.DeleteFunc(match)
+	k.trails.DeleteFunc(of)
+	k.ends.DeleteFunc(of)
+	k.texts.DeleteFunc(of)
+	k.asks.DeleteFunc(of)
+	k.parts.DeleteFunc(ofPart)
+	k.units.DeleteFunc(ofPart)
+}
+
 // tools returns a toolset that was kept.
 func (k *known) tools(key [sha256.Size]byte) (toolset, bool) {
 	k.mu.Lock()

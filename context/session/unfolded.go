@@ -272,6 +272,14 @@ func (c entryCache) keep(j journal, known *cachedEntries, folded []history.Span)
 	}
 }
 
+// Forget drops what the log remembers of scopes whose entries somebody has erased: their
+// positions are given again.
+func (l *Log) Forget(tenant string, match func(kv.Scope) bool) {
+	of := func(j journal) bool { return j.scope.Tenant == tenant && match(j.scope) }
+	l.entryCache.sessions.DeleteFunc(tenant, of)
+	l.folds.sessions.DeleteFunc(of)
+}
+
 // cachedEntries are entries of a session. What they hold is shared, and never changed.
 type cachedEntries struct {
 	mu      sync.Mutex // guards the fields below

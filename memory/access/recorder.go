@@ -78,6 +78,17 @@ func (r *Recorder) Add(scope kv.Scope, id string) {
 	of[id]++
 }
 
+// Forget drops the accesses of a scope that wait to be written.
+func (r *Recorder) Forget(scope kv.Scope) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records -= len(r.waiting[scope])
+	delete(r.waiting, scope)
+}
+
 func (r *Recorder) work(ctx context.Context) {
 	tick := time.NewTicker(WriteEvery)
 	defer tick.Stop()

@@ -196,6 +196,16 @@ type Verification struct {
 	Read func(done, total int64) error
 }
 
+// Reclaimer is an Engine that keeps in its files what was deleted or overwritten, until it
+// is told to let go of it.
+type Reclaimer interface {
+	// Reclaim returns when no file of the engine has anything of the ranges that was
+	// deleted or overwritten before the call. It works beside those who read and write,
+	// waits for readers of what was there before, and may be repeated. Of keys, those
+	// that the engine notes about its files may stay until it is opened again.
+	Reclaim(ctx context.Context, ranges []KeyRange) error
+}
+
 // RangeDropper is an Engine that can delete a range physically and cheaply.
 type RangeDropper interface {
 	// DropRange deletes every key of the range. It is idempotent, not guarded

@@ -67,7 +67,7 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	if before != nil {
 		base = &Tx{base: snapshot, staged: before.staged}
 	}
-	commit, staged, done := stageAll(base, guards, group)
+	commit, staged, done := w.stageAll(base, guards, group)
 	_ = snapshot.Close() // what waits for a disk holds none
 	if before != nil {
 		// Its guards alone don't show that it failed: somebody else may have
@@ -190,7 +190,7 @@ func (w *Writer) forget(refs []Ref) {
 // stageAll runs the calls one after another, each on top of those before it,
 // and stops when the batch is large enough or the snapshot too old. A call that
 // fails leaves nothing in the batch.
-func stageAll(base Getter, guards []Guard, group []*call) (Commit, *overlay, int) {
+func (w *Writer) stageAll(base Getter, guards []Guard, group []*call) (Commit, *overlay, int) {
 	commit := Commit{Guards: slices.Clone(guards), Batch: &Batch{}, Token: rand.Uint64() | 1, Lazy: true}
 	staged := &overlay{batch: commit.Batch}
 	watched := 0
@@ -199,7 +199,7 @@ func stageAll(base Getter, guards []Guard, group []*call) (Commit, *overlay, int
 			return commit, staged, i
 		}
 		tx := &Tx{base: base, staged: staged}
-		c.err = stageOne(c, tx)
+		c.err = w.stageOne(c, tx)
 		if errors.Is(c.err, ErrTooOld) {
 			return commit, staged, max(i, 1)
 		}
@@ -222,8 +222,11 @@ func stageAll(base Getter, guards []Guard, group []*call) (Commit, *overlay, int
 	return commit, staged, len(group)
 }
 
-func stageOne(c *call, tx *Tx) (err error) {
+func (w *Writer) stageOne(c *call, tx *Tx) (err error) {
 	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if err := w.barred(c.ctx, &c.req); err != nil {
 		return err
 	}
 	defer func() {

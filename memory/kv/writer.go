@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // Limits of the writer.
@@ -62,11 +63,13 @@ type Writer struct {
 	engine     Engine
 	maxWaiting int
 	running    sync.WaitGroup
+	bars       atomic.Pointer[map[Scope]error] // nil: none
 
-	mu     sync.Mutex // guards the fields below
-	closed bool
-	queues map[string]*queue
-	turns  map[Ref]*turn
+	mu      sync.Mutex // guards the fields below, and what bars points to
+	closed  bool
+	current *generation
+	queues  map[string]*queue
+	turns   map[Ref]*turn
 	// expected remembers the sequences of this writer's own commits, which
 	// saves reading them. A wrong guess costs a conflict, never correctness.
 	expected map[Ref]uint64
@@ -88,6 +91,7 @@ func NewWriter(engine Engine, opts *WriterOptions) *Writer {
 	w := &Writer{
 		engine:     engine,
 		maxWaiting: DefaultMaxWaiting,
+		current:    new(generation),
 		queues:     make(map[string]*queue),
 		turns:      make(map[Ref]*turn),
 		expected:   make(map[Ref]uint64),
@@ -102,10 +106,11 @@ func NewWriter(engine Engine, opts *WriterOptions) *Writer {
 // asked for. A context that ends while the call waits for its turn takes it
 // out; once staging began, Do waits for the outcome.
 func (w *Writer) Do(ctx context.Context, req Request) error {
-	if err := w.begin(); err != nil {
+	began, err := w.begin()
+	if err != nil {
 		return err
 	}
-	defer w.running.Done()
+	defer w.end(began)
 	c := &call{ctx: ctx, req: req, told: make(chan bool, 2)}
 	if len(req.Refs) == 0 {
 		w.commitGroup(nil, []*call{c}, nil, nil)
@@ -142,12 +147,18 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-func (w *Writer) begin() error {
+func (w *Writer) begin() (*generation, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	w.running.Add(1)
-	return nil
+	w.current.running.Add(1)
+	return w.current, nil
+}
+
+func (w *Writer) end(began *generation) {
+	began.running.Done()
+	w.running.Done()
 }

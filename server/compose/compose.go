@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
@@ -72,6 +73,7 @@ type Domain struct {
 	Events    *events.Bus
 	Messages  *messages.Box
 	Retention *retention.Sweeper
+	Erasures  *live.Worker
 	Agents    *agents.Directory
 	Family    *children.Store
 	Children  *children.Spawner
@@ -171,7 +173,28 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 		Engine: engine, Writer: writer, Memory: d.Memory, Log: d.Log, Blobs: d.Blobs, Tiers: d.Tiers, Busy: d.busy, Gone: d.past.Forget,
 	}, &o.Retention)
 	d.onClose(d.Retention.Close)
+	if err := d.openErasures(engine, writer, o); err != nil {
+		return err
+	}
 	return d.join()
+}
+
+// openErasures opens what erases subjects, and goes on with what had begun.
+func (d *Domain) openErasures(engine kv.Engine, writer *kv.Writer, o Options) (err error) {
+	parts := live.Parts{
+		Engine: engine, Writer: writer, Gate: new(live.Gate), Memory: d.Memory, Log: d.Log, Prompts: d.Assembler, Past: d.past,
+		Events: d.Events, Messages: d.Messages, Audit: d.Audit, Agents: d.Agents, Children: d.Children, Jobs: d.Jobs,
+	}
+	if r := bridges.Of(engine); r != nil {
+		parts.Others = func(ctx context.Context) (bool, error) {
+			err := r.Refresh(ctx)
+			return r.Others(), err
+		}
+	}
+	if d.Erasures, err = live.Open(parts, &live.Options{Now: o.Now, Logger: o.Logger}); err == nil {
+		d.onClose(d.Erasures.Close)
+	}
+	return err
 }
 
 // join joins what is open with the other bridges.
@@ -444,7 +467,7 @@ func (d *Domain) Services() server.Services {
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
-		Children: d.Children, Retention: d.Retention,
+		Children: d.Children, Retention: d.Retention, Erasures: d.Erasures,
 		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }

@@ -1,8 +1,15 @@
 package convert
 
 import (
+	"cmp"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -24,4 +31,48 @@ func Scopes(all []memory.Owned) []*loombridgev1.MemoryScope {
 		}
 	}
 	return out
+}
+
+// EraseSubject is whose data goes; the tenant is the caller's unless another is named.
+func EraseSubject(s *loombridgev1.EraseSubject, tenant string) erasure.Subject {
+	out := erasure.Subject{Tenant: cmp.Or(s.GetTenant(), tenant)}
+	switch owner := s.GetOwner().(type) {
+	case *loombridgev1.EraseSubject_AgentId:
+		out.Kind, out.ID = erasure.Agent, owner.AgentId
+	case *loombridgev1.EraseSubject_UserId:
+		out.Kind, out.ID = erasure.User, owner.UserId
+	}
+	return out
+}
+
+// EraseProgress tells how far an erasure is.
+func EraseProgress(p live.Progress) *loombridgev1.EraseScopeResponse {
+	step := map[live.Step]loombridgev1.EraseStep{
+		live.Waiting:    loombridgev1.EraseStep_ERASE_STEP_WAITING,
+		live.Counting:   loombridgev1.EraseStep_ERASE_STEP_COUNTING,
+		live.Erasing:    loombridgev1.EraseStep_ERASE_STEP_ERASING,
+		live.Checking:   loombridgev1.EraseStep_ERASE_STEP_CHECKING,
+		live.Reclaiming: loombridgev1.EraseStep_ERASE_STEP_RECLAIMING,
+	}
+	return &loombridgev1.EraseScopeResponse{Step: step[p.Step], Entries: p.Entries}
+}
+
+// EraseResult tells what was erased, or what a dry run found.
+func EraseResult(r *live.Result, dry bool, known []backup.Backup) *loombridgev1.EraseScopeResponse {
+	out := &loombridgev1.EraseResult{DryRun: dry, Counts: r.Counts, Entries: r.Entries, Bytes: r.Bytes, Resumed: r.Resumed}
+	for _, b := range known {
+		out.OutstandingBackups = append(out.OutstandingBackups, b.Name)
+	}
+	if !dry {
+		out.Sequences = make(map[string]int64, len(r.Sequences))
+		for name, n := range r.Sequences {
+			out.Sequences[name] = int64(n) //nolint:gosec // counts commits
+		}
+		out.BytesState = loombridgev1.EraseBytesState_ERASE_BYTES_STATE_KEPT
+		if r.Reclaimed {
+			out.BytesState = loombridgev1.EraseBytesState_ERASE_BYTES_STATE_RECLAIMED
+		}
+		out.BeginTime, out.EndTime = timestamppb.New(r.Began), timestamppb.New(r.Ended)
+	}
+	return &loombridgev1.EraseScopeResponse{Result: out}
 }

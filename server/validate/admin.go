@@ -40,3 +40,19 @@ func MoveWorkspaceRequest(r *loombridgev1.MoveWorkspaceRequest) error {
 	c.required("server", r.GetServer(), bridges.MaxWorkspaceBytes)
 	return c.err()
 }
+
+// EraseScopeRequest checks what MemoryService.EraseScope is asked.
+func EraseScopeRequest(r *loombridgev1.EraseScopeRequest) error {
+	var c checker
+	s := r.GetSubject()
+	c.name("subject.tenant", s.GetTenant(), kv.MaxTenantBytes)
+	switch owner := s.GetOwner().(type) {
+	case *loombridgev1.EraseSubject_AgentId:
+		c.requiredName("subject.agent_id", owner.AgentId, kv.MaxOwnerBytes)
+	case *loombridgev1.EraseSubject_UserId:
+		c.requiredName("subject.user_id", owner.UserId, kv.MaxOwnerBytes)
+	default:
+		c.add("subject", "is required: agent_id or user_id")
+	}
+	return c.err()
+}

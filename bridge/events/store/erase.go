@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"iter"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -56,6 +58,80 @@ func (x *Erasing) Change(ctx context.Context, scope kv.Scope, p kv.Pair) (value 
 		return p.Value, !x.requests[string(rest[1:])], nil
 	}
 	return p.Value, true, nil
+}
+
+// Stage takes some events out of their topic in one commit, with what belongs to them, if
+// they are still the source's, and returns the sequences of those that were. From is what it
+// reads.
+func (x *Erasing) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, sequences []uint64) (gone []uint64, err error) {
+	stage := *x
+	stage.From, stage.gone = tx, nil
+	change := func(keys ...[]byte) (changed bool, err error) {
+		values, err := tx.Get(ctx, kv.Events, keys...)
+		for i := 0; i < len(values) && err == nil; i++ {
+			if values[i] == nil {
+				continue
+			}
+			var value []byte
+			var keep bool
+			value, keep, err = stage.Change(ctx, scope, kv.Pair{Key: keys[i], Value: values[i]})
+			switch {
+			case err != nil:
+			case !keep:
+				tx.Delete(kv.Events, keys[i])
+				changed = true
+			case !bytes.Equal(value, values[i]):
+				tx.Put(kv.Events, keys[i], value)
+				changed = true
+			}
+		}
+		return changed, err
+	}
+	for _, sequence := range sequences {
+		changed, err := change(sequenceKey(scope, eventTag, sequence))
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			gone = append(gone, sequence)
+		}
+	}
+	var beside [][]byte
+	for sequence := range stage.gone {
+		for p, err := range tx.Scan(ctx, kv.Events, kv.Prefix(sequenceKey(scope, payloadTag, sequence))) {
+			if err != nil {
+				return nil, err
+			}
+			beside = append(beside, p.Key)
+		}
+	}
+	for id := range stage.requests {
+		beside = append(beside, scope.Key(answerTag, []byte(id)))
+	}
+	_, err = change(append(beside, topicKey(scope))...)
+	return gone, err
+}
+
+// Of finds the events of the source in a topic, by their sequences.
+func (x *Erasing) Of(ctx context.Context, scope kv.Scope) iter.Seq2[uint64, error] {
+	return func(yield func(uint64, error) bool) {
+		x.scope, x.gone, x.requests = scope, make(map[uint64]bool), make(map[string]bool)
+		for p, err := range x.From.Scan(ctx, kv.Events, kv.Prefix(scope.Key(eventTag))) {
+			if err == nil {
+				var value []byte
+				if value, _, err = x.event(ctx, p); err == nil && bytes.Equal(value, p.Value) {
+					continue
+				}
+			}
+			sequence := uint64(0)
+			if err == nil {
+				sequence, err = sequenceOf(p.Key)
+			}
+			if !yield(sequence, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // event puts an empty event into the place of one of the source's.

@@ -47,6 +47,11 @@ func keyOf(a *Ask, section string) keptKey {
 	return keptKey{a.Scope, cmp.Or(a.SessionID, session.DefaultSession), section}
 }
 
+// Forget drops the blocks that stand in prompts of scopes.
+func (g *Gatherer) Forget(match func(kv.Scope) bool) {
+	g.kept.DeleteFunc(func(k keptKey) bool { return match(k.scope) })
+}
+
 // shown are the items of a block that stands.
 func (g *Gatherer) shown(a *Ask, section string) []Item {
 	k, _ := g.kept.Get(keyOf(a, section))

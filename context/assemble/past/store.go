@@ -124,6 +124,13 @@ func (s *Store) Save(ctx context.Context, scope kv.Scope, sessionID string, p Pr
 // Forget drops what is known of a session whose records somebody has deleted.
 func (s *Store) Forget(scope kv.Scope, sessionID string) { s.forget(place{scope, sessionID}) }
 
+// ForgetAll drops what is known of all sessions of scopes.
+func (s *Store) ForgetAll(match func(kv.Scope) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known.DeleteFunc(func(p place) bool { return match(p.scope) })
+}
+
 // batch is what a record adds.
 type batch struct {
 	scope      kv.Scope

@@ -41,6 +41,13 @@ func (c *Cache[K, V]) Put(key K, value V, weight int) {
 	c.lru.Put(key, value, weight)
 }
 
+// DeleteFunc drops the entries of the keys that match.
+func (c *Cache[K, V]) DeleteFunc(match func(K) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lru.DeleteFunc(match)
+}
+
 // Len returns the number of entries.
 func (c *Cache[K, V]) Len() int {
 	c.mu.Lock()

@@ -50,6 +50,22 @@ func (f *Fair[O, K, V]) Put(owner O, key K, value V, weight int) {
 	}
 }
 
+// DeleteFunc drops an owner's entries of the keys that match.
+func (f *Fair[O, K, V]) DeleteFunc(owner O, match func(K) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.owners[owner]
+	if own == nil {
+		return
+	}
+	f.weight -= own.Weight()
+	own.DeleteFunc(match)
+	f.weight += own.Weight()
+	if own.Len() == 0 {
+		delete(f.owners, owner)
+	}
+}
+
 // give drops an entry of the owner whose entries weigh most.
 func (f *Fair[O, K, V]) give() {
 	var heaviest O

@@ -70,6 +70,15 @@ func (l *LRU[K, V]) Delete(key K) {
 	}
 }
 
+// DeleteFunc drops the entries of the keys that match.
+func (l *LRU[K, V]) DeleteFunc(match func(K) bool) {
+	for key := range l.entries {
+		if match(key) {
+			l.Delete(key)
+		}
+	}
+}
+
 // Oldest returns the least recently used entry; ok is false when there is none.
 func (l *LRU[K, V]) Oldest() (key K, value V, ok bool) {
 	e := l.ends.previous

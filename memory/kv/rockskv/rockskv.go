@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/linxGnu/grocksdb"
@@ -21,6 +22,7 @@ var (
 	_ kv.Engine       = (*DB)(nil)
 	_ kv.Checkpointer = (*DB)(nil)
 	_ kv.RangeDropper = (*DB)(nil)
+	_ kv.Reclaimer    = (*DB)(nil)
 	_ kv.Verifier     = (*DB)(nil)
 	_ kv.Sweeper      = (*DB)(nil)
 	_ kv.Monitored    = (*DB)(nil)
@@ -50,6 +52,8 @@ type DB struct {
 	readOnly bool
 	logs     string
 	filling  bool // another store is being copied into this one
+
+	reclaiming sync.Mutex // one Reclaim at a time: it changes a setting for its time
 
 	users   lifetime.Users
 	drained chan struct{} // closed when nobody is let in any more and all have left

@@ -20,6 +20,7 @@ type DB struct {
 	kv.Engine
 	kv.Checkpointer
 	kv.RangeDropper
+	kv.Reclaimer
 	kv.Verifier
 	kv.Sweeper
 	kv.Monitored

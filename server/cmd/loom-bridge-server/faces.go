@@ -92,7 +92,7 @@ func openGRPC(config Config, parts *compose.Domain, o server.Options, listener n
 	o.Credentials, o.TLS = nil, nil
 	o.Loom, o.LoomTenant = loom, config.LoomTenant
 	o.Logger.Info("serving loom.v1", "address", addressOf(other), "tenant", config.LoomTenant)
-	return append(all, face{server.New(server.Services{}, &o), other}), nil
+	return append(all, face{server.New(server.Services{Erasures: parts.Erasures}, &o), other}), nil
 }
 
 // serve starts all faces. The channel gets the first error that one ends with.

@@ -11,6 +11,7 @@ from loombridge import (
     _children,
     _context,
     _dashboard,
+    _erasure,
     _events,
     _family,
     _memory,
@@ -577,6 +578,33 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         return await _scopes.read(
             self._transport, kind, prefix, tenant, self.agent_id, page_size, page_token, timeout
         )
+
+    def erase(
+        self,
+        *,
+        agent_id: str = "",
+        user_id: str = "",
+        tenant: str = "",
+        dry_run: bool = False,
+        timeout: _values.Seconds = _erasure.ERASE_TIMEOUT,
+    ) -> _erasure.Erasing:
+        """Erase all that the server has of an agent or a person: `await` it for an `Erased`.
+
+        With authentication the credential must say `operates`. Calls for the subject are
+        refused until all is done. A server that is killed goes on by itself when it starts.
+
+        Args:
+            agent_id: the agent whose data goes; give it, or `user_id`.
+            user_id: the person whose memory goes.
+            tenant: whose they are; default: the credential's.
+            dry_run: only count; nothing is changed.
+            timeout: seconds between two signs of progress.
+
+        Raises:
+            ValueError: it is not either an agent or a person.
+        """
+        whose = _erasure.subject(agent_id, user_id, tenant)
+        return _erasure.Erasing(self._transport, whose, dry_run, _values.wait("timeout", timeout))
 
     async def close(self) -> None:
         """End every call, handler and tool, and the connection; twice is fine."""

@@ -137,6 +137,26 @@ class GrantNotFoundError(LoomBridgeError):
     """Nothing is granted to those agents."""
 
 
+class SubjectNotFoundError(LoomBridgeError):
+    """The store has nothing of the subject that is to be erased; nothing was changed."""
+
+
+class BeingErasedError(LoomBridgeError):
+    """The agent or the person is being erased; nothing was changed."""
+
+
+class ErasureRunningError(LoomBridgeError):
+    """Another subject is being erased; make the call again when that is over."""
+
+
+class SubjectInUseError(LoomBridgeError):
+    """Calls of the subject were told to end and do not; make the call again."""
+
+
+class StoreSharedError(LoomBridgeError):
+    """Other servers have the store open, so nothing was erased."""
+
+
 class RequestIdReusedError(LoomBridgeError):
     """The `request_id` was used before with other content."""
 
@@ -523,6 +543,11 @@ BY_REASON: Mapping[str, type[LoomBridgeError]] = {
     "SPACE_EXISTS": SpaceExistsError,
     "LAST_ADMIN": LastAdminError,
     "GRANT_NOT_FOUND": GrantNotFoundError,
+    "SUBJECT_NOT_FOUND": SubjectNotFoundError,
+    "BEING_ERASED": BeingErasedError,
+    "ERASURE_RUNNING": ErasureRunningError,
+    "SUBJECT_IN_USE": SubjectInUseError,
+    "STORE_SHARED": StoreSharedError,
     "REQUEST_ID_REUSED": RequestIdReusedError,
     "REQUEST_ELSEWHERE": RequestElsewhereError,
     "WORKSPACE_AWAY": WorkspaceAwayError,

@@ -258,6 +258,24 @@ const (
 	// ERROR_REASON_GRANT_NOT_FOUND: nothing is granted to that pattern. Example: RevokeAccess
 	// with `research-1` where `research-*` was granted.
 	ErrorReason_ERROR_REASON_GRANT_NOT_FOUND ErrorReason = 343
+	// ERROR_REASON_SUBJECT_NOT_FOUND: the store has nothing of the subject that is to be erased;
+	// nothing was changed. Example: EraseScope of an agent whose id is misspelt.
+	ErrorReason_ERROR_REASON_SUBJECT_NOT_FOUND ErrorReason = 400
+	// ERROR_REASON_BEING_ERASED: the agent or the person is being erased; nothing was changed.
+	// When that is over, it is one of whom nothing is known. Example: MemorySave of an agent
+	// while EraseScope runs.
+	ErrorReason_ERROR_REASON_BEING_ERASED ErrorReason = 401
+	// ERROR_REASON_ERASURE_RUNNING: another subject is being erased; make the call again when
+	// that is over. Example: a second EraseScope.
+	ErrorReason_ERROR_REASON_ERASURE_RUNNING ErrorReason = 402
+	// ERROR_REASON_SUBJECT_IN_USE: calls of the subject were told to end and do not, so nothing
+	// was erased; or it was written to again and again. Make the call again. Example: EraseScope
+	// while a tool of the agent runs that can't be stopped.
+	ErrorReason_ERROR_REASON_SUBJECT_IN_USE ErrorReason = 403
+	// ERROR_REASON_STORE_SHARED: other servers have the store open, whose calls this one does
+	// not see; nothing was erased. Stop them, or use `loom-bridge-server erase`. Example:
+	// EraseScope at one of two servers on one PostgreSQL.
+	ErrorReason_ERROR_REASON_STORE_SHARED ErrorReason = 404
 )
 
 // Enum value maps for ErrorReason.
@@ -330,6 +348,11 @@ var (
 		341: "ERROR_REASON_SPACE_EXISTS",
 		342: "ERROR_REASON_LAST_ADMIN",
 		343: "ERROR_REASON_GRANT_NOT_FOUND",
+		400: "ERROR_REASON_SUBJECT_NOT_FOUND",
+		401: "ERROR_REASON_BEING_ERASED",
+		402: "ERROR_REASON_ERASURE_RUNNING",
+		403: "ERROR_REASON_SUBJECT_IN_USE",
+		404: "ERROR_REASON_STORE_SHARED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -399,6 +422,11 @@ var (
 		"ERROR_REASON_SPACE_EXISTS":          341,
 		"ERROR_REASON_LAST_ADMIN":            342,
 		"ERROR_REASON_GRANT_NOT_FOUND":       343,
+		"ERROR_REASON_SUBJECT_NOT_FOUND":     400,
+		"ERROR_REASON_BEING_ERASED":          401,
+		"ERROR_REASON_ERASURE_RUNNING":       402,
+		"ERROR_REASON_SUBJECT_IN_USE":        403,
+		"ERROR_REASON_STORE_SHARED":          404,
 	}
 )
 
@@ -433,7 +461,7 @@ var File_loombridge_v1_errors_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\xec\x11\n" +
+	"\x1aloombridge/v1/errors.proto\x12\rloombridge.v1*\x96\x13\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12\x19\n" +
@@ -502,7 +530,12 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x1aERROR_REASON_ACCESS_DENIED\x10\xd4\x02\x12\x1e\n" +
 	"\x19ERROR_REASON_SPACE_EXISTS\x10\xd5\x02\x12\x1c\n" +
 	"\x17ERROR_REASON_LAST_ADMIN\x10\xd6\x02\x12!\n" +
-	"\x1cERROR_REASON_GRANT_NOT_FOUND\x10\xd7\x02BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1cERROR_REASON_GRANT_NOT_FOUND\x10\xd7\x02\x12#\n" +
+	"\x1eERROR_REASON_SUBJECT_NOT_FOUND\x10\x90\x03\x12\x1e\n" +
+	"\x19ERROR_REASON_BEING_ERASED\x10\x91\x03\x12!\n" +
+	"\x1cERROR_REASON_ERASURE_RUNNING\x10\x92\x03\x12 \n" +
+	"\x1bERROR_REASON_SUBJECT_IN_USE\x10\x93\x03\x12\x1e\n" +
+	"\x19ERROR_REASON_STORE_SHARED\x10\x94\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -25,6 +25,128 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// EraseStep is what an erasure does.
+type EraseStep int32
+
+const (
+	// ERASE_STEP_UNSPECIFIED: it is over, or has not begun.
+	EraseStep_ERASE_STEP_UNSPECIFIED EraseStep = 0
+	// ERASE_STEP_WAITING: it waits for calls of the subject to end.
+	EraseStep_ERASE_STEP_WAITING EraseStep = 1
+	// ERASE_STEP_COUNTING: it counts what there is.
+	EraseStep_ERASE_STEP_COUNTING EraseStep = 2
+	// ERASE_STEP_ERASING: it erases.
+	EraseStep_ERASE_STEP_ERASING EraseStep = 3
+	// ERASE_STEP_CHECKING: it looks whether anything is left.
+	EraseStep_ERASE_STEP_CHECKING EraseStep = 4
+	// ERASE_STEP_RECLAIMING: the engine lets go of the bytes.
+	EraseStep_ERASE_STEP_RECLAIMING EraseStep = 5
+)
+
+// Enum value maps for EraseStep.
+var (
+	EraseStep_name = map[int32]string{
+		0: "ERASE_STEP_UNSPECIFIED",
+		1: "ERASE_STEP_WAITING",
+		2: "ERASE_STEP_COUNTING",
+		3: "ERASE_STEP_ERASING",
+		4: "ERASE_STEP_CHECKING",
+		5: "ERASE_STEP_RECLAIMING",
+	}
+	EraseStep_value = map[string]int32{
+		"ERASE_STEP_UNSPECIFIED": 0,
+		"ERASE_STEP_WAITING":     1,
+		"ERASE_STEP_COUNTING":    2,
+		"ERASE_STEP_ERASING":     3,
+		"ERASE_STEP_CHECKING":    4,
+		"ERASE_STEP_RECLAIMING":  5,
+	}
+)
+
+func (x EraseStep) Enum() *EraseStep {
+	p := new(EraseStep)
+	*p = x
+	return p
+}
+
+func (x EraseStep) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EraseStep) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[0].Descriptor()
+}
+
+func (EraseStep) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[0]
+}
+
+func (x EraseStep) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EraseStep.Descriptor instead.
+func (EraseStep) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
+}
+
+// EraseBytesState says what became of the bytes of what was erased.
+type EraseBytesState int32
+
+const (
+	// ERASE_BYTES_STATE_UNSPECIFIED: nothing was erased.
+	EraseBytesState_ERASE_BYTES_STATE_UNSPECIFIED EraseBytesState = 0
+	// ERASE_BYTES_STATE_RECLAIMED: RocksDB has written anew every table and blob file that had
+	// them, begun another log, and removed the files before. Single keys, such as ids of
+	// requests, may stand in its manifest until the server is started again.
+	EraseBytesState_ERASE_BYTES_STATE_RECLAIMED EraseBytesState = 1
+	// ERASE_BYTES_STATE_KEPT: the engine gives them back in its own time. In PostgreSQL they are
+	// in dead rows until VACUUM, and in its write-ahead log; `loom-bridge-server erase` writes
+	// the tables anew.
+	EraseBytesState_ERASE_BYTES_STATE_KEPT EraseBytesState = 2
+)
+
+// Enum value maps for EraseBytesState.
+var (
+	EraseBytesState_name = map[int32]string{
+		0: "ERASE_BYTES_STATE_UNSPECIFIED",
+		1: "ERASE_BYTES_STATE_RECLAIMED",
+		2: "ERASE_BYTES_STATE_KEPT",
+	}
+	EraseBytesState_value = map[string]int32{
+		"ERASE_BYTES_STATE_UNSPECIFIED": 0,
+		"ERASE_BYTES_STATE_RECLAIMED":   1,
+		"ERASE_BYTES_STATE_KEPT":        2,
+	}
+)
+
+func (x EraseBytesState) Enum() *EraseBytesState {
+	p := new(EraseBytesState)
+	*p = x
+	return p
+}
+
+func (x EraseBytesState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EraseBytesState) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+}
+
+func (EraseBytesState) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[1]
+}
+
+func (x EraseBytesState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EraseBytesState.Descriptor instead.
+func (EraseBytesState) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
 // JsonForm chooses how JSON travels in an answer.
 type JsonForm int32
 
@@ -64,11 +186,11 @@ func (x JsonForm) String() string {
 }
 
 func (JsonForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[0].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
 }
 
 func (JsonForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[0]
+	return &file_loombridge_v1_memory_proto_enumTypes[2]
 }
 
 func (x JsonForm) Number() protoreflect.EnumNumber {
@@ -77,7 +199,7 @@ func (x JsonForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JsonForm.Descriptor instead.
 func (JsonForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
 // RelationDirection says which relations of a record are meant.
@@ -117,11 +239,11 @@ func (x RelationDirection) String() string {
 }
 
 func (RelationDirection) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (RelationDirection) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[1]
+	return &file_loombridge_v1_memory_proto_enumTypes[3]
 }
 
 func (x RelationDirection) Number() protoreflect.EnumNumber {
@@ -130,7 +252,7 @@ func (x RelationDirection) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RelationDirection.Descriptor instead.
 func (RelationDirection) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 // Duplicates says what becomes of a record that repeats one which is there.
@@ -189,11 +311,11 @@ func (x Duplicates) String() string {
 }
 
 func (Duplicates) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
 }
 
 func (Duplicates) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[2]
+	return &file_loombridge_v1_memory_proto_enumTypes[4]
 }
 
 func (x Duplicates) Number() protoreflect.EnumNumber {
@@ -202,7 +324,7 @@ func (x Duplicates) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Duplicates.Descriptor instead.
 func (Duplicates) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // Review is what became of a record that somebody has to look at before it is found.
@@ -246,11 +368,11 @@ func (x Review) String() string {
 }
 
 func (Review) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
 }
 
 func (Review) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[3]
+	return &file_loombridge_v1_memory_proto_enumTypes[5]
 }
 
 func (x Review) Number() protoreflect.EnumNumber {
@@ -259,7 +381,7 @@ func (x Review) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Review.Descriptor instead.
 func (Review) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 // Origin is the class of source that a record's text came from.
@@ -307,11 +429,11 @@ func (x Origin) String() string {
 }
 
 func (Origin) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
 }
 
 func (Origin) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[4]
+	return &file_loombridge_v1_memory_proto_enumTypes[6]
 }
 
 func (x Origin) Number() protoreflect.EnumNumber {
@@ -320,7 +442,7 @@ func (x Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Origin.Descriptor instead.
 func (Origin) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 // SaveOutcome is what became of a record that was to be saved.
@@ -360,11 +482,11 @@ func (x SaveOutcome) String() string {
 }
 
 func (SaveOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[7].Descriptor()
 }
 
 func (SaveOutcome) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[5]
+	return &file_loombridge_v1_memory_proto_enumTypes[7]
 }
 
 func (x SaveOutcome) Number() protoreflect.EnumNumber {
@@ -373,7 +495,7 @@ func (x SaveOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SaveOutcome.Descriptor instead.
 func (SaveOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
 }
 
 // QueryMode is which signals find candidates.
@@ -417,11 +539,11 @@ func (x QueryMode) String() string {
 }
 
 func (QueryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[8].Descriptor()
 }
 
 func (QueryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[6]
+	return &file_loombridge_v1_memory_proto_enumTypes[8]
 }
 
 func (x QueryMode) Number() protoreflect.EnumNumber {
@@ -430,7 +552,7 @@ func (x QueryMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use QueryMode.Descriptor instead.
 func (QueryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
 }
 
 // EmptyReason says why a query found nothing.
@@ -483,11 +605,11 @@ func (x EmptyReason) String() string {
 }
 
 func (EmptyReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[9].Descriptor()
 }
 
 func (EmptyReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[7]
+	return &file_loombridge_v1_memory_proto_enumTypes[9]
 }
 
 func (x EmptyReason) Number() protoreflect.EnumNumber {
@@ -496,7 +618,358 @@ func (x EmptyReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EmptyReason.Descriptor instead.
 func (EmptyReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
+}
+
+// EraseScopeRequest says whose data goes.
+type EraseScopeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// subject is whose. Required.
+	Subject *EraseSubject `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	// dry_run only counts: nothing is changed, and nobody is refused.
+	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseScopeRequest) Reset() {
+	*x = EraseScopeRequest{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseScopeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseScopeRequest) ProtoMessage() {}
+
+func (x *EraseScopeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseScopeRequest.ProtoReflect.Descriptor instead.
+func (*EraseScopeRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *EraseScopeRequest) GetSubject() *EraseSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *EraseScopeRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// EraseSubject is whose data goes.
+type EraseSubject struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// tenant is whose agent or person it is. Default: the caller's. At most 128 bytes.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// owner is who. Required.
+	//
+	// Types that are valid to be assigned to Owner:
+	//
+	//	*EraseSubject_AgentId
+	//	*EraseSubject_UserId
+	Owner         isEraseSubject_Owner `protobuf_oneof:"owner"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseSubject) Reset() {
+	*x = EraseSubject{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseSubject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseSubject) ProtoMessage() {}
+
+func (x *EraseSubject) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseSubject.ProtoReflect.Descriptor instead.
+func (*EraseSubject) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *EraseSubject) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *EraseSubject) GetOwner() isEraseSubject_Owner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
+func (x *EraseSubject) GetAgentId() string {
+	if x != nil {
+		if x, ok := x.Owner.(*EraseSubject_AgentId); ok {
+			return x.AgentId
+		}
+	}
+	return ""
+}
+
+func (x *EraseSubject) GetUserId() string {
+	if x != nil {
+		if x, ok := x.Owner.(*EraseSubject_UserId); ok {
+			return x.UserId
+		}
+	}
+	return ""
+}
+
+type isEraseSubject_Owner interface {
+	isEraseSubject_Owner()
+}
+
+type EraseSubject_AgentId struct {
+	// agent_id is an agent: all under its name, and what it sent or emitted to others.
+	AgentId string `protobuf:"bytes,2,opt,name=agent_id,json=agentId,proto3,oneof"`
+}
+
+type EraseSubject_UserId struct {
+	// user_id is a person: the memory that agents share about them, and the recorded prompts
+	// of the tenant's agents, which may show it.
+	UserId string `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3,oneof"`
+}
+
+func (*EraseSubject_AgentId) isEraseSubject_Owner() {}
+
+func (*EraseSubject_UserId) isEraseSubject_Owner() {}
+
+// EraseScopeResponse is how far an erasure is, or its result.
+type EraseScopeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// step is what it does.
+	Step EraseStep `protobuf:"varint,1,opt,name=step,proto3,enum=loombridge.v1.EraseStep" json:"step,omitempty"`
+	// entries is how many entries of the store the step has looked at or erased.
+	Entries int64 `protobuf:"varint,2,opt,name=entries,proto3" json:"entries,omitempty"`
+	// result is what was erased; set in the last message alone.
+	Result        *EraseResult `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseScopeResponse) Reset() {
+	*x = EraseScopeResponse{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseScopeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseScopeResponse) ProtoMessage() {}
+
+func (x *EraseScopeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseScopeResponse.ProtoReflect.Descriptor instead.
+func (*EraseScopeResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *EraseScopeResponse) GetStep() EraseStep {
+	if x != nil {
+		return x.Step
+	}
+	return EraseStep_ERASE_STEP_UNSPECIFIED
+}
+
+func (x *EraseScopeResponse) GetEntries() int64 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *EraseScopeResponse) GetResult() *EraseResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+// EraseResult says what was erased, or what a dry run found.
+type EraseResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// dry_run says that nothing was erased.
+	DryRun bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// counts are what there was when the erasure began, by kind: `records`, `versions`,
+	// `vectors`, `relations`, `plans`, `log_entries` (messages and steps), `steps`, `sessions`,
+	// `tasks`, `folds`, `prompts`, `blobs`, `events`, `messages`, `children`, `audit_records`,
+	// `approvals`. A kind of which there was nothing is missing.
+	Counts map[string]int64 `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// entries is how many entries of the store those were, with all that belongs to them, and
+	// bytes what these held.
+	Entries int64 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
+	// bytes is that.
+	Bytes int64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// sequences are how many commits the subject's own data have had, by part of the store
+	// (`records`, `index`, `log`, `blobs`, `system`): all that those wrote is gone. They go on
+	// from there when the subject comes back. None of a dry run.
+	Sequences map[string]int64 `protobuf:"bytes,5,rep,name=sequences,proto3" json:"sequences,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// bytes_state says whether the bytes are gone, too.
+	BytesState EraseBytesState `protobuf:"varint,6,opt,name=bytes_state,json=bytesState,proto3,enum=loombridge.v1.EraseBytesState" json:"bytes_state,omitempty"`
+	// outstanding_backups are those in the server's own folder, which may still hold the
+	// subject's data; so may backups elsewhere.
+	OutstandingBackups []string `protobuf:"bytes,7,rep,name=outstanding_backups,json=outstandingBackups,proto3" json:"outstanding_backups,omitempty"`
+	// resumed says that the erasure had begun with an earlier call, or before the server was
+	// started.
+	Resumed bool `protobuf:"varint,8,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	// begin_time and end_time are when it began, with the first call, and ended.
+	BeginTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
+	// end_time is that; unset of a dry run.
+	EndTime       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseResult) Reset() {
+	*x = EraseResult{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseResult) ProtoMessage() {}
+
+func (x *EraseResult) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseResult.ProtoReflect.Descriptor instead.
+func (*EraseResult) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *EraseResult) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *EraseResult) GetCounts() map[string]int64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *EraseResult) GetEntries() int64 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *EraseResult) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *EraseResult) GetSequences() map[string]int64 {
+	if x != nil {
+		return x.Sequences
+	}
+	return nil
+}
+
+func (x *EraseResult) GetBytesState() EraseBytesState {
+	if x != nil {
+		return x.BytesState
+	}
+	return EraseBytesState_ERASE_BYTES_STATE_UNSPECIFIED
+}
+
+func (x *EraseResult) GetOutstandingBackups() []string {
+	if x != nil {
+		return x.OutstandingBackups
+	}
+	return nil
+}
+
+func (x *EraseResult) GetResumed() bool {
+	if x != nil {
+		return x.Resumed
+	}
+	return false
+}
+
+func (x *EraseResult) GetBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BeginTime
+	}
+	return nil
+}
+
+func (x *EraseResult) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
 }
 
 // Record is one thing remembered.
@@ -584,7 +1057,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[0]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +1069,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[0]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +1082,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Record) GetId() string {
@@ -879,7 +1352,7 @@ type RelationTo struct {
 
 func (x *RelationTo) Reset() {
 	*x = RelationTo{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1364,7 @@ func (x *RelationTo) String() string {
 func (*RelationTo) ProtoMessage() {}
 
 func (x *RelationTo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[1]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1377,7 @@ func (x *RelationTo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelationTo.ProtoReflect.Descriptor instead.
 func (*RelationTo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RelationTo) GetName() string {
@@ -939,7 +1412,7 @@ type Relation struct {
 
 func (x *Relation) Reset() {
 	*x = Relation{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1424,7 @@ func (x *Relation) String() string {
 func (*Relation) ProtoMessage() {}
 
 func (x *Relation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[2]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1437,7 @@ func (x *Relation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relation.ProtoReflect.Descriptor instead.
 func (*Relation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Relation) GetFromId() string {
@@ -1015,7 +1488,7 @@ type RelateRecordsRequest struct {
 
 func (x *RelateRecordsRequest) Reset() {
 	*x = RelateRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1500,7 @@ func (x *RelateRecordsRequest) String() string {
 func (*RelateRecordsRequest) ProtoMessage() {}
 
 func (x *RelateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[3]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1513,7 @@ func (x *RelateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*RelateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RelateRecordsRequest) GetAgentId() string {
@@ -1089,7 +1562,7 @@ type RelateRecordsResponse struct {
 
 func (x *RelateRecordsResponse) Reset() {
 	*x = RelateRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1574,7 @@ func (x *RelateRecordsResponse) String() string {
 func (*RelateRecordsResponse) ProtoMessage() {}
 
 func (x *RelateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[4]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1587,7 @@ func (x *RelateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*RelateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RelateRecordsResponse) GetCreated() int32 {
@@ -1144,7 +1617,7 @@ type UnrelateRecordsRequest struct {
 
 func (x *UnrelateRecordsRequest) Reset() {
 	*x = UnrelateRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1629,7 @@ func (x *UnrelateRecordsRequest) String() string {
 func (*UnrelateRecordsRequest) ProtoMessage() {}
 
 func (x *UnrelateRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[5]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1642,7 @@ func (x *UnrelateRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnrelateRecordsRequest.ProtoReflect.Descriptor instead.
 func (*UnrelateRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UnrelateRecordsRequest) GetAgentId() string {
@@ -1218,7 +1691,7 @@ type UnrelateRecordsResponse struct {
 
 func (x *UnrelateRecordsResponse) Reset() {
 	*x = UnrelateRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1703,7 @@ func (x *UnrelateRecordsResponse) String() string {
 func (*UnrelateRecordsResponse) ProtoMessage() {}
 
 func (x *UnrelateRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[6]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1716,7 @@ func (x *UnrelateRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnrelateRecordsResponse.ProtoReflect.Descriptor instead.
 func (*UnrelateRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UnrelateRecordsResponse) GetDeleted() int32 {
@@ -1280,7 +1753,7 @@ type ListRelationsRequest struct {
 
 func (x *ListRelationsRequest) Reset() {
 	*x = ListRelationsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1765,7 @@ func (x *ListRelationsRequest) String() string {
 func (*ListRelationsRequest) ProtoMessage() {}
 
 func (x *ListRelationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[7]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1778,7 @@ func (x *ListRelationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRelationsRequest.ProtoReflect.Descriptor instead.
 func (*ListRelationsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRelationsRequest) GetAgentId() string {
@@ -1399,7 +1872,7 @@ type ListRelationsResponse struct {
 
 func (x *ListRelationsResponse) Reset() {
 	*x = ListRelationsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1884,7 @@ func (x *ListRelationsResponse) String() string {
 func (*ListRelationsResponse) ProtoMessage() {}
 
 func (x *ListRelationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[8]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1897,7 @@ func (x *ListRelationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRelationsResponse.ProtoReflect.Descriptor instead.
 func (*ListRelationsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListRelationsResponse) GetRecordId() string {
@@ -1456,7 +1929,7 @@ type RelatedOptions struct {
 
 func (x *RelatedOptions) Reset() {
 	*x = RelatedOptions{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1941,7 @@ func (x *RelatedOptions) String() string {
 func (*RelatedOptions) ProtoMessage() {}
 
 func (x *RelatedOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[9]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1954,7 @@ func (x *RelatedOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelatedOptions.ProtoReflect.Descriptor instead.
 func (*RelatedOptions) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RelatedOptions) GetDirection() RelationDirection {
@@ -1523,7 +1996,7 @@ type HitRelation struct {
 
 func (x *HitRelation) Reset() {
 	*x = HitRelation{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +2008,7 @@ func (x *HitRelation) String() string {
 func (*HitRelation) ProtoMessage() {}
 
 func (x *HitRelation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[10]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +2021,7 @@ func (x *HitRelation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HitRelation.ProtoReflect.Descriptor instead.
 func (*HitRelation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HitRelation) GetHitId() string {
@@ -1672,7 +2145,7 @@ type MemorySaveRequest struct {
 
 func (x *MemorySaveRequest) Reset() {
 	*x = MemorySaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +2157,7 @@ func (x *MemorySaveRequest) String() string {
 func (*MemorySaveRequest) ProtoMessage() {}
 
 func (x *MemorySaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[11]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +2170,7 @@ func (x *MemorySaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemorySaveRequest.ProtoReflect.Descriptor instead.
 func (*MemorySaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MemorySaveRequest) GetAgentId() string {
@@ -2015,7 +2488,7 @@ type MemorySaveResponse struct {
 
 func (x *MemorySaveResponse) Reset() {
 	*x = MemorySaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2500,7 @@ func (x *MemorySaveResponse) String() string {
 func (*MemorySaveResponse) ProtoMessage() {}
 
 func (x *MemorySaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[12]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2513,7 @@ func (x *MemorySaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemorySaveResponse.ProtoReflect.Descriptor instead.
 func (*MemorySaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MemorySaveResponse) GetId() string {
@@ -2144,7 +2617,7 @@ type MemoryOwner struct {
 
 func (x *MemoryOwner) Reset() {
 	*x = MemoryOwner{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2629,7 @@ func (x *MemoryOwner) String() string {
 func (*MemoryOwner) ProtoMessage() {}
 
 func (x *MemoryOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[13]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2642,7 @@ func (x *MemoryOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryOwner.ProtoReflect.Descriptor instead.
 func (*MemoryOwner) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MemoryOwner) GetOwner() isMemoryOwner_Owner {
@@ -2347,7 +2820,7 @@ type MemoryQueryRequest struct {
 
 func (x *MemoryQueryRequest) Reset() {
 	*x = MemoryQueryRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2832,7 @@ func (x *MemoryQueryRequest) String() string {
 func (*MemoryQueryRequest) ProtoMessage() {}
 
 func (x *MemoryQueryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[14]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2845,7 @@ func (x *MemoryQueryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryQueryRequest.ProtoReflect.Descriptor instead.
 func (*MemoryQueryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MemoryQueryRequest) GetAgentId() string {
@@ -2577,7 +3050,7 @@ type MemoryQueryResponse struct {
 
 func (x *MemoryQueryResponse) Reset() {
 	*x = MemoryQueryResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +3062,7 @@ func (x *MemoryQueryResponse) String() string {
 func (*MemoryQueryResponse) ProtoMessage() {}
 
 func (x *MemoryQueryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[15]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +3075,7 @@ func (x *MemoryQueryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryQueryResponse.ProtoReflect.Descriptor instead.
 func (*MemoryQueryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MemoryQueryResponse) GetHits() []*MemoryHit {
@@ -2650,7 +3123,7 @@ type MemoryHit struct {
 
 func (x *MemoryHit) Reset() {
 	*x = MemoryHit{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +3135,7 @@ func (x *MemoryHit) String() string {
 func (*MemoryHit) ProtoMessage() {}
 
 func (x *MemoryHit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[16]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +3148,7 @@ func (x *MemoryHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryHit.ProtoReflect.Descriptor instead.
 func (*MemoryHit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MemoryHit) GetRecord() *Record {
@@ -2750,7 +3223,7 @@ type Passage struct {
 
 func (x *Passage) Reset() {
 	*x = Passage{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +3235,7 @@ func (x *Passage) String() string {
 func (*Passage) ProtoMessage() {}
 
 func (x *Passage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[17]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +3248,7 @@ func (x *Passage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Passage.ProtoReflect.Descriptor instead.
 func (*Passage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Passage) GetText() string {
@@ -2813,7 +3286,7 @@ type HitExplanation struct {
 
 func (x *HitExplanation) Reset() {
 	*x = HitExplanation{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +3298,7 @@ func (x *HitExplanation) String() string {
 func (*HitExplanation) ProtoMessage() {}
 
 func (x *HitExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[18]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +3311,7 @@ func (x *HitExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HitExplanation.ProtoReflect.Descriptor instead.
 func (*HitExplanation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HitExplanation) GetSignals() []*SignalScore {
@@ -2871,7 +3344,7 @@ type SignalScore struct {
 
 func (x *SignalScore) Reset() {
 	*x = SignalScore{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3356,7 @@ func (x *SignalScore) String() string {
 func (*SignalScore) ProtoMessage() {}
 
 func (x *SignalScore) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[19]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3369,7 @@ func (x *SignalScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SignalScore.ProtoReflect.Descriptor instead.
 func (*SignalScore) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SignalScore) GetName() string {
@@ -2992,7 +3465,7 @@ type QueryReceipt struct {
 
 func (x *QueryReceipt) Reset() {
 	*x = QueryReceipt{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3004,7 +3477,7 @@ func (x *QueryReceipt) String() string {
 func (*QueryReceipt) ProtoMessage() {}
 
 func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[20]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3017,7 +3490,7 @@ func (x *QueryReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryReceipt.ProtoReflect.Descriptor instead.
 func (*QueryReceipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *QueryReceipt) GetLexicalCandidates() int32 {
@@ -3245,7 +3718,7 @@ type GetRecordRequest struct {
 
 func (x *GetRecordRequest) Reset() {
 	*x = GetRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +3730,7 @@ func (x *GetRecordRequest) String() string {
 func (*GetRecordRequest) ProtoMessage() {}
 
 func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[21]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +3743,7 @@ func (x *GetRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordRequest.ProtoReflect.Descriptor instead.
 func (*GetRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetRecordRequest) GetAgentId() string {
@@ -3396,7 +3869,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3881,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[22]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3894,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListVersionsRequest) GetAgentId() string {
@@ -3523,7 +3996,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3535,7 +4008,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[23]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3548,7 +4021,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*Record {
@@ -3588,7 +4061,7 @@ type DeleteRecordsRequest struct {
 
 func (x *DeleteRecordsRequest) Reset() {
 	*x = DeleteRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3600,7 +4073,7 @@ func (x *DeleteRecordsRequest) String() string {
 func (*DeleteRecordsRequest) ProtoMessage() {}
 
 func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[24]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3613,7 +4086,7 @@ func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteRecordsRequest) GetAgentId() string {
@@ -3672,7 +4145,7 @@ type DeleteRecordsResponse struct {
 
 func (x *DeleteRecordsResponse) Reset() {
 	*x = DeleteRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +4157,7 @@ func (x *DeleteRecordsResponse) String() string {
 func (*DeleteRecordsResponse) ProtoMessage() {}
 
 func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[25]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +4170,7 @@ func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeleteRecordsResponse) GetDeleted() int64 {
@@ -3725,7 +4198,7 @@ type GetRecordResponse struct {
 
 func (x *GetRecordResponse) Reset() {
 	*x = GetRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +4210,7 @@ func (x *GetRecordResponse) String() string {
 func (*GetRecordResponse) ProtoMessage() {}
 
 func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +4223,7 @@ func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordResponse.ProtoReflect.Descriptor instead.
 func (*GetRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetRecordResponse) GetRecord() *Record {
@@ -3821,7 +4294,7 @@ type RecordDraft struct {
 
 func (x *RecordDraft) Reset() {
 	*x = RecordDraft{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3833,7 +4306,7 @@ func (x *RecordDraft) String() string {
 func (*RecordDraft) ProtoMessage() {}
 
 func (x *RecordDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3846,7 +4319,7 @@ func (x *RecordDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordDraft.ProtoReflect.Descriptor instead.
 func (*RecordDraft) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RecordDraft) GetText() string {
@@ -4109,7 +4582,7 @@ type UpdateRecordRequest struct {
 
 func (x *UpdateRecordRequest) Reset() {
 	*x = UpdateRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4594,7 @@ func (x *UpdateRecordRequest) String() string {
 func (*UpdateRecordRequest) ProtoMessage() {}
 
 func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4607,7 @@ func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UpdateRecordRequest) GetAgentId() string {
@@ -4247,7 +4720,7 @@ type UpdateRecordResponse struct {
 
 func (x *UpdateRecordResponse) Reset() {
 	*x = UpdateRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4259,7 +4732,7 @@ func (x *UpdateRecordResponse) String() string {
 func (*UpdateRecordResponse) ProtoMessage() {}
 
 func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4272,7 +4745,7 @@ func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordResponse.ProtoReflect.Descriptor instead.
 func (*UpdateRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UpdateRecordResponse) GetRecord() *Record {
@@ -4313,7 +4786,7 @@ type ReviewRecordRequest struct {
 
 func (x *ReviewRecordRequest) Reset() {
 	*x = ReviewRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4325,7 +4798,7 @@ func (x *ReviewRecordRequest) String() string {
 func (*ReviewRecordRequest) ProtoMessage() {}
 
 func (x *ReviewRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4338,7 +4811,7 @@ func (x *ReviewRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewRecordRequest.ProtoReflect.Descriptor instead.
 func (*ReviewRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReviewRecordRequest) GetAgentId() string {
@@ -4444,7 +4917,7 @@ type ReviewRecordResponse struct {
 
 func (x *ReviewRecordResponse) Reset() {
 	*x = ReviewRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4929,7 @@ func (x *ReviewRecordResponse) String() string {
 func (*ReviewRecordResponse) ProtoMessage() {}
 
 func (x *ReviewRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4942,7 @@ func (x *ReviewRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewRecordResponse.ProtoReflect.Descriptor instead.
 func (*ReviewRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReviewRecordResponse) GetRecord() *Record {
@@ -4510,7 +4983,7 @@ type ArchiveRecordRequest struct {
 
 func (x *ArchiveRecordRequest) Reset() {
 	*x = ArchiveRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4522,7 +4995,7 @@ func (x *ArchiveRecordRequest) String() string {
 func (*ArchiveRecordRequest) ProtoMessage() {}
 
 func (x *ArchiveRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4535,7 +5008,7 @@ func (x *ArchiveRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveRecordRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ArchiveRecordRequest) GetAgentId() string {
@@ -4641,7 +5114,7 @@ type ArchiveRecordResponse struct {
 
 func (x *ArchiveRecordResponse) Reset() {
 	*x = ArchiveRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4653,7 +5126,7 @@ func (x *ArchiveRecordResponse) String() string {
 func (*ArchiveRecordResponse) ProtoMessage() {}
 
 func (x *ArchiveRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4666,7 +5139,7 @@ func (x *ArchiveRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveRecordResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ArchiveRecordResponse) GetRecord() *Record {
@@ -4704,7 +5177,7 @@ type DeleteRecordRequest struct {
 
 func (x *DeleteRecordRequest) Reset() {
 	*x = DeleteRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4716,7 +5189,7 @@ func (x *DeleteRecordRequest) String() string {
 func (*DeleteRecordRequest) ProtoMessage() {}
 
 func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4729,7 +5202,7 @@ func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DeleteRecordRequest) GetAgentId() string {
@@ -4821,7 +5294,7 @@ type DeleteRecordResponse struct {
 
 func (x *DeleteRecordResponse) Reset() {
 	*x = DeleteRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4833,7 +5306,7 @@ func (x *DeleteRecordResponse) String() string {
 func (*DeleteRecordResponse) ProtoMessage() {}
 
 func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4846,7 +5319,7 @@ func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DeleteRecordResponse) GetId() string {
@@ -4897,7 +5370,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4909,7 +5382,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4922,7 +5395,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -5029,7 +5502,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5041,7 +5514,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5054,7 +5527,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -5096,7 +5569,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5108,7 +5581,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5121,7 +5594,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -5185,7 +5658,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5197,7 +5670,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5210,7 +5683,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -5257,7 +5730,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5269,7 +5742,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5282,7 +5755,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -5322,7 +5795,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5334,7 +5807,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5347,7 +5820,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -5387,7 +5860,7 @@ type GetMemoryStatsRequest struct {
 
 func (x *GetMemoryStatsRequest) Reset() {
 	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5399,7 +5872,7 @@ func (x *GetMemoryStatsRequest) String() string {
 func (*GetMemoryStatsRequest) ProtoMessage() {}
 
 func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5412,7 +5885,7 @@ func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetMemoryStatsRequest) GetAgentId() string {
@@ -5471,7 +5944,7 @@ type GetMemoryStatsResponse struct {
 
 func (x *GetMemoryStatsResponse) Reset() {
 	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5483,7 +5956,7 @@ func (x *GetMemoryStatsResponse) String() string {
 func (*GetMemoryStatsResponse) ProtoMessage() {}
 
 func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5496,7 +5969,7 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetMemoryStatsResponse) GetRecords() int64 {
@@ -5598,7 +6071,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5610,7 +6083,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5623,7 +6096,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -5671,7 +6144,7 @@ type WatchRecordsRequest struct {
 
 func (x *WatchRecordsRequest) Reset() {
 	*x = WatchRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5683,7 +6156,7 @@ func (x *WatchRecordsRequest) String() string {
 func (*WatchRecordsRequest) ProtoMessage() {}
 
 func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5696,7 +6169,7 @@ func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WatchRecordsRequest) GetAgentId() string {
@@ -5762,7 +6235,7 @@ type WatchRecordsResponse struct {
 
 func (x *WatchRecordsResponse) Reset() {
 	*x = WatchRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5774,7 +6247,7 @@ func (x *WatchRecordsResponse) String() string {
 func (*WatchRecordsResponse) ProtoMessage() {}
 
 func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5787,7 +6260,7 @@ func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
@@ -5865,7 +6338,7 @@ type ExportRecordsRequest struct {
 
 func (x *ExportRecordsRequest) Reset() {
 	*x = ExportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5877,7 +6350,7 @@ func (x *ExportRecordsRequest) String() string {
 func (*ExportRecordsRequest) ProtoMessage() {}
 
 func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5890,7 +6363,7 @@ func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ExportRecordsRequest) GetAgentId() string {
@@ -5926,7 +6399,7 @@ type ExportRecordsResponse struct {
 
 func (x *ExportRecordsResponse) Reset() {
 	*x = ExportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5938,7 +6411,7 @@ func (x *ExportRecordsResponse) String() string {
 func (*ExportRecordsResponse) ProtoMessage() {}
 
 func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5951,7 +6424,7 @@ func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ExportRecordsResponse) GetLines() []string {
@@ -5985,7 +6458,7 @@ type ImportRecordsRequest struct {
 
 func (x *ImportRecordsRequest) Reset() {
 	*x = ImportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5997,7 +6470,7 @@ func (x *ImportRecordsRequest) String() string {
 func (*ImportRecordsRequest) ProtoMessage() {}
 
 func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6010,7 +6483,7 @@ func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ImportRecordsRequest) GetAgentId() string {
@@ -6070,7 +6543,7 @@ type ImportRecordsResponse struct {
 
 func (x *ImportRecordsResponse) Reset() {
 	*x = ImportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6082,7 +6555,7 @@ func (x *ImportRecordsResponse) String() string {
 func (*ImportRecordsResponse) ProtoMessage() {}
 
 func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6095,7 +6568,7 @@ func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ImportRecordsResponse) GetSaved() int64 {
@@ -6144,7 +6617,39 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfa\t\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"c\n" +
+	"\x11EraseScopeRequest\x125\n" +
+	"\asubject\x18\x01 \x01(\v2\x1b.loombridge.v1.EraseSubjectR\asubject\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"g\n" +
+	"\fEraseSubject\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1b\n" +
+	"\bagent_id\x18\x02 \x01(\tH\x00R\aagentId\x12\x19\n" +
+	"\auser_id\x18\x03 \x01(\tH\x00R\x06userIdB\a\n" +
+	"\x05owner\"\x90\x01\n" +
+	"\x12EraseScopeResponse\x12,\n" +
+	"\x04step\x18\x01 \x01(\x0e2\x18.loombridge.v1.EraseStepR\x04step\x12\x18\n" +
+	"\aentries\x18\x02 \x01(\x03R\aentries\x122\n" +
+	"\x06result\x18\x03 \x01(\v2\x1a.loombridge.v1.EraseResultR\x06result\"\xd6\x04\n" +
+	"\vEraseResult\x12\x17\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12>\n" +
+	"\x06counts\x18\x02 \x03(\v2&.loombridge.v1.EraseResult.CountsEntryR\x06counts\x12\x18\n" +
+	"\aentries\x18\x03 \x01(\x03R\aentries\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12G\n" +
+	"\tsequences\x18\x05 \x03(\v2).loombridge.v1.EraseResult.SequencesEntryR\tsequences\x12?\n" +
+	"\vbytes_state\x18\x06 \x01(\x0e2\x1e.loombridge.v1.EraseBytesStateR\n" +
+	"bytesState\x12/\n" +
+	"\x13outstanding_backups\x18\a \x03(\tR\x12outstandingBackups\x12\x18\n" +
+	"\aresumed\x18\b \x01(\bR\aresumed\x129\n" +
+	"\n" +
+	"begin_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\x125\n" +
+	"\bend_time\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x1a9\n" +
+	"\vCountsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a<\n" +
+	"\x0eSequencesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xfa\t\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -6624,7 +7129,18 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\askipped\x18\x03 \x01(\x03R\askipped\x12\x18\n" +
 	"\aexpired\x18\x04 \x01(\x03R\aexpired\x12%\n" +
 	"\x0earchived_count\x18\x05 \x01(\x03R\rarchivedCount\x12#\n" +
-	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount*O\n" +
+	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount*\xa4\x01\n" +
+	"\tEraseStep\x12\x1a\n" +
+	"\x16ERASE_STEP_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12ERASE_STEP_WAITING\x10\x01\x12\x17\n" +
+	"\x13ERASE_STEP_COUNTING\x10\x02\x12\x16\n" +
+	"\x12ERASE_STEP_ERASING\x10\x03\x12\x17\n" +
+	"\x13ERASE_STEP_CHECKING\x10\x04\x12\x19\n" +
+	"\x15ERASE_STEP_RECLAIMING\x10\x05*q\n" +
+	"\x0fEraseBytesState\x12!\n" +
+	"\x1dERASE_BYTES_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
+	"\x1bERASE_BYTES_STATE_RECLAIMED\x10\x01\x12\x1a\n" +
+	"\x16ERASE_BYTES_STATE_KEPT\x10\x02*O\n" +
 	"\bJsonForm\x12\x19\n" +
 	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +
@@ -6665,7 +7181,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xa0\f\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xf5\f\n" +
 	"\rMemoryService\x12S\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12\\\n" +
@@ -6682,7 +7198,9 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\rRelateRecords\x12#.loombridge.v1.RelateRecordsRequest\x1a$.loombridge.v1.RelateRecordsResponse\x12`\n" +
 	"\x0fUnrelateRecords\x12%.loombridge.v1.UnrelateRecordsRequest\x1a&.loombridge.v1.UnrelateRecordsResponse\x12_\n" +
 	"\rListRelations\x12#.loombridge.v1.ListRelationsRequest\x1a$.loombridge.v1.ListRelationsResponse\"\x03\x90\x02\x01\x12J\n" +
-	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse0\x01\x12b\n" +
+	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse0\x01\x12S\n" +
+	"\n" +
+	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse0\x01\x12b\n" +
 	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
@@ -6697,196 +7215,214 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_memory_proto_rawDescData
 }
 
-var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_loombridge_v1_memory_proto_goTypes = []any{
-	(JsonForm)(0),                   // 0: loombridge.v1.JsonForm
-	(RelationDirection)(0),          // 1: loombridge.v1.RelationDirection
-	(Duplicates)(0),                 // 2: loombridge.v1.Duplicates
-	(Review)(0),                     // 3: loombridge.v1.Review
-	(Origin)(0),                     // 4: loombridge.v1.Origin
-	(SaveOutcome)(0),                // 5: loombridge.v1.SaveOutcome
-	(QueryMode)(0),                  // 6: loombridge.v1.QueryMode
-	(EmptyReason)(0),                // 7: loombridge.v1.EmptyReason
-	(*Record)(nil),                  // 8: loombridge.v1.Record
-	(*RelationTo)(nil),              // 9: loombridge.v1.RelationTo
-	(*Relation)(nil),                // 10: loombridge.v1.Relation
-	(*RelateRecordsRequest)(nil),    // 11: loombridge.v1.RelateRecordsRequest
-	(*RelateRecordsResponse)(nil),   // 12: loombridge.v1.RelateRecordsResponse
-	(*UnrelateRecordsRequest)(nil),  // 13: loombridge.v1.UnrelateRecordsRequest
-	(*UnrelateRecordsResponse)(nil), // 14: loombridge.v1.UnrelateRecordsResponse
-	(*ListRelationsRequest)(nil),    // 15: loombridge.v1.ListRelationsRequest
-	(*ListRelationsResponse)(nil),   // 16: loombridge.v1.ListRelationsResponse
-	(*RelatedOptions)(nil),          // 17: loombridge.v1.RelatedOptions
-	(*HitRelation)(nil),             // 18: loombridge.v1.HitRelation
-	(*MemorySaveRequest)(nil),       // 19: loombridge.v1.MemorySaveRequest
-	(*MemorySaveResponse)(nil),      // 20: loombridge.v1.MemorySaveResponse
-	(*MemoryOwner)(nil),             // 21: loombridge.v1.MemoryOwner
-	(*MemoryQueryRequest)(nil),      // 22: loombridge.v1.MemoryQueryRequest
-	(*MemoryQueryResponse)(nil),     // 23: loombridge.v1.MemoryQueryResponse
-	(*MemoryHit)(nil),               // 24: loombridge.v1.MemoryHit
-	(*Passage)(nil),                 // 25: loombridge.v1.Passage
-	(*HitExplanation)(nil),          // 26: loombridge.v1.HitExplanation
-	(*SignalScore)(nil),             // 27: loombridge.v1.SignalScore
-	(*QueryReceipt)(nil),            // 28: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),        // 29: loombridge.v1.GetRecordRequest
-	(*ListVersionsRequest)(nil),     // 30: loombridge.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),    // 31: loombridge.v1.ListVersionsResponse
-	(*DeleteRecordsRequest)(nil),    // 32: loombridge.v1.DeleteRecordsRequest
-	(*DeleteRecordsResponse)(nil),   // 33: loombridge.v1.DeleteRecordsResponse
-	(*GetRecordResponse)(nil),       // 34: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),             // 35: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),     // 36: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),    // 37: loombridge.v1.UpdateRecordResponse
-	(*ReviewRecordRequest)(nil),     // 38: loombridge.v1.ReviewRecordRequest
-	(*ReviewRecordResponse)(nil),    // 39: loombridge.v1.ReviewRecordResponse
-	(*ArchiveRecordRequest)(nil),    // 40: loombridge.v1.ArchiveRecordRequest
-	(*ArchiveRecordResponse)(nil),   // 41: loombridge.v1.ArchiveRecordResponse
-	(*DeleteRecordRequest)(nil),     // 42: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),    // 43: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),      // 44: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 45: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),        // 46: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),       // 47: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),          // 48: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),         // 49: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),   // 50: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil),  // 51: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),     // 52: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),     // 53: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 54: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),    // 55: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),   // 56: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),    // 57: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),   // 58: loombridge.v1.ImportRecordsResponse
-	nil,                             // 59: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),   // 60: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 61: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 62: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 63: google.protobuf.FieldMask
+	(EraseStep)(0),                  // 0: loombridge.v1.EraseStep
+	(EraseBytesState)(0),            // 1: loombridge.v1.EraseBytesState
+	(JsonForm)(0),                   // 2: loombridge.v1.JsonForm
+	(RelationDirection)(0),          // 3: loombridge.v1.RelationDirection
+	(Duplicates)(0),                 // 4: loombridge.v1.Duplicates
+	(Review)(0),                     // 5: loombridge.v1.Review
+	(Origin)(0),                     // 6: loombridge.v1.Origin
+	(SaveOutcome)(0),                // 7: loombridge.v1.SaveOutcome
+	(QueryMode)(0),                  // 8: loombridge.v1.QueryMode
+	(EmptyReason)(0),                // 9: loombridge.v1.EmptyReason
+	(*EraseScopeRequest)(nil),       // 10: loombridge.v1.EraseScopeRequest
+	(*EraseSubject)(nil),            // 11: loombridge.v1.EraseSubject
+	(*EraseScopeResponse)(nil),      // 12: loombridge.v1.EraseScopeResponse
+	(*EraseResult)(nil),             // 13: loombridge.v1.EraseResult
+	(*Record)(nil),                  // 14: loombridge.v1.Record
+	(*RelationTo)(nil),              // 15: loombridge.v1.RelationTo
+	(*Relation)(nil),                // 16: loombridge.v1.Relation
+	(*RelateRecordsRequest)(nil),    // 17: loombridge.v1.RelateRecordsRequest
+	(*RelateRecordsResponse)(nil),   // 18: loombridge.v1.RelateRecordsResponse
+	(*UnrelateRecordsRequest)(nil),  // 19: loombridge.v1.UnrelateRecordsRequest
+	(*UnrelateRecordsResponse)(nil), // 20: loombridge.v1.UnrelateRecordsResponse
+	(*ListRelationsRequest)(nil),    // 21: loombridge.v1.ListRelationsRequest
+	(*ListRelationsResponse)(nil),   // 22: loombridge.v1.ListRelationsResponse
+	(*RelatedOptions)(nil),          // 23: loombridge.v1.RelatedOptions
+	(*HitRelation)(nil),             // 24: loombridge.v1.HitRelation
+	(*MemorySaveRequest)(nil),       // 25: loombridge.v1.MemorySaveRequest
+	(*MemorySaveResponse)(nil),      // 26: loombridge.v1.MemorySaveResponse
+	(*MemoryOwner)(nil),             // 27: loombridge.v1.MemoryOwner
+	(*MemoryQueryRequest)(nil),      // 28: loombridge.v1.MemoryQueryRequest
+	(*MemoryQueryResponse)(nil),     // 29: loombridge.v1.MemoryQueryResponse
+	(*MemoryHit)(nil),               // 30: loombridge.v1.MemoryHit
+	(*Passage)(nil),                 // 31: loombridge.v1.Passage
+	(*HitExplanation)(nil),          // 32: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),             // 33: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),            // 34: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),        // 35: loombridge.v1.GetRecordRequest
+	(*ListVersionsRequest)(nil),     // 36: loombridge.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),    // 37: loombridge.v1.ListVersionsResponse
+	(*DeleteRecordsRequest)(nil),    // 38: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),   // 39: loombridge.v1.DeleteRecordsResponse
+	(*GetRecordResponse)(nil),       // 40: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),             // 41: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),     // 42: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),    // 43: loombridge.v1.UpdateRecordResponse
+	(*ReviewRecordRequest)(nil),     // 44: loombridge.v1.ReviewRecordRequest
+	(*ReviewRecordResponse)(nil),    // 45: loombridge.v1.ReviewRecordResponse
+	(*ArchiveRecordRequest)(nil),    // 46: loombridge.v1.ArchiveRecordRequest
+	(*ArchiveRecordResponse)(nil),   // 47: loombridge.v1.ArchiveRecordResponse
+	(*DeleteRecordRequest)(nil),     // 48: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),    // 49: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),      // 50: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 51: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 52: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 53: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 54: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 55: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),   // 56: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil),  // 57: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),     // 58: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 59: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 60: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),    // 61: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),   // 62: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),    // 63: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),   // 64: loombridge.v1.ImportRecordsResponse
+	nil,                             // 65: loombridge.v1.EraseResult.CountsEntry
+	nil,                             // 66: loombridge.v1.EraseResult.SequencesEntry
+	nil,                             // 67: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),   // 68: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 69: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 70: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 71: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	60, // 0: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	60, // 1: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	60, // 2: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	61, // 3: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	4,  // 4: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	60, // 5: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	62, // 6: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	60, // 7: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	60, // 8: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
-	3,  // 9: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	60, // 10: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	9,  // 11: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	60, // 12: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
-	10, // 13: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	10, // 14: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	1,  // 15: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
-	10, // 16: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
-	1,  // 17: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	60, // 18: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	61, // 19: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	62, // 20: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	60, // 21: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	62, // 22: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	4,  // 23: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	2,  // 24: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	60, // 25: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	9,  // 26: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	60, // 27: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	60, // 28: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	5,  // 29: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	3,  // 30: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	59, // 31: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	6,  // 32: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	0,  // 33: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	21, // 34: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	62, // 35: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	60, // 36: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	60, // 37: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
-	17, // 38: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
-	24, // 39: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	28, // 40: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	8,  // 41: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	21, // 42: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	26, // 43: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	25, // 44: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	18, // 45: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
-	27, // 46: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	7,  // 47: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	60, // 48: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	60, // 49: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	0,  // 50: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	60, // 51: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	0,  // 52: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 53: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	8,  // 54: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	60, // 55: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	61, // 56: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	62, // 57: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	60, // 58: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	62, // 59: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	4,  // 60: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	60, // 61: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
-	9,  // 62: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
-	35, // 63: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	63, // 64: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,  // 65: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 66: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	3,  // 67: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	0,  // 68: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 69: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 70: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 71: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
-	0,  // 72: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	60, // 73: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	60, // 74: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	8,  // 75: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	35, // 76: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	2,  // 77: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	20, // 78: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	52, // 79: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	0,  // 80: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 81: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	29, // 82: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	36, // 83: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	30, // 84: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	38, // 85: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	40, // 86: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
-	42, // 87: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	32, // 88: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	44, // 89: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	46, // 90: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	53, // 91: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	55, // 92: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	57, // 93: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	11, // 94: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	13, // 95: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	15, // 96: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	48, // 97: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	50, // 98: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	34, // 99: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	37, // 100: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	31, // 101: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	39, // 102: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	41, // 103: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
-	43, // 104: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	33, // 105: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	45, // 106: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	47, // 107: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	54, // 108: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	56, // 109: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	58, // 110: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	12, // 111: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	14, // 112: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	16, // 113: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	49, // 114: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	51, // 115: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	99, // [99:116] is the sub-list for method output_type
-	82, // [82:99] is the sub-list for method input_type
-	82, // [82:82] is the sub-list for extension type_name
-	82, // [82:82] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	11,  // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
+	0,   // 1: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
+	13,  // 2: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
+	65,  // 3: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
+	66,  // 4: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
+	1,   // 5: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
+	68,  // 6: loombridge.v1.EraseResult.begin_time:type_name -> google.protobuf.Timestamp
+	68,  // 7: loombridge.v1.EraseResult.end_time:type_name -> google.protobuf.Timestamp
+	68,  // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	68,  // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	68,  // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	69,  // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	6,   // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	68,  // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	70,  // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	68,  // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	68,  // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	5,   // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	68,  // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	15,  // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
+	68,  // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	16,  // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	3,   // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
+	16,  // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
+	3,   // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
+	68,  // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	69,  // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	70,  // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	68,  // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	70,  // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	6,   // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	4,   // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	68,  // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	15,  // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
+	68,  // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	68,  // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	7,   // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	5,   // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	67,  // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	8,   // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	2,   // 41: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	27,  // 42: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	70,  // 43: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	68,  // 44: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	68,  // 45: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	23,  // 46: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
+	30,  // 47: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	34,  // 48: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	14,  // 49: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	27,  // 50: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	32,  // 51: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	31,  // 52: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	24,  // 53: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
+	33,  // 54: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	9,   // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	68,  // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	68,  // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	2,   // 58: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	68,  // 59: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	2,   // 60: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	14,  // 61: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	14,  // 62: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	68,  // 63: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	69,  // 64: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	70,  // 65: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	68,  // 66: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	70,  // 67: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	6,   // 68: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	68,  // 69: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	15,  // 70: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
+	41,  // 71: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	71,  // 72: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	2,   // 73: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	14,  // 74: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	5,   // 75: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	2,   // 76: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	14,  // 77: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	2,   // 78: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	14,  // 79: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
+	2,   // 80: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	68,  // 81: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	68,  // 82: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	14,  // 83: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	41,  // 84: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	4,   // 85: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	26,  // 86: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	58,  // 87: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	2,   // 88: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	14,  // 89: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	35,  // 90: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	42,  // 91: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	36,  // 92: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	44,  // 93: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	46,  // 94: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
+	48,  // 95: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	38,  // 96: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	50,  // 97: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	52,  // 98: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	59,  // 99: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	61,  // 100: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	63,  // 101: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	17,  // 102: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	19,  // 103: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	21,  // 104: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	54,  // 105: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	10,  // 106: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	56,  // 107: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	40,  // 108: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	43,  // 109: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	37,  // 110: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	45,  // 111: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	47,  // 112: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
+	49,  // 113: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	39,  // 114: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	51,  // 115: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	53,  // 116: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	60,  // 117: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	62,  // 118: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	64,  // 119: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	18,  // 120: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	20,  // 121: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	22,  // 122: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	55,  // 123: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	12,  // 124: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	57,  // 125: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	108, // [108:126] is the sub-list for method output_type
+	90,  // [90:108] is the sub-list for method input_type
+	90,  // [90:90] is the sub-list for extension type_name
+	90,  // [90:90] is the sub-list for extension extendee
+	0,   // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -6894,58 +7430,62 @@ func file_loombridge_v1_memory_proto_init() {
 	if File_loombridge_v1_memory_proto != nil {
 		return
 	}
-	file_loombridge_v1_memory_proto_msgTypes[0].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[1].OneofWrappers = []any{
+		(*EraseSubject_AgentId)(nil),
+		(*EraseSubject_UserId)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[4].OneofWrappers = []any{
 		(*Record_Metadata)(nil),
 		(*Record_MetadataJson)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[7].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[11].OneofWrappers = []any{
 		(*ListRelationsRequest_Id)(nil),
 		(*ListRelationsRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[11].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[15].OneofWrappers = []any{
 		(*MemorySaveRequest_Metadata)(nil),
 		(*MemorySaveRequest_MetadataJson)(nil),
 		(*MemorySaveRequest_Ttl)(nil),
 		(*MemorySaveRequest_ExpireTime)(nil),
 		(*MemorySaveRequest_SlidingTtl)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[13].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[17].OneofWrappers = []any{
 		(*MemoryOwner_AgentId)(nil),
 		(*MemoryOwner_UserId)(nil),
 		(*MemoryOwner_SpaceId)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[21].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[25].OneofWrappers = []any{
 		(*GetRecordRequest_Id)(nil),
 		(*GetRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[22].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[26].OneofWrappers = []any{
 		(*ListVersionsRequest_Id)(nil),
 		(*ListVersionsRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[27].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[31].OneofWrappers = []any{
 		(*RecordDraft_Metadata)(nil),
 		(*RecordDraft_MetadataJson)(nil),
 		(*RecordDraft_Ttl)(nil),
 		(*RecordDraft_ExpireTime)(nil),
 		(*RecordDraft_SlidingTtl)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[28].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[32].OneofWrappers = []any{
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[30].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[34].OneofWrappers = []any{
 		(*ReviewRecordRequest_Id)(nil),
 		(*ReviewRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[32].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[36].OneofWrappers = []any{
 		(*ArchiveRecordRequest_Id)(nil),
 		(*ArchiveRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[34].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[38].OneofWrappers = []any{
 		(*DeleteRecordRequest_Id)(nil),
 		(*DeleteRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[46].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[50].OneofWrappers = []any{
 		(*WatchRecordsResponse_Saved)(nil),
 		(*WatchRecordsResponse_DeletedId)(nil),
 	}
@@ -6954,8 +7494,8 @@ func file_loombridge_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   52,
+			NumEnums:      10,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

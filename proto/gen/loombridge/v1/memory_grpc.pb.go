@@ -35,6 +35,7 @@ const (
 	MemoryService_UnrelateRecords_FullMethodName = "/loombridge.v1.MemoryService/UnrelateRecords"
 	MemoryService_ListRelations_FullMethodName   = "/loombridge.v1.MemoryService/ListRelations"
 	MemoryService_Reembed_FullMethodName         = "/loombridge.v1.MemoryService/Reembed"
+	MemoryService_EraseScope_FullMethodName      = "/loombridge.v1.MemoryService/EraseScope"
 	MemoryService_GetMemoryStats_FullMethodName  = "/loombridge.v1.MemoryService/GetMemoryStats"
 )
 
@@ -127,6 +128,25 @@ type MemoryServiceClient interface {
 	// be called again after a stop. Vectors of other spaces that stand on the same
 	// records are dropped at the end. NO_EMBEDDER without an embedder.
 	Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error)
+	// EraseScope erases all that the store has of an agent or a person while the server runs:
+	// records with versions, vectors, relations and index, sessions with steps, messages, tasks,
+	// folds and prompts, offloaded results, events, direct messages, records of calls, whose
+	// digests stay, and everything else under its name, the archive included. Then the engine
+	// lets go of the bytes, where it can (EraseResult.bytes_state). It streams how far it is,
+	// and the result at the end.
+	//
+	// Calls for the subject that are under way are ended, and others refused as BEING_ERASED,
+	// until all is done. Before anything goes the server writes down what it is about to do: a
+	// server that was killed goes on by itself when it starts. A caller that leaves ends
+	// nothing; the same call again waits for the erasure that runs and gets its result, or
+	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
+	//
+	// Nothing is signed: what an erasure does not reach, and the proof that nothing is left in
+	// any file, is for `loom-bridge-server erase`, which needs the server stopped. With
+	// authentication the credential must say `operates`.
+	// Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
+	// also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+	EraseScope(ctx context.Context, in *EraseScopeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EraseScopeResponse], error)
 	// GetMemoryStats returns counts of one owner's memory.
 	GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error)
 }
@@ -329,6 +349,25 @@ func (c *memoryServiceClient) Reembed(ctx context.Context, in *ReembedRequest, o
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_ReembedClient = grpc.ServerStreamingClient[ReembedResponse]
 
+func (c *memoryServiceClient) EraseScope(ctx context.Context, in *EraseScopeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EraseScopeResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[4], MemoryService_EraseScope_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[EraseScopeRequest, EraseScopeResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_EraseScopeClient = grpc.ServerStreamingClient[EraseScopeResponse]
+
 func (c *memoryServiceClient) GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetMemoryStatsResponse)
@@ -428,6 +467,25 @@ type MemoryServiceServer interface {
 	// be called again after a stop. Vectors of other spaces that stand on the same
 	// records are dropped at the end. NO_EMBEDDER without an embedder.
 	Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error
+	// EraseScope erases all that the store has of an agent or a person while the server runs:
+	// records with versions, vectors, relations and index, sessions with steps, messages, tasks,
+	// folds and prompts, offloaded results, events, direct messages, records of calls, whose
+	// digests stay, and everything else under its name, the archive included. Then the engine
+	// lets go of the bytes, where it can (EraseResult.bytes_state). It streams how far it is,
+	// and the result at the end.
+	//
+	// Calls for the subject that are under way are ended, and others refused as BEING_ERASED,
+	// until all is done. Before anything goes the server writes down what it is about to do: a
+	// server that was killed goes on by itself when it starts. A caller that leaves ends
+	// nothing; the same call again waits for the erasure that runs and gets its result, or
+	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
+	//
+	// Nothing is signed: what an erasure does not reach, and the proof that nothing is left in
+	// any file, is for `loom-bridge-server erase`, which needs the server stopped. With
+	// authentication the credential must say `operates`.
+	// Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
+	// also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+	EraseScope(*EraseScopeRequest, grpc.ServerStreamingServer[EraseScopeResponse]) error
 	// GetMemoryStats returns counts of one owner's memory.
 	GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
@@ -487,6 +545,9 @@ func (UnimplementedMemoryServiceServer) ListRelations(context.Context, *ListRela
 }
 func (UnimplementedMemoryServiceServer) Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error {
 	return status.Error(codes.Unimplemented, "method Reembed not implemented")
+}
+func (UnimplementedMemoryServiceServer) EraseScope(*EraseScopeRequest, grpc.ServerStreamingServer[EraseScopeResponse]) error {
+	return status.Error(codes.Unimplemented, "method EraseScope not implemented")
 }
 func (UnimplementedMemoryServiceServer) GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetMemoryStats not implemented")
@@ -768,6 +829,17 @@ func _MemoryService_Reembed_Handler(srv interface{}, stream grpc.ServerStream) e
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_ReembedServer = grpc.ServerStreamingServer[ReembedResponse]
 
+func _MemoryService_EraseScope_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(EraseScopeRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(MemoryServiceServer).EraseScope(m, &grpc.GenericServerStream[EraseScopeRequest, EraseScopeResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type MemoryService_EraseScopeServer = grpc.ServerStreamingServer[EraseScopeResponse]
+
 func _MemoryService_GetMemoryStats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetMemoryStatsRequest)
 	if err := dec(in); err != nil {
@@ -865,6 +937,11 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Reembed",
 			Handler:       _MemoryService_Reembed_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "EraseScope",
+			Handler:       _MemoryService_EraseScope_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -13,6 +13,21 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class EraseStep(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ERASE_STEP_UNSPECIFIED: _ClassVar[EraseStep]
+    ERASE_STEP_WAITING: _ClassVar[EraseStep]
+    ERASE_STEP_COUNTING: _ClassVar[EraseStep]
+    ERASE_STEP_ERASING: _ClassVar[EraseStep]
+    ERASE_STEP_CHECKING: _ClassVar[EraseStep]
+    ERASE_STEP_RECLAIMING: _ClassVar[EraseStep]
+
+class EraseBytesState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ERASE_BYTES_STATE_UNSPECIFIED: _ClassVar[EraseBytesState]
+    ERASE_BYTES_STATE_RECLAIMED: _ClassVar[EraseBytesState]
+    ERASE_BYTES_STATE_KEPT: _ClassVar[EraseBytesState]
+
 class JsonForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     JSON_FORM_UNSPECIFIED: _ClassVar[JsonForm]
@@ -67,6 +82,15 @@ class EmptyReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EMPTY_REASON_ALL_UNDER_MIN_SCORE: _ClassVar[EmptyReason]
     EMPTY_REASON_ALL_EXCLUDED: _ClassVar[EmptyReason]
     EMPTY_REASON_ALL_OVER_MAX_TOKENS: _ClassVar[EmptyReason]
+ERASE_STEP_UNSPECIFIED: EraseStep
+ERASE_STEP_WAITING: EraseStep
+ERASE_STEP_COUNTING: EraseStep
+ERASE_STEP_ERASING: EraseStep
+ERASE_STEP_CHECKING: EraseStep
+ERASE_STEP_RECLAIMING: EraseStep
+ERASE_BYTES_STATE_UNSPECIFIED: EraseBytesState
+ERASE_BYTES_STATE_RECLAIMED: EraseBytesState
+ERASE_BYTES_STATE_KEPT: EraseBytesState
 JSON_FORM_UNSPECIFIED: JsonForm
 JSON_FORM_STRUCT: JsonForm
 JSON_FORM_TEXT: JsonForm
@@ -98,6 +122,72 @@ EMPTY_REASON_NOTHING_RELEVANT: EmptyReason
 EMPTY_REASON_ALL_UNDER_MIN_SCORE: EmptyReason
 EMPTY_REASON_ALL_EXCLUDED: EmptyReason
 EMPTY_REASON_ALL_OVER_MAX_TOKENS: EmptyReason
+
+class EraseScopeRequest(_message.Message):
+    __slots__ = ("subject", "dry_run")
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    subject: EraseSubject
+    dry_run: bool
+    def __init__(self, subject: _Optional[_Union[EraseSubject, _Mapping]] = ..., dry_run: bool = ...) -> None: ...
+
+class EraseSubject(_message.Message):
+    __slots__ = ("tenant", "agent_id", "user_id")
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    USER_ID_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    agent_id: str
+    user_id: str
+    def __init__(self, tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+
+class EraseScopeResponse(_message.Message):
+    __slots__ = ("step", "entries", "result")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    step: EraseStep
+    entries: int
+    result: EraseResult
+    def __init__(self, step: _Optional[_Union[EraseStep, str]] = ..., entries: _Optional[int] = ..., result: _Optional[_Union[EraseResult, _Mapping]] = ...) -> None: ...
+
+class EraseResult(_message.Message):
+    __slots__ = ("dry_run", "counts", "entries", "bytes", "sequences", "bytes_state", "outstanding_backups", "resumed", "begin_time", "end_time")
+    class CountsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class SequencesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_STATE_FIELD_NUMBER: _ClassVar[int]
+    OUTSTANDING_BACKUPS_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    dry_run: bool
+    counts: _containers.ScalarMap[str, int]
+    entries: int
+    bytes: int
+    sequences: _containers.ScalarMap[str, int]
+    bytes_state: EraseBytesState
+    outstanding_backups: _containers.RepeatedScalarFieldContainer[str]
+    resumed: bool
+    begin_time: _timestamp_pb2.Timestamp
+    end_time: _timestamp_pb2.Timestamp
+    def __init__(self, dry_run: bool = ..., counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., sequences: _Optional[_Mapping[str, int]] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., outstanding_backups: _Optional[_Iterable[str]] = ..., resumed: bool = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Record(_message.Message):
     __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "valid_until", "relations")

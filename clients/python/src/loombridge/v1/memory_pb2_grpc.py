@@ -116,6 +116,11 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.ReembedRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.ReembedResponse.FromString,
                 _registered_method=True)
+        self.EraseScope = channel.unary_stream(
+                '/loombridge.v1.MemoryService/EraseScope',
+                request_serializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeResponse.FromString,
+                _registered_method=True)
         self.GetMemoryStats = channel.unary_unary(
                 '/loombridge.v1.MemoryService/GetMemoryStats',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsRequest.SerializeToString,
@@ -290,6 +295,30 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EraseScope(self, request, context):
+        """EraseScope erases all that the store has of an agent or a person while the server runs:
+        records with versions, vectors, relations and index, sessions with steps, messages, tasks,
+        folds and prompts, offloaded results, events, direct messages, records of calls, whose
+        digests stay, and everything else under its name, the archive included. Then the engine
+        lets go of the bytes, where it can (EraseResult.bytes_state). It streams how far it is,
+        and the result at the end.
+
+        Calls for the subject that are under way are ended, and others refused as BEING_ERASED,
+        until all is done. Before anything goes the server writes down what it is about to do: a
+        server that was killed goes on by itself when it starts. A caller that leaves ends
+        nothing; the same call again waits for the erasure that runs and gets its result, or
+        SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
+
+        Nothing is signed: what an erasure does not reach, and the proof that nothing is left in
+        any file, is for `loom-bridge-server erase`, which needs the server stopped. With
+        authentication the credential must say `operates`.
+        Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
+        also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetMemoryStats(self, request, context):
         """GetMemoryStats returns counts of one owner's memory.
         """
@@ -379,6 +408,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.Reembed,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.ReembedRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.ReembedResponse.SerializeToString,
+            ),
+            'EraseScope': grpc.unary_stream_rpc_method_handler(
+                    servicer.EraseScope,
+                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeResponse.SerializeToString,
             ),
             'GetMemoryStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetMemoryStats,
@@ -820,6 +854,33 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/Reembed',
             loombridge_dot_v1_dot_memory__pb2.ReembedRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.ReembedResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EraseScope(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.MemoryService/EraseScope',
+            loombridge_dot_v1_dot_memory__pb2.EraseScopeRequest.SerializeToString,
+            loombridge_dot_v1_dot_memory__pb2.EraseScopeResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -12,6 +12,7 @@ from loombridge import (
     _blobs,
     _bulk,
     _children,
+    _erasure,
     _events,
     _extract,
     _records,
@@ -124,6 +125,15 @@ class BlobStream(_twin.Streamed[bytes], _twin.Entered):
     def info(self) -> _steps.BlobInfo | None:
         """What the blob is; None until the first piece was asked for."""
         return self._get("info")
+
+
+@_twin.documented(_erasure.Erasing)
+class Erasing(_twin.Streamed[_erasure.ErasureProgress], _twin.Entered):
+    """The erasing of a subject: `await` it, or `for progress in ctx.erase(…)`."""
+
+    def close(self) -> None:
+        """End the call; twice is fine. A reader that waits ends its loop."""
+        return self._await("close")
 
 
 @_twin.documented(_extract.Extracting)

@@ -1,0 +1,326 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+const (
+	// maxChanges and maxChangedBytes bound what one commit changes, maxRefs the scopes in
+	// it, so that nobody waits for long.
+	maxChanges      = 256
+	maxChangedBytes = 1 << 20
+	maxRefs         = 16
+	// maxRounds bounds how often an erasure begins anew because something of the subject was
+	// there again: what came in on a way that the gate does not see.
+	maxRounds = 4
+)
+
+// shut keeps everybody else from a scope.
+func (w *Worker) shut(scope kv.Scope) {
+	w.Gate.close(scope)
+	w.Writer.Bar(scope, refusal(scope))
+}
+
+func (w *Worker) reopen(scope kv.Scope) {
+	w.Writer.LiftBar(scope)
+	w.Gate.open(scope)
+}
+
+// quiet waits until nothing that began before writes to the scope any more.
+func (w *Worker) quiet(ctx context.Context, scope kv.Scope) error {
+	limited, cancel := context.WithTimeoutCause(ctx, w.opts.DrainTime, ErrInUse)
+	defer cancel()
+	if err := w.Gate.drain(limited, scope); err != nil {
+		return err
+	}
+	if scope.Kind == kv.OwnerAgent {
+		w.Past.Settle(limited, scope)
+	}
+	return w.Writer.Drain(ctx)
+}
+
+// erase erases the subject of a job. Once the intent is written the scope stays shut until all
+// is done.
+func (w *Worker) erase(ctx context.Context, j *job) (r Result, err error) {
+	before := w.Gate.Closed(j.scope) // an intent is there that is not done with
+	w.shut(j.scope)
+	begun, resumed, err := w.stored(ctx, j.subject, j.scope)
+	if err == nil && !resumed {
+		err = w.begin(ctx, j, &begun)
+	}
+	if err != nil {
+		if !before && !errors.Is(err, kv.ErrUnknownOutcome) {
+			w.reopen(j.scope)
+		}
+		return r, err
+	}
+	r = Result{Found: begun.found, Resumed: resumed, Began: begun.began}
+	if err := w.rounds(ctx, j, &begun); err != nil {
+		return r, err
+	}
+	if r.Sequences, err = w.sequences(ctx, j.scope); err != nil {
+		return r, err
+	}
+	w.forget(j)
+	j.at(Reclaiming, 0)
+	if r.Reclaimed, err = w.reclaim(ctx, j); err != nil {
+		return r, fmt.Errorf("erasure: the entries are gone, their bytes may not be: %w", err)
+	}
+	if err := w.note(ctx, &begun, j.scope, true); err != nil {
+		return r, err
+	}
+	w.reopen(j.scope)
+	r.Ended = w.opts.Now()
+	return r, nil
+}
+
+// begin waits for calls of the subject, counts what there is, and writes that down.
+func (w *Worker) begin(ctx context.Context, j *job, i *intent) error {
+	j.at(Waiting, 0)
+	if err := w.quiet(ctx, j.scope); err != nil {
+		return err
+	}
+	found, err := w.count(ctx, j.subject, func(n int64) { j.at(Counting, n) })
+	if err != nil {
+		return err
+	}
+	*i = intent{subject: j.subject, began: w.opts.Now(), found: found}
+	if err := w.note(ctx, i, j.scope, false); err != nil {
+		return err
+	}
+	// A server that comes to the store from here on finds the intent; one that came before
+	// does not.
+	if err := w.alone(ctx); err != nil {
+		return errors.Join(err, w.note(ctx, i, j.scope, true))
+	}
+	return nil
+}
+
+// rounds erases until a look at everything finds nothing.
+func (w *Worker) rounds(ctx context.Context, j *job, i *intent) error {
+	for range maxRounds {
+		if err := w.round(ctx, j, i); err != nil {
+			return fmt.Errorf("erasure: %s: %w", j.subject, err)
+		}
+		e, err := erasure.NewFinder(ctx, j.subject, w.Engine, nil)
+		if err != nil {
+			return err
+		}
+		left, err := e.Count(ctx, w.Engine, func(n int64) { j.at(Checking, n) })
+		if err != nil || left.Empty() {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrLeft, j.subject)
+}
+
+func (w *Worker) round(ctx context.Context, j *job, i *intent) error {
+	s := j.subject
+	if err := w.quiet(ctx, j.scope); err != nil {
+		return err
+	}
+	if s.Kind == erasure.Agent {
+		w.Jobs.EndAgent(j.scope)
+		if _, err := w.Agents.DeleteHere(ctx, s.Tenant, s.ID); err != nil {
+			return err
+		}
+		for _, erase := range []func(ctx context.Context, tenant, id, session string) (int, error){w.Audit.Erase, w.Events.Erase, w.Messages.Erase} {
+			if _, err := erase(ctx, s.Tenant, s.ID, s.Session); err != nil {
+				return err
+			}
+		}
+	}
+	e, err := erasure.New(ctx, s, w.Engine, nil)
+	if err == nil {
+		err = w.entries(ctx, j, e)
+	}
+	if err == nil {
+		err = w.own(ctx, j)
+	}
+	if err != nil || s.Kind != erasure.User || i.found.Counts[erasure.KindRecords] == 0 {
+		return err
+	}
+	// Prompts that were being made may have shown what is gone, and be recorded a little later.
+	limited, cancel := context.WithTimeoutCause(ctx, w.opts.DrainTime, ErrInUse)
+	defer cancel()
+	if err := w.Gate.drain(limited, PromptsOf(s.Tenant)); err != nil {
+		return err
+	}
+	for scope, err := range kv.ScopesIn(ctx, w.Engine, kv.Log, kv.TenantRange(s.Tenant)) {
+		if err != nil {
+			return err
+		}
+		w.Past.Settle(ctx, scope)
+	}
+	e.ShowedMemory()
+	return w.entries(ctx, j, e)
+}
+
+// entries erases what others have of the subject, and what lists have.
+func (w *Worker) entries(ctx context.Context, j *job, e *erasure.Eraser) error {
+	done := int64(0)
+	for phase := range erasure.Phases {
+		b := batch{worker: w}
+		err := e.Changes(ctx, w.Engine, phase, func(ks kv.Keyspace, c erasure.Change) error {
+			done++
+			j.at(Erasing, done)
+			return b.add(ctx, ks, c)
+		})
+		if err = errors.Join(err, b.commit(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batch are changes that are committed together.
+type batch struct {
+	worker  *Worker
+	refs    []kv.Ref
+	changes []keyed
+	bytes   int
+}
+
+type keyed struct {
+	ks kv.Keyspace
+	erasure.Change
+}
+
+// add takes a change in, and commits those before it where they are enough.
+func (b *batch) add(ctx context.Context, ks kv.Keyspace, c erasure.Change) error {
+	scope, _, err := kv.SplitKey(c.Key)
+	if err != nil {
+		return err
+	}
+	ref := kv.Ref{Keyspace: ks, Scope: scope}
+	if last := len(b.refs) - 1; last < 0 || b.refs[last] != ref {
+		if len(b.refs) == maxRefs {
+			if err := b.commit(ctx); err != nil {
+				return err
+			}
+		}
+		b.refs = append(b.refs, ref)
+	}
+	b.changes = append(b.changes, keyed{ks, c})
+	b.bytes += len(c.Key) + len(c.Before)
+	if len(b.changes) < maxChanges && b.bytes < maxChangedBytes {
+		return nil
+	}
+	return b.commit(ctx)
+}
+
+// commit makes the changes of entries that hold what they held; the next round sees to
+// others.
+func (b *batch) commit(ctx context.Context) error {
+	if len(b.changes) == 0 {
+		return nil
+	}
+	changes := b.changes
+	err := b.worker.Writer.Do(ctx, kv.Request{Refs: b.refs, Stage: func(ctx context.Context, tx *kv.Tx) error {
+		for _, c := range changes {
+			now, err := tx.Watch(ctx, c.ks, c.Key)
+			switch {
+			case err != nil:
+				return err
+			case now == nil || !bytes.Equal(now, c.Before):
+			case c.After == nil:
+				tx.Delete(c.ks, c.Key)
+			default:
+				tx.Put(c.ks, c.Key, c.After)
+			}
+		}
+		return nil
+	}})
+	b.refs, b.changes, b.bytes = nil, nil, 0
+	return err
+}
+
+// own erases all of the subject's own scope, a keyspace at once where the engine can, and
+// has its sequences go up: whatever is remembered by those is of before.
+func (w *Worker) own(ctx context.Context, j *job) error {
+	var refs []kv.Ref
+	for _, ks := range kv.Keyspaces() {
+		all := kv.Prefix(j.scope.AppendPrefix(nil))
+		if dropper, ok := w.Engine.(kv.RangeDropper); ok {
+			if err := dropper.DropRange(ctx, ks, all); err != nil {
+				return err
+			}
+		} else if err := w.deleteAll(ctx, ks, all); err != nil {
+			return err
+		}
+		refs = append(refs, kv.Ref{Keyspace: ks, Scope: j.scope})
+	}
+	// A commit raises the sequences that it guards, if it writes anything.
+	return w.Writer.Do(ctx, kv.Request{Refs: refs, Stage: func(_ context.Context, tx *kv.Tx) error {
+		for _, ref := range refs {
+			tx.Delete(ref.Keyspace, j.scope.Key(anyTag))
+		}
+		return nil
+	}})
+}
+
+// anyTag is a tag that no keyspace uses.
+const anyTag = '~'
+
+func (w *Worker) deleteAll(ctx context.Context, ks kv.Keyspace, all kv.Range) error {
+	b := batch{worker: w}
+	for p, err := range w.Engine.Scan(ctx, ks, all) {
+		if err == nil {
+			err = b.add(ctx, ks, erasure.Change{Key: p.Key, Before: p.Value})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.commit(ctx)
+}
+
+func (w *Worker) sequences(ctx context.Context, scope kv.Scope) (map[string]uint64, error) {
+	all := make(map[string]uint64)
+	for _, ks := range kv.Keyspaces() {
+		found, err := w.Engine.Sequence(ctx, kv.Ref{Keyspace: ks, Scope: scope})
+		if err != nil {
+			return nil, err
+		}
+		if found[0] > 0 {
+			all[ks.String()] = found[0]
+		}
+	}
+	return all, nil
+}
+
+// forget has everybody forget what they remember of the subject. Prompts of all agents of the
+// tenant may have shown a person's memory.
+func (w *Worker) forget(j *job) {
+	match := func(scope kv.Scope) bool { return scope == j.scope }
+	if j.scope.Kind == kv.OwnerUser {
+		match = func(scope kv.Scope) bool { return scope.Tenant == j.scope.Tenant }
+	}
+	w.Memory.Forget(j.scope)
+	w.Log.Forget(j.scope.Tenant, match)
+	w.Prompts.Forget(match)
+	w.Children.Erased(j.scope)
+}
+
+// reclaim has the engine let go of the bytes, where it can.
+func (w *Worker) reclaim(ctx context.Context, j *job) (bool, error) {
+	engine, ok := w.Engine.(kv.Reclaimer)
+	if !ok {
+		return false, nil
+	}
+	e, err := erasure.New(ctx, j.subject, w.Engine, nil)
+	if err != nil {
+		return false, err
+	}
+	ranges := e.Ranges()
+	if j.subject.Kind == erasure.User { // prompts went with it
+		ranges = append(ranges, kv.KeyRange{Keyspace: kv.Log, Range: kv.TenantRange(j.subject.Tenant)})
+	}
+	return true, engine.Reclaim(ctx, ranges)
+}

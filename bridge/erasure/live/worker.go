@@ -1,0 +1,319 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+)
+
+// DefaultDrainTime is how long an erasure waits for the calls of its subject that are under
+// way: they were told to end.
+const DefaultDrainTime = 30 * time.Second
+
+var (
+	// ErrBusy: another subject is being erased.
+	ErrBusy = errors.New("erasure: another subject is being erased")
+	// ErrInUse: calls of the subject did not end in time. Nothing was erased.
+	ErrInUse = errors.New("erasure: calls of the subject are under way and do not end")
+	// ErrShared: other servers have the store open, too.
+	ErrShared = errors.New("erasure: other servers have the store open; stop them, or erase while none runs")
+	// ErrLeft: something of the subject was there again and again.
+	ErrLeft = errors.New("erasure: something of the subject is left")
+	// ErrClosed: the worker is closed.
+	ErrClosed = errors.New("erasure: the server is stopping")
+)
+
+// Parts are what holds anything of a subject, in the store or in memory.
+type Parts struct {
+	Engine kv.Engine
+	Writer *kv.Writer
+	// Gate is new.
+	Gate   *Gate
+	Memory interface{ Forget(scope kv.Scope) }
+	Log    interface {
+		Forget(tenant string, match func(kv.Scope) bool)
+	}
+	Prompts interface {
+		Forget(match func(kv.Scope) bool)
+	}
+	Past interface {
+		Settle(ctx context.Context, scope kv.Scope)
+	}
+	Events interface {
+		Erase(ctx context.Context, tenant, source, session string) (int, error)
+	}
+	Messages interface {
+		Erase(ctx context.Context, tenant, source, session string) (int, error)
+	}
+	Audit interface {
+		Erase(ctx context.Context, tenant, agent, session string) (int, error)
+	}
+	Agents interface {
+		DeleteHere(ctx context.Context, tenant, id string) (bool, error)
+	}
+	Children interface{ Erased(scope kv.Scope) }
+	Jobs     interface{ EndAgent(scope kv.Scope) }
+	// Others tells whether other servers have the store open. Nil: none does.
+	Others func(ctx context.Context) (bool, error)
+}
+
+// Options adjusts a Worker. Nil and zero fields mean the defaults.
+type Options struct {
+	// DrainTime is how long calls of a subject may take to end. Default DefaultDrainTime.
+	DrainTime time.Duration
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+	// Logger hears of each erasure. Default silent.
+	Logger *slog.Logger
+}
+
+// Result is what an erasure did.
+type Result struct {
+	erasure.Found
+	// Sequences are, by keyspace, how many commits the subject's own scope has had: what
+	// those wrote is gone.
+	Sequences map[string]uint64
+	// Resumed says that the erasure had begun before, in this process or an earlier one.
+	Resumed bool
+	// Reclaimed says that the engine has let go of the bytes.
+	Reclaimed bool
+	// Began and Ended are when.
+	Began, Ended time.Time
+}
+
+// Step is what an erasure does at a moment.
+type Step string
+
+// The steps, in order.
+const (
+	Waiting    Step = "waiting"    // for calls of the subject that are under way
+	Counting   Step = "counting"   // what there is
+	Erasing    Step = "erasing"    // entries
+	Checking   Step = "checking"   // that nothing is left
+	Reclaiming Step = "reclaiming" // the bytes
+)
+
+// Progress is how far an erasure is.
+type Progress struct {
+	Step Step
+	// Entries is how many entries the step has looked at or changed.
+	Entries int64
+}
+
+// Worker erases. All methods are safe for concurrent use.
+type Worker struct {
+	Parts
+	opts Options
+
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	job    *job // nil: nothing is being erased
+}
+
+// job is an erasure that runs.
+type job struct {
+	subject erasure.Subject
+	scope   kv.Scope
+	done    chan struct{}
+	result  Result // set, like err, before done is closed
+	err     error
+
+	mu       sync.Mutex // guards progress
+	progress Progress
+}
+
+func (j *job) at(step Step, entries int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.progress = Progress{step, entries}
+}
+
+// Open returns a worker. What had begun in an earlier process is refused to callers when it
+// returns, and goes on.
+func Open(parts Parts, opts *Options) (*Worker, error) {
+	w := &Worker{Parts: parts}
+	if opts != nil {
+		w.opts = *opts
+	}
+	if w.opts.DrainTime <= 0 {
+		w.opts.DrainTime = DefaultDrainTime
+	}
+	if w.opts.Now == nil {
+		w.opts.Now = time.Now
+	}
+	if w.opts.Logger == nil {
+		w.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if w.Others == nil {
+		w.Others = func(context.Context) (bool, error) { return false, nil }
+	}
+	w.ctx, w.stop = context.WithCancel(kv.PastBars(context.Background()))
+	begun, err := intents(w.ctx, w.Engine)
+	if err != nil {
+		w.stop()
+		return nil, fmt.Errorf("erasure: read what had begun: %w", err)
+	}
+	for _, i := range begun {
+		scope, err := i.subject.Scope()
+		if err != nil {
+			return nil, err
+		}
+		w.shut(scope)
+	}
+	if len(begun) > 0 {
+		w.running.Go(func() { w.resume(begun) })
+	}
+	return w, nil
+}
+
+// Close ends the erasure that runs; the next start goes on with it. Closing twice is
+// harmless.
+func (w *Worker) Close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.stop()
+	w.running.Wait()
+	return nil
+}
+
+// resume goes on with erasures one after the other.
+func (w *Worker) resume(begun []intent) {
+	for _, i := range begun {
+		for w.ctx.Err() == nil {
+			j, _, err := w.start(i.subject)
+			if err != nil {
+				break
+			}
+			<-j.done
+			if j.subject == i.subject {
+				break // where it failed, a call may make it go on
+			}
+		}
+	}
+}
+
+// Erase erases a subject and returns when all is done, or with ctx: the erasure goes on
+// then, and whoever calls for the same subject waits for it. A dry run only counts.
+// ErrNothing where the store has nothing of the subject. progress is called now and then.
+func (w *Worker) Erase(ctx context.Context, s erasure.Subject, dry bool, progress func(Progress)) (Result, error) {
+	if err := s.Check(); err != nil {
+		return Result{}, err
+	}
+	if s.Kind == erasure.Tenant || s.Narrowed() {
+		return Result{}, invalid.Field(erasure.ErrInvalid, "subject", "can be an agent or a person on a running server; erase others while none runs")
+	}
+	if dry {
+		found, err := w.count(ctx, s, func(n int64) { progress(Progress{Counting, n}) })
+		return Result{Found: found}, err
+	}
+	if err := w.alone(ctx); err != nil {
+		return Result{}, err
+	}
+	j, resumed, err := w.start(s)
+	if err != nil {
+		return Result{}, err
+	}
+	if j.subject != s {
+		return Result{}, fmt.Errorf("%w: %s", ErrBusy, j.subject)
+	}
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-j.done:
+			result := j.result
+			result.Resumed = result.Resumed || resumed
+			return result, j.err
+		case <-ctx.Done():
+			return Result{}, context.Cause(ctx)
+		case <-tick.C:
+			j.mu.Lock()
+			now := j.progress
+			j.mu.Unlock()
+			progress(now)
+		}
+	}
+}
+
+// alone refuses a store that others have open.
+func (w *Worker) alone(ctx context.Context) error {
+	others, err := w.Others(ctx)
+	if err == nil && others {
+		err = ErrShared
+	}
+	return err
+}
+
+// Enter is the gate's.
+func (w *Worker) Enter(scope kv.Scope, end func(error)) (*Visit, error) {
+	return w.Gate.Enter(scope, end)
+}
+
+// progressEvery is the time between two calls of progress.
+const progressEvery = 200 * time.Millisecond
+
+// count counts what there is of a subject.
+func (w *Worker) count(ctx context.Context, s erasure.Subject, each func(int64)) (erasure.Found, error) {
+	e, err := erasure.New(ctx, s, w.Engine, nil)
+	if err != nil {
+		return erasure.Found{}, err
+	}
+	found, err := e.Count(ctx, w.Engine, each)
+	if err == nil && found.Empty() {
+		err = erasure.ErrNothing
+	}
+	return found, err
+}
+
+// start starts an erasure, or returns the one that runs.
+func (w *Worker) start(s erasure.Subject) (j *job, running bool, err error) {
+	scope, err := s.Scope()
+	if err != nil {
+		return nil, false, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return nil, false, ErrClosed
+	case w.job != nil:
+		return w.job, true, nil
+	}
+	j = &job{subject: s, scope: scope, done: make(chan struct{})}
+	w.job = j
+	w.running.Go(func() {
+		j.result, j.err = w.erase(w.ctx, j)
+		if j.err != nil && w.ctx.Err() != nil {
+			j.err = ErrClosed
+		}
+		w.told(j)
+		w.mu.Lock()
+		w.job = nil
+		w.mu.Unlock()
+		close(j.done)
+	})
+	return j, false, nil
+}
+
+func (w *Worker) told(j *job) {
+	r := &j.result
+	switch {
+	case errors.Is(j.err, erasure.ErrNothing), errors.Is(j.err, ErrInUse), errors.Is(j.err, ErrClosed):
+	case j.err != nil:
+		w.opts.Logger.Error("an erasure has not ended; its subject is refused until it is called for again, or the server starts again", "subject", j.subject.String(), "error", j.err)
+	default:
+		w.opts.Logger.Info("a subject was erased", "subject", j.subject.String(), "entries", r.Entries, "bytes", r.Bytes, "reclaimed", r.Reclaimed, "resumed", r.Resumed, "took", r.Ended.Sub(r.Began))
+	}
+}

@@ -1,0 +1,146 @@
+"""Erasing an agent or a person from a server that runs, for who runs it."""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Self
+
+from loombridge import _errors, _rpc, _stream, _values
+from loombridge.v1 import memory_pb2 as pb
+
+ERASE_TIMEOUT = 600.0
+"""Seconds within which the server says something of an erasure."""
+
+_STEP = pb.EraseStep.DESCRIPTOR
+_BYTES_STATE = pb.EraseBytesState.DESCRIPTOR
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was erased, or what a dry run found."""
+
+    dry_run: bool
+    """Whether nothing was erased."""
+    counts: Mapping[str, int]
+    """What there was when the erasure began, by kind, such as `records`, `steps`, `blobs`,
+    `events`. A kind of which there was nothing is missing."""
+    entries: int
+    """How many entries of the store those were, with all that belongs to them."""
+    bytes: int
+    """What these held."""
+    sequences: Mapping[str, int]
+    """How many commits the subject's own data have had, by part of the store: all that those
+    wrote is gone."""
+    bytes_state: str
+    """`reclaimed`: the bytes are gone, too; `kept`: the engine gives them back in its own
+    time, in PostgreSQL with VACUUM; `unspecified` of a dry run."""
+    outstanding_backups: tuple[str, ...]
+    """Backups in the server's own folder, which may still hold the subject's data."""
+    resumed: bool
+    """Whether the erasure had begun with an earlier call, or before the server started."""
+    begin_time: datetime | None
+    """When it began, in UTC; None of a dry run."""
+    end_time: datetime | None
+    """When it ended, in UTC; None of a dry run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureProgress:
+    """How far an erasure is."""
+
+    step: str
+    """What it does: `waiting`, `counting`, `erasing`, `checking`, `reclaiming`."""
+    entries: int
+    """How many entries of the store the step has looked at or erased."""
+    erased: Erased | None
+    """What was erased; None until the end."""
+
+
+class Erasing(_stream.Stream[pb.EraseScopeRequest, pb.EraseScopeResponse]):
+    """The erasing of a subject: `await` it, or `async for progress in ctx.erase(…)`.
+
+    Leaving the loop does not end it: the same call again waits for it.
+    """
+
+    def __init__(
+        self, transport: _rpc.Transport, subject: pb.EraseSubject, dry_run: bool, timeout: float
+    ) -> None:
+        """Made by `ctx.erase`."""
+        super().__init__(
+            _stream.Receiver(
+                transport,
+                _rpc.ERASE_SCOPE,
+                pb.EraseScopeRequest(subject=subject, dry_run=dry_run),
+                timeout,
+                _stream.Resume.NEVER,
+                "whether all was erased is not known; make the call again",
+            )
+        )
+
+    def __aiter__(self) -> Self:
+        """Return it itself."""
+        return self
+
+    async def __anext__(self) -> ErasureProgress:
+        """Wait until it is further.
+
+        Raises:
+            OperatorRequiredError: the credential does not say `operates`.
+            SubjectNotFoundError: the store has nothing of the subject.
+            ErasureRunningError: another subject is being erased.
+            SubjectInUseError: calls of the subject do not end.
+            StoreSharedError: other servers have the store open.
+            DeadlineExceededError: nothing came within the timeout.
+        """
+        m = await self._receiver.next()
+        return ErasureProgress(
+            step=_values.enum_name(_STEP, "ERASE_STEP_", m.step),
+            entries=m.entries,
+            erased=_erased(m.result) if m.HasField("result") else None,
+        )
+
+    def __await__(self) -> Generator[Any, None, Erased]:
+        """Wait until it is done, and return what was erased."""
+        return self._done().__await__()
+
+    async def _done(self) -> Erased:
+        erased: Erased | None = None
+        async with self:
+            async for progress in self:
+                erased = progress.erased
+        if erased is None:
+            raise _errors.ServerUnreachableError("the stream of an erasure ended early")
+        return erased
+
+    async def __aenter__(self) -> Self:
+        """Return it itself; the work begins with the first answer."""
+        return self
+
+
+def subject(agent_id: str, user_id: str, tenant: str) -> pb.EraseSubject:
+    """Say whose data goes.
+
+    Raises:
+        ValueError: it is not either an agent or a person.
+    """
+    if bool(agent_id) == bool(user_id):
+        raise ValueError("give one of agent_id and user_id: whose data goes")
+    if agent_id:
+        return pb.EraseSubject(tenant=tenant, agent_id=_values.text("agent_id", agent_id))
+    return pb.EraseSubject(tenant=tenant, user_id=_values.text("user_id", user_id))
+
+
+def _erased(m: pb.EraseResult) -> Erased:
+    return Erased(
+        dry_run=m.dry_run,
+        counts=MappingProxyType(dict(m.counts)),
+        entries=m.entries,
+        bytes=m.bytes,
+        sequences=MappingProxyType(dict(m.sequences)),
+        bytes_state=_values.enum_name(_BYTES_STATE, "ERASE_BYTES_STATE_", m.bytes_state),
+        outstanding_backups=tuple(m.outstanding_backups),
+        resumed=m.resumed,
+        begin_time=_values.moment(m.begin_time) if m.HasField("begin_time") else None,
+        end_time=_values.moment(m.end_time) if m.HasField("end_time") else None,
+    )

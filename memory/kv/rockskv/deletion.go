@@ -1,0 +1,222 @@
+//go:build cgo && !norocksdb
+
+package rockskv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/linxGnu/grocksdb"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/rocksfile"
+)
+
+// DropRange is kv.RangeDropper's. It writes one range tombstone for each scope
+// in the range and leaves the scope's sequence, which lies before its other
+// keys. Open snapshots still see what was dropped; the space comes back as
+// RocksDB compacts.
+func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
+	if err := db.enter(ctx); err != nil {
+		return err
+	}
+	defer db.users.Leave()
+	if db.readOnly {
+		return kv.ErrReadOnly
+	}
+	family, err := db.latest.family(ks)
+	if err != nil {
+		return err
+	}
+	for start := r.Start; ; {
+		scope, ok, err := db.firstScope(ctx, ks, kv.Range{Start: start, End: r.End})
+		if err != nil || !ok {
+			return err
+		}
+		if err := db.dropScope(family, scope, r); err != nil {
+			return fmt.Errorf("drop range: %w", writeError(err))
+		}
+		if start = kv.After(scope.AppendPrefix(nil)); !before(start, r.End) {
+			return nil
+		}
+	}
+}
+
+// firstScope returns the scope of the first key in r, if there is one.
+func (db *DB) firstScope(ctx context.Context, ks kv.Keyspace, r kv.Range) (scope kv.Scope, found bool, err error) {
+	r.Limit = 1
+	db.scan(ctx, ks, r, func(p kv.Pair, failed error) bool {
+		if err = failed; err == nil {
+			scope, _, err = kv.SplitKey(p.Key)
+			found = err == nil
+		}
+		return false
+	})
+	return scope, found, err
+}
+
+// dropScope drops the part of r that lies in scope, behind its sequence.
+func (db *DB) dropScope(family *grocksdb.ColumnFamilyHandle, scope kv.Scope, r kv.Range) error {
+	start := append(kv.SequenceKey(scope), 0x00)
+	if bytes.Compare(start, r.Start) < 0 {
+		start = r.Start
+	}
+	end := kv.After(scope.AppendPrefix(nil))
+	if r.End != nil && bytes.Compare(r.End, end) < 0 {
+		end = r.End
+	}
+	return db.write(true, func() error { return db.rocks.DeleteRangeCF(db.eager, family, start, end) })
+}
+
+// before tells whether key lies before a range's end.
+func before(key, end []byte) bool { return end == nil || bytes.Compare(key, end) < 0 }
+
+const (
+	// reclaimLook is the time between two looks at what RocksDB still holds: it tells
+	// nobody when it lets go of a snapshot or removes a file.
+	reclaimLook = 5 * time.Millisecond
+	// reclaimSlack is how much longer than a snapshot lives what is deleted may stay.
+	reclaimSlack = 30 * time.Second
+)
+
+// wholeGarbage has a compaction of blobs write all values anew that it meets, so that every
+// file before it goes; usualGarbage is RocksDB's own share of the oldest files.
+const (
+	garbageShare = "blob_garbage_collection_age_cutoff"
+	wholeGarbage = "1.0"
+	usualGarbage = "0.25"
+)
+
+// Reclaim is kv.Reclaimer's. Of the blobs it rewrites all, as soon as it is to rewrite
+// any: a blob file has those of many owners.
+func (db *DB) Reclaim(ctx context.Context, ranges []kv.KeyRange) error {
+	if err := db.enter(ctx); err != nil {
+		return err
+	}
+	defer db.users.Leave()
+	if db.readOnly {
+		return kv.ErrReadOnly
+	}
+	db.reclaiming.Lock()
+	defer db.reclaiming.Unlock()
+	if err := db.reclaim(ctx, ranges); err != nil {
+		return fmt.Errorf("reclaim: %w", err)
+	}
+	return nil
+}
+
+func (db *DB) reclaim(ctx context.Context, ranges []kv.KeyRange) error {
+	before, err := os.ReadDir(db.dir)
+	if err != nil {
+		return err
+	}
+	// A compaction keeps what an open snapshot sees.
+	latest := db.rocks.GetLatestSequenceNumber()
+	if err := db.until(ctx, "snapshots are open", func() (bool, error) {
+		if db.rocks.GetProperty("rocksdb.num-snapshots") == "0" {
+			return true, nil
+		}
+		oldest, err := strconv.ParseUint(db.rocks.GetProperty("rocksdb.oldest-snapshot-sequence"), 10, 64)
+		return oldest >= latest, err
+	}); err != nil {
+		return err
+	}
+	flush := grocksdb.NewDefaultFlushOptions()
+	defer flush.Destroy()
+	for _, family := range db.families {
+		if err := db.rocks.FlushCF(family, flush); err != nil {
+			return writeError(err)
+		}
+	}
+	compact := grocksdb.NewCompactRangeOptions()
+	defer compact.Destroy()
+	compact.SetExclusiveManualCompaction(false)
+	compact.SetBottommostLevelCompaction(grocksdb.KForce)
+	blobs := false
+	for _, r := range ranges {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if r.Keyspace == kv.Blobs {
+			blobs = true
+			continue
+		}
+		family, err := db.latest.family(r.Keyspace)
+		if err != nil {
+			return err
+		}
+		db.rocks.CompactRangeCFOpt(family, grocksdb.Range{Start: r.Range.Start, Limit: r.Range.End}, compact)
+	}
+	if blobs {
+		if err := db.rewriteBlobs(compact); err != nil {
+			return err
+		}
+	}
+	return db.removed(ctx, before)
+}
+
+func (db *DB) rewriteBlobs(compact *grocksdb.CompactRangeOptions) error {
+	family := db.families[kv.Blobs]
+	if err := db.rocks.SetOptionsCF(family, []string{garbageShare}, []string{wholeGarbage}); err != nil {
+		return err
+	}
+	db.rocks.CompactRangeCFOpt(family, grocksdb.Range{}, compact)
+	return db.rocks.SetOptionsCF(family, []string{garbageShare}, []string{usualGarbage})
+}
+
+// removed waits until the files that are not needed any more are gone, of those that there
+// were before: iterators that are open keep them for a while.
+func (db *DB) removed(ctx context.Context, before []fs.DirEntry) error {
+	return db.until(ctx, "files are in use", func() (bool, error) {
+		number, err := rocksfile.Current(db.dir)
+		if err != nil {
+			return false, err
+		}
+		manifest, err := rocksfile.ReadManifest(db.dir, number)
+		if err != nil {
+			return false, err
+		}
+		for _, entry := range before {
+			switch filepath.Ext(entry.Name()) {
+			case ".sst", ".blob":
+				if manifest.Needs(entry.Name()) {
+					continue
+				}
+			case ".log":
+			default:
+				continue
+			}
+			info, err := os.Stat(filepath.Join(db.dir, entry.Name()))
+			if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 { // the log that nothing was written to
+				continue
+			}
+			return false, err
+		}
+		return true, nil
+	})
+}
+
+// until looks again and again whether something has happened.
+func (db *DB) until(ctx context.Context, what string, happened func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, db.life+reclaimSlack, errors.New(what))
+	defer cancel()
+	look := time.NewTicker(reclaimLook)
+	defer look.Stop()
+	for {
+		if done, err := happened(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-look.C:
+		}
+	}
+}
