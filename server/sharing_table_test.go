@@ -299,6 +299,7 @@ var errLeftOut = errors.New("left out")
 // memory, and those in which a space is named that is not there yet.
 var unrelated = map[string]string{
 	"ContextService/ConfigureSession": "keeps the settings of later prompts, which Assemble makes",
+	"MemoryService/EraseScope":        "is for who operates the server, whatever is granted; see TestEraseScopeOfCallers",
 	"SharingService/CreateSpace":      "makes the space; see TestSpaceNames",
 }
 
