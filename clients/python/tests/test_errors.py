@@ -10,7 +10,7 @@ import pytest
 
 import loombridge
 from fake import Call, Fake, refuse
-from loombridge import _errors, _rpc
+from loombridge import _reasons, _rpc
 from loombridge.v1 import errors_pb2
 
 
@@ -20,9 +20,9 @@ def reasons() -> list[str]:
 
 
 def test_every_reason_has_its_own_public_class() -> None:
-    classes = [_errors.BY_REASON[reason] for reason in reasons()]
+    classes = [_reasons.BY_REASON[reason] for reason in reasons()]
     assert len(set(classes)) == len(classes)
-    assert set(_errors.BY_REASON) == set(reasons())
+    assert set(_reasons.BY_REASON) == set(reasons())
     for kind in classes:
         assert issubclass(kind, loombridge.LoomBridgeError)
         assert kind is not loombridge.LoomBridgeError
@@ -39,7 +39,7 @@ async def test_reason_on_the_wire_becomes_its_class(
         )
 
     fake.on(_rpc.MEMORY_SAVE, answer)
-    with pytest.raises(_errors.BY_REASON[reason], match="why") as caught:
+    with pytest.raises(_reasons.BY_REASON[reason], match="why") as caught:
         await ctx.memory_save("text")
     assert caught.value.reason == reason
     assert caught.value.code == "FAILED_PRECONDITION"

@@ -266,6 +266,7 @@ __all__ = [
     "Access",
     "AccessDeniedError",
     "AccessGrant",
+    "Admin",
     "Agent",
     "AgentEndedError",
     "AgentExistsError",

@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from loombridge import _errors, _handlers, _inbox, _link, _listeners, _provided, _rpc, _threads
+from loombridge import (
+    _errors,
+    _handlers,
+    _inbox,
+    _link,
+    _listeners,
+    _provided,
+    _reasons,
+    _rpc,
+    _threads,
+)
 from loombridge.v1 import attach_pb2 as pb
 from loombridge.v1 import errors_pb2, events_pb2, memory_pb2
 
@@ -394,5 +404,5 @@ def _refusal(m: pb.AttachError) -> _errors.LoomBridgeError:
     """Return the error that the refusal of a message stands for."""
     name = errors_pb2.ErrorReason.Name(m.reason).removeprefix("ERROR_REASON_")
     violations = [_errors.FieldViolation(v.field, v.description) for v in m.fields]
-    kind = _errors.BY_REASON.get(name, _errors.LoomBridgeError)
+    kind = _reasons.BY_REASON.get(name, _errors.LoomBridgeError)
     return kind(m.message, reason=name, violations=violations)

@@ -51,6 +51,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
     """The records of long-term memory."""
     spaces: _spaces.Spaces
     """Memories that agents share, and who has access to them."""
+    admin: _erasure.Admin
+    """Erasing, for who runs the server."""
     backups: _backups.Backups
     """Copies of the whole store, for who runs the server."""
     sessions: _sessions.Sessions
@@ -76,6 +78,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         self.session_id = session_id
         self.memory = _memory.Memory(transport, agent_id, session_id)
         self.spaces = _spaces.Spaces(transport, agent_id, session_id)
+        self.admin = _erasure.Admin(transport)
         self.backups = _backups.Backups(transport)
         self.sessions = _sessions.Sessions(transport, agent_id)
         self.context = _context.Context(transport, agent_id, session_id)
@@ -572,39 +575,11 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             timeout: seconds; default: the client's.
 
         Raises:
-            OperatorRequiredError: it is another tenant, and the credential does not say
-                `operates`.
+            OperatorRequiredError: another tenant's, without `operates`.
         """
         return await _scopes.read(
             self._transport, kind, prefix, tenant, self.agent_id, page_size, page_token, timeout
         )
-
-    def erase(
-        self,
-        *,
-        agent_id: str = "",
-        user_id: str = "",
-        tenant: str = "",
-        dry_run: bool = False,
-        timeout: _values.Seconds = _erasure.ERASE_TIMEOUT,
-    ) -> _erasure.Erasing:
-        """Erase all that the server has of an agent or a person: `await` it for an `Erased`.
-
-        With authentication the credential must say `operates`. Calls for the subject are
-        refused until all is done. A server that is killed goes on by itself when it starts.
-
-        Args:
-            agent_id: the agent whose data goes; give it, or `user_id`.
-            user_id: the person whose memory goes.
-            tenant: whose they are; default: the credential's.
-            dry_run: only count; nothing is changed.
-            timeout: seconds between two signs of progress.
-
-        Raises:
-            ValueError: it is not either an agent or a person.
-        """
-        whose = _erasure.subject(agent_id, user_id, tenant)
-        return _erasure.Erasing(self._transport, whose, dry_run, _values.wait("timeout", timeout))
 
     async def close(self) -> None:
         """End every call, handler and tool, and the connection; twice is fine."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Self
 
-from loombridge import _errors, _rpc, _stream, _values
+from loombridge import _errors, _rpc, _spelling, _stream, _values
 from loombridge.v1 import memory_pb2 as pb
 
 ERASE_TIMEOUT = 600.0
@@ -58,7 +58,7 @@ class ErasureProgress:
 
 
 class Erasing(_stream.Stream[pb.EraseScopeRequest, pb.EraseScopeResponse]):
-    """The erasing of a subject: `await` it, or `async for progress in ctx.erase(…)`.
+    """The erasing of a subject: `await` it, or `async for progress in ctx.admin.erase(…)`.
 
     Leaving the loop does not end it: the same call again waits for it.
     """
@@ -66,7 +66,7 @@ class Erasing(_stream.Stream[pb.EraseScopeRequest, pb.EraseScopeResponse]):
     def __init__(
         self, transport: _rpc.Transport, subject: pb.EraseSubject, dry_run: bool, timeout: float
     ) -> None:
-        """Made by `ctx.erase`."""
+        """Made by `ctx.admin.erase`."""
         super().__init__(
             _stream.Receiver(
                 transport,
@@ -118,17 +118,49 @@ class Erasing(_stream.Stream[pb.EraseScopeRequest, pb.EraseScopeResponse]):
         return self
 
 
-def subject(agent_id: str, user_id: str, tenant: str) -> pb.EraseSubject:
-    """Say whose data goes.
+@_spelling.helpful
+class Admin(_spelling.Helpful):
+    """What is for who runs the server; `ctx.admin`.
 
-    Raises:
-        ValueError: it is not either an agent or a person.
+    With authentication the credential must say `operates`.
     """
-    if bool(agent_id) == bool(user_id):
-        raise ValueError("give one of agent_id and user_id: whose data goes")
-    if agent_id:
-        return pb.EraseSubject(tenant=tenant, agent_id=_values.text("agent_id", agent_id))
-    return pb.EraseSubject(tenant=tenant, user_id=_values.text("user_id", user_id))
+
+    def __init__(self, transport: _rpc.Transport) -> None:
+        """Made by the client."""
+        self._transport = transport
+
+    def erase(
+        self,
+        *,
+        agent_id: str = "",
+        user_id: str = "",
+        tenant: str = "",
+        dry_run: bool = False,
+        timeout: _values.Seconds = ERASE_TIMEOUT,
+    ) -> Erasing:
+        """Erase all that the server has of an agent or a person: `await` it for an `Erased`.
+
+        Calls for the subject are refused until all is done. A server that is killed goes on
+        by itself when it starts.
+
+        Args:
+            agent_id: the agent whose data goes; give it, or `user_id`.
+            user_id: the person whose memory goes.
+            tenant: whose they are; default: the credential's.
+            dry_run: only count; nothing is changed.
+            timeout: seconds between two signs of progress.
+
+        Raises:
+            ValueError: it is not either an agent or a person.
+        """
+        if bool(agent_id) == bool(user_id):
+            raise ValueError("give one of agent_id and user_id: whose data goes")
+        whose = pb.EraseSubject(tenant=tenant)
+        if agent_id:
+            whose.agent_id = _values.text("agent_id", agent_id)
+        else:
+            whose.user_id = _values.text("user_id", user_id)
+        return Erasing(self._transport, whose, dry_run, _values.wait("timeout", timeout))
 
 
 def _erased(m: pb.EraseResult) -> Erased:

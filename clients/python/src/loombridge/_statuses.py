@@ -9,7 +9,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
-from loombridge import _errors
+from loombridge import _errors, _reasons
 
 # Statuses that gRPC itself makes, without a reason from the server.
 _BY_CODE: Mapping[grpc.StatusCode, type[_errors.LoomBridgeError]] = {
@@ -37,7 +37,7 @@ def from_rpc(err: grpc.aio.AioRpcError, address: str) -> _errors.LoomBridgeError
         if err.code() is grpc.StatusCode.UNIMPLEMENTED and _UNKNOWN_API in message:
             kind, message = _errors.WrongAddressError, _wrong_address(address)
         return kind(message, code=err.code().name)
-    return _errors.BY_REASON.get(info.reason, _errors.LoomBridgeError)(
+    return _reasons.BY_REASON.get(info.reason, _errors.LoomBridgeError)(
         message,
         reason=info.reason,
         code=err.code().name,

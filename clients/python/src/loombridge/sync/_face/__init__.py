@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from loombridge.sync._face.admin import Admin
 from loombridge.sync._face.backups import Backups
 from loombridge.sync._face.client import Client
 from loombridge.sync._face.context import Context
@@ -38,6 +39,7 @@ from loombridge.sync._face.workingstate import WorkingState
 from loombridge.sync._face.workspace import Workspace
 
 __all__ = [
+    "Admin",
     "BackingUp",
     "Backups",
     "BatchSaving",

@@ -12,7 +12,6 @@ from loombridge import (
     _attach,
     _children,
     _client,
-    _erasure,
     _events,
     _handlers,
     _messages,
@@ -27,10 +26,11 @@ from loombridge import (
     _values,
 )
 from loombridge.sync import _twin
+from loombridge.sync._face.admin import Admin
 from loombridge.sync._face.backups import Backups
 from loombridge.sync._face.context import Context
 from loombridge.sync._face.events import Events
-from loombridge.sync._face.held import Child, Erasing, Listener, Spawning
+from loombridge.sync._face.held import Child, Listener, Spawning
 from loombridge.sync._face.memory import Memory
 from loombridge.sync._face.messages import Messages
 from loombridge.sync._face.sessions import Sessions
@@ -184,6 +184,11 @@ class Client(_twin.Root, _spelling.Helpful):
     def spaces(self) -> Spaces:
         """Memories that agents share, and who has access to them."""
         return self._part("spaces", Spaces)
+
+    @property
+    def admin(self) -> Admin:
+        """Erasing, for who runs the server."""
+        return self._part("admin", Admin)
 
     @property
     def backups(self) -> Backups:
@@ -501,45 +506,4 @@ class Client(_twin.Root, _spelling.Helpful):
             page_size=page_size,
             page_token=page_token,
             timeout=timeout,
-        )
-
-    def erase(
-        self,
-        *,
-        agent_id: str = "",
-        user_id: str = "",
-        tenant: str = "",
-        dry_run: bool = False,
-        timeout: _values.Seconds = _erasure.ERASE_TIMEOUT,
-    ) -> _erasure.Erased:
-        """Erase all that the server has of an agent or a person: `await` it for an `Erased`."""
-        return self._await(
-            "erase",
-            agent_id=agent_id,
-            user_id=user_id,
-            tenant=tenant,
-            dry_run=dry_run,
-            timeout=timeout,
-        )
-
-    def erase_iter(
-        self,
-        *,
-        agent_id: str = "",
-        user_id: str = "",
-        tenant: str = "",
-        dry_run: bool = False,
-        timeout: _values.Seconds = _erasure.ERASE_TIMEOUT,
-    ) -> Erasing:
-        """Erase all that the server has of an agent or a person: `await` it for an `Erased`."""
-        return Erasing(
-            self._home,
-            self._run(
-                "erase",
-                agent_id=agent_id,
-                user_id=user_id,
-                tenant=tenant,
-                dry_run=dry_run,
-                timeout=timeout,
-            ),
         )

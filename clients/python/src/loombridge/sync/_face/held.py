@@ -129,7 +129,7 @@ class BlobStream(_twin.Streamed[bytes], _twin.Entered):
 
 @_twin.documented(_erasure.Erasing)
 class Erasing(_twin.Streamed[_erasure.ErasureProgress], _twin.Entered):
-    """The erasing of a subject: `await` it, or `for progress in ctx.erase(…)`."""
+    """The erasing of a subject: `await` it, or `for progress in ctx.admin.erase(…)`."""
 
     def close(self) -> None:
         """End the call; twice is fine. A reader that waits ends its loop."""
