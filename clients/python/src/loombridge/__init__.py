@@ -48,7 +48,7 @@ from loombridge._conversation import (
 from loombridge._counts import EmbeddingSpace, MemoryStats
 from loombridge._dashboard import WorkingState
 from loombridge._definitions import CallerTool, ToolDefinition
-from loombridge._erasure import Erased, Erasing, ErasureProgress
+from loombridge._erasure import Admin, Erased, Erasing, ErasureProgress
 from loombridge._errors import (
     AccessDeniedError,
     AgentEndedError,
