@@ -77,7 +77,7 @@ func sameLine(t *testing.T, s string, n int) {
 		return
 	}
 	shown := strings.Map(func(r rune) rune {
-		if r == 0x61c || r >= 0x200e && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if r == 0x61c || r >= 0x200e && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r >= 0xe0000 && r <= 0xe007f {
 			return -1
 		}
 		return r

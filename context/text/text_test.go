@@ -33,6 +33,7 @@ func TestOneLine(t *testing.T) {
 		"": "", " ": "", "a": "a", "a\n\n\tb": "a b", "  a b  ": "a b", "a\u2028b\u0085c\u00a0d": "a b c d",
 		"a\r\nb": "a b", "a\x1b[0m\x00b": "a [0m b", "é\nß": "é ß",
 		"a\u202egpj.exe": "agpj.exe", "\u2066a\u2069 \u200f \u061cb\u200e": "a b", "\u202a": "",
+		"pears\U000e0020\U000e0069\U000e0067\U000e007f and": "pears and", "\U000e0001": "",
 	} {
 		if got := text.OneLine(in); got != want {
 			t.Errorf("OneLine(%q) = %q, want %q", in, got, want)

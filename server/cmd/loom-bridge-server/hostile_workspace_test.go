@@ -29,7 +29,7 @@ os.symlink("/proc/self/environ", "environ")
 os.symlink("/dev/zero", "zero")
 os.symlink("..", "up")
 os.mkdir("locked"); open("locked/f", "w").close(); os.chmod("locked", 0)
-for name in (b"n" * 255, b"bad\xff\xfe", b"new\nline", b"\x1b]0;title\x07\x1b[2J", b"-rf", b"a b'\"$(id)", "\u202egnp.exe".encode(), "\u2066a\u2069".encode()):
+for name in (b"n" * 255, b"bad\xff\xfe", b"new\nline", b"\x1b]0;title\x07\x1b[2J", b"-rf", b"a b'\"$(id)", "\u202egnp.exe".encode(), "\u2066a\u2069".encode(), "t\U000e0069ag".encode()):
     open(name, "wb").write(b"\xff\x00\x1b[31mred")
 try:
     s = socket.socket(socket.AF_UNIX); s.bind("sock")
@@ -65,7 +65,7 @@ func TestHostileWorkspace(t *testing.T) {
 	deep := strings.Repeat("d/", 1500)
 	names := []string{
 		"pipe", "loop", "out", "environ", "zero", "up", "locked/f", strings.Repeat("n", 255), strings.Repeat("n", 256), "new\nline", "\x1b]0;title\x07\x1b[2J", "-rf",
-		"a b'\"$(id)", "\u202egnp.exe", "\u2066a\u2069", "sock", "script.py", "sparse", "device", deep + "f", "d", ".", "up/up/etc/passwd", "out/x", "a\x00b", strings.Repeat("../", 100) + "etc/passwd",
+		"a b'\"$(id)", "\u202egnp.exe", "\u2066a\u2069", "t\U000e0069ag", "sock", "script.py", "sparse", "device", deep + "f", "d", ".", "up/up/etc/passwd", "out/x", "a\x00b", strings.Repeat("../", 100) + "etc/passwd",
 	}
 	// A short file that is binary holds nothing to be found.
 	w.put("binary", "\x00red")
@@ -132,7 +132,7 @@ func (w *shellWorld) answered(tool string, args object) {
 		w.tb.Errorf("%s gave %.300q", what, said)
 	}
 	line, _, _ := strings.Cut(got.GetObservation(), "\nUse fs:read_file to retrieve")
-	if strings.ContainsAny(line, "\x1b\x07\n\x00\u202e\u2066\u2069") {
+	if strings.ContainsAny(line, "\x1b\x07\n\x00\u202e\u2066\u2069\U000e0069") {
 		w.tb.Errorf("%s: its line in prompts is %.300q", what, line)
 	}
 }
