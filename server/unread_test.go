@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,19 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		}
 		leave()
 		must(t, <-done)
+	})
+	t.Run("calls that end at any moment", func(t *testing.T) {
+		t.Parallel()
+		s, unread, _ := startWithLargeAnswer(t, time.Hour)
+		for i := range 200 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+			_, _ = s.Memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: agent}) // however it ends
+			cancel()
+		}
+		eventually(t, func() bool {
+			runtime.GC() // what the transport dropped is found by it
+			return unread() == 0
+		})
 	})
 	t.Run("a reader that stalls", func(t *testing.T) {
 		t.Parallel()
