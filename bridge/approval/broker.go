@@ -89,6 +89,7 @@ type Broker struct {
 type waiting struct {
 	Request
 	answer chan Answer // holds one
+	left   bool        // guarded by Broker.mu; nobody waits for the answer any more
 }
 
 // New returns a broker whose grants stand in engine. Both arguments stay the caller's.
@@ -129,13 +130,18 @@ func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answe
 	case answer := <-w.answer:
 		return answer, nil
 	case <-timer.C:
-		return TimedOut, nil
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return TimedOut, nil
-		}
-		return "", fmt.Errorf("approval: wait: %w", ctx.Err())
 	}
+	b.leave(w)
+	select {
+	case answer := <-w.answer: // it came at the last moment, and whoever gave it was told that it counts
+		return answer, nil
+	default:
+	}
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return "", fmt.Errorf("approval: wait: %w", err)
+	}
+	return TimedOut, nil
 }
 
 // enter puts a call among those that wait; nil when nobody watches.
@@ -158,12 +164,15 @@ func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
 	return w, nil
 }
 
+// leave says that a call waits no more: no answer comes from then on. Leaving twice is harmless.
 func (b *Broker) leave(w *waiting) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.pending[w.ID] == w {
-		delete(b.pending, w.ID)
+	if w.left {
+		return
 	}
+	w.left = true
+	delete(b.pending, w.ID)
 	if b.count[w.Tenant]--; b.count[w.Tenant] == 0 {
 		delete(b.count, w.Tenant)
 	}
@@ -196,39 +205,55 @@ type Decider struct {
 func (d Decider) decides(r Request) bool { return r.Tenant == d.Tenant && d.Approves(r.Agent) }
 
 // Decide answers a call that waits. A grant is on disk when Decide returns, and answers all
-// calls that wait for the same.
+// calls that wait for the same. Of several decisions about one call the first counts; any other
+// one, as one about a call that waits no more, is an ErrNotFound and changes nothing. One that
+// could not be stored leaves the call waiting.
 func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answer) (Request, error) {
-	b.mu.Lock()
-	w := b.pending[id]
-	b.mu.Unlock()
-	switch {
-	case w == nil || !by.decides(w.Request):
-		return Request{}, fmt.Errorf("%w: no call waits as %q", ErrNotFound, id)
-	case w.Agent == by.Agent:
-		return Request{}, fmt.Errorf("%w: %q can't approve its own call", ErrNotAllowed, by.Agent)
-	case answer == ForAll && !by.All:
-		return Request{}, fmt.Errorf("%w: an approval for all agents needs a credential that approves for all agents", ErrNotAllowed)
+	w, err := b.take(by, id, answer)
+	if err != nil {
+		return Request{}, err
 	}
-	if answer.Allows() && answer != Once {
-		if err := b.remember(ctx, by, w.Request, answer); err != nil {
-			return Request{}, err
-		}
+	lasting := answer.Allows() && answer != Once
+	if lasting {
+		err = b.remember(ctx, by, w.Request, answer)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.pending[id] != w {
+	defer b.tell()
+	switch {
+	case err != nil && !w.left:
+		b.pending[id] = w
+		return Request{}, err
+	case err != nil:
+		return Request{}, err
+	case w.left && !lasting:
 		return Request{}, fmt.Errorf("%w: no call waits as %q any more", ErrNotFound, id)
 	}
 	w.answer <- answer
-	delete(b.pending, id)
 	for other, o := range b.pending {
-		if answer != Once && answer.Allows() && covers(answer, w.Request, o.Request) {
+		if lasting && covers(answer, w.Request, o.Request) {
 			o.answer <- answer
 			delete(b.pending, other)
 		}
 	}
-	b.tell()
 	return w.Request, nil
+}
+
+// take takes a call that waits out of those that do, so that nobody else decides about it.
+func (b *Broker) take(by Decider, id string, answer Answer) (*waiting, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.pending[id]
+	switch {
+	case w == nil || !by.decides(w.Request):
+		return nil, fmt.Errorf("%w: no call waits as %q", ErrNotFound, id)
+	case w.Agent == by.Agent:
+		return nil, fmt.Errorf("%w: %q can't approve its own call", ErrNotAllowed, by.Agent)
+	case answer == ForAll && !by.All:
+		return nil, fmt.Errorf("%w: an approval for all agents needs a credential that approves for all agents", ErrNotAllowed)
+	}
+	delete(b.pending, id)
+	return w, nil
 }
 
 // covers tells whether a grant for one call answers another.

@@ -47,7 +47,7 @@ type Session struct {
 	transport *http.Transport
 	ctx       context.Context // ends with the session
 	cancel    context.CancelFunc
-	running   sync.WaitGroup // connections
+	running   sync.WaitGroup // connections and questions
 
 	bytes    atomic.Int64 // sent and received
 	requests atomic.Int64
@@ -90,6 +90,9 @@ func (g *Gate) Session(c Caller, p Policy) (*Session, error) {
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	for _, q := range s.asked {
+		q.withdraw()
+	}
 	s.mu.Unlock()
 	s.cancel()
 	s.transport.CloseIdleConnections()
@@ -183,36 +186,64 @@ func (s *Session) decide(ctx context.Context, t target) ([]Rule, error) {
 		return nil, s.deny(t, "it is not among the hosts that are allowed"+s.allowed())
 	}
 	if err := s.ask(ctx, t); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // the request gave up: nobody said no
+		}
 		return nil, s.deny(t, err.Error())
 	}
 	return []Rule{{Host: t.host, Ports: []int{t.port}}}, nil
 }
 
 // ask asks a person about a target, once in a session. Who asks the same meanwhile waits for
-// the answer.
+// the answer. The question is the session's: it stays when the request that raised it gives up,
+// and the answer holds for those that come later.
 func (s *Session) ask(ctx context.Context, t target) error {
-	s.mu.Lock()
-	q := s.asked[t.String()]
-	if q == nil && len(s.asked) >= maxAsked {
-		s.mu.Unlock()
-		return fmt.Errorf("a call asks about at most %d hosts", maxAsked)
+	q, err := s.question(ctx, t.String())
+	if err != nil {
+		return err
 	}
-	if q == nil {
-		q = &question{}
-		s.asked[t.String()] = q
+	select {
+	case <-q.answered:
+		return q.refused
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	s.mu.Unlock()
-	q.once.Do(func() { q.refused = s.policy.Ask(ctx, t.String()) })
-	return q.refused
 }
+
+// question is the one about a host and port; the first one who asks puts it to a person.
+func (s *Session) question(ctx context.Context, about string) (*question, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch q := s.asked[about]; {
+	case q != nil:
+		return q, nil
+	case s.closed:
+		return nil, errEnded
+	case len(s.asked) >= maxAsked:
+		return nil, fmt.Errorf("a call asks about at most %d hosts", maxAsked)
+	}
+	ctx, withdraw := context.WithCancel(context.WithoutCancel(ctx))
+	q := &question{answered: make(chan struct{}), withdraw: withdraw}
+	s.asked[about] = q
+	s.running.Go(func() {
+		defer withdraw()
+		q.refused = s.policy.Ask(ctx, about)
+		close(q.answered)
+	})
+	return q, nil
+}
+
+// errEnded: the call is over.
+var errEnded = errors.New("the call has ended")
 
 // maxAsked bounds the hosts that a person is asked about for one call.
 const maxAsked = 32
 
 // question is one that a person was asked.
 type question struct {
-	once    sync.Once
-	refused error // guarded by once
+	withdraw context.CancelFunc // ends the asking
+	answered chan struct{}
+	refused  error // set before answered is closed
 }
 
 // allowed lists some of what may be reached.
