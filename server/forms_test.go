@@ -145,10 +145,26 @@ func TestCountersOfModels(t *testing.T) {
 		return got.GetCount()
 	}
 	for text, want := range map[string]int32{
-		"": 0, "a": 1, "abcd": 1, "abcde": 2, "天地玄黄": 4, "ひらがなカー": 5, "안녕하세요": 4, "안녕하세요!": 5, "你好, world": 4,
+		"": 0, "a": 1, "abcd": 1, "abcde": 2, "天地玄黄": 4, "ひらがなカー": 6, "안녕하세요": 4, "안녕하세요!": 5, "你好, world": 4,
 	} {
 		if got := count("of-nobody", text); got.GetTokens() != want || got.GetCounter() != "estimate" || got.GetCertainty() != estimated {
 			t.Errorf("%q: %v, want %d", text, got, want)
+		}
+	}
+	// Tables of figures, whose digits many models take one by one.
+	var figures strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&figures, "%d,", i*7919*104729)
+	}
+	real := int32(0)
+	for _, r := range figures.String() {
+		if r != ',' {
+			real++
+		}
+	}
+	for _, model := range []string{"gemini-2.5-pro", "qwen3-32b", "mistral-large", "grok-4", "of-nobody"} {
+		if got := count(model, figures.String()); got.GetTokens() < real || got.GetTokens() > 2*real || got.GetCertainty() != estimated {
+			t.Errorf("%s: %v for %d digits", model, got, real)
 		}
 	}
 	long := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 50)

@@ -107,11 +107,7 @@ func New(opts *Options) (*Counter, error) {
 // Load loads what counting for a model needs. The first count does the same; a
 // server that calls Load in the background at its start saves a caller the wait.
 func (c *Counter) Load(model string) error {
-	m := c.models.find(model)
-	if m.Counter == Estimate {
-		return nil
-	}
-	_, err := engineFor(m.Encoding)
+	_, err := engineFor(c.models.find(model).Encoding)
 	return err
 }
 
@@ -144,10 +140,11 @@ func (c *Counter) tokens(m *Model, text string) (int, error) {
 	if len(text) > MaxTextBytes {
 		return 0, fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(text), MaxTextBytes)
 	}
-	if m.Counter == Estimate {
-		return scaled(estimate(text), m.Ratio), nil
-	}
 	n, err := c.encoded(m.Encoding, text)
+	if m.Counter == Estimate {
+		// Rounded down: names and roles are a token, whatever the model.
+		return max(byScripts(text), int(float64(n)*m.Ratio)), err
+	}
 	return scaled(n, m.Ratio), err
 }
 
@@ -175,10 +172,6 @@ func (c *Counter) Ends(model, text string, head, tail int) (first, last string, 
 	}
 	m := c.models.find(model)
 	head, tail = unscaled(max(head, 0), m.Ratio), unscaled(max(tail, 0), m.Ratio)
-	if m.Counter == Estimate {
-		from, to := estimateEnds(text, head, tail)
-		return text[:from], text[to:], nil
-	}
 	found, _, err := c.measure(memoKey{encoding: m.Encoding, ends: true, head: head, tail: tail}, text)
 	if err != nil {
 		return "", "", err

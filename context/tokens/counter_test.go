@@ -112,7 +112,7 @@ func TestCountNamesItsCounter(t *testing.T) {
 		{"claude-3-opus", tokens.Count{Tokens: (o200k*110 + 99) / 100, Counter: "anthropic"}},
 		{"claude-sonnet-5", tokens.Count{Tokens: (o200k*143 + 99) / 100, Counter: "anthropic"}},
 		{"llama-3", tokens.Count{Tokens: MustOracle(t, tokens.CL100K)(text), Counter: "cl100k_base"}},
-		{"of-nobody", tokens.Count{Tokens: (2*79 + 13*25 + 99) / 100, Counter: "estimate"}},
+		{"of-nobody", tokens.Count{Tokens: o200k * 120 / 100, Counter: "estimate"}},
 	} {
 		if got := MustCount(t, c, tt.model, text); got != tt.want {
 			t.Errorf("%q: got %+v, want %+v", tt.model, got, tt.want)

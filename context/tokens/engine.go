@@ -1,11 +1,28 @@
 package tokens
 
-import "unicode/utf8"
+import (
+	"unicode"
+	"unicode/utf8"
+)
 
 // engine counts with one vocabulary. It is immutable.
 type engine struct {
 	vocabulary *vocabulary
 	splitter   splitter
+	// han is the vocabulary of pieces in Chinese and Japanese; nil is the same.
+	han *vocabulary
+}
+
+// of is the vocabulary of the piece that ends at a place. A piece of letters may
+// begin with a character that is none.
+func (e *engine) of(text string, end int) *vocabulary {
+	if e.han == nil || text[end-1] < utf8.RuneSelf {
+		return e.vocabulary
+	}
+	if r, _ := utf8.DecodeLastRuneInString(text[:end]); unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) {
+		return e.han
+	}
+	return e.vocabulary
 }
 
 // count returns the tokens of any text.
@@ -13,7 +30,7 @@ func (e *engine) count(text string, s *scratch) (n int) {
 	text = s.valid(text)
 	for at := 0; at < len(text); {
 		end := e.splitter.next(text, at)
-		if e.vocabulary.has(text, at, end) {
+		if e.of(text, end).has(text, at, end) {
 			n++
 		} else {
 			n += e.mergeCount(text, at, end, s)
@@ -26,13 +43,13 @@ func (e *engine) count(text string, s *scratch) (n int) {
 // mergeCount returns the tokens of a piece that is not one itself.
 func (e *engine) mergeCount(text string, at, end int, s *scratch) int {
 	if end-at > maxCachedLen {
-		e.vocabulary.merge(text[at:end], s)
+		e.of(text, end).merge(text[at:end], s)
 		return len(s.tokens)
 	}
 	key, slot := s.pieces.slot(text, at, end)
 	n := slot.count(key)
 	if n == 0 {
-		e.vocabulary.merge(text[at:end], s)
+		e.of(text, end).merge(text[at:end], s)
 		n = len(s.tokens)
 		slot.put(key, n)
 	}
@@ -74,12 +91,13 @@ func (e *engine) ends(text string, head, tail int, s *scratch) (from, to int) {
 // scratch.
 func (e *engine) lengths(text string, at, end int, s *scratch) []uint8 {
 	s.lengths = s.lengths[:0]
-	if e.vocabulary.has(text, at, end) {
+	v := e.of(text, end)
+	if v.has(text, at, end) {
 		return append(s.lengths, uint8(end-at))
 	}
-	e.vocabulary.merge(text[at:end], s)
+	v.merge(text[at:end], s)
 	for _, t := range s.tokens {
-		s.lengths = append(s.lengths, e.vocabulary.length[t])
+		s.lengths = append(s.lengths, v.length[t])
 	}
 	return s.lengths
 }

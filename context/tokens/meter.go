@@ -73,6 +73,8 @@ const (
 	addedSpread = 0.1
 	// reserveSpreads is the reserve in standard deviations.
 	reserveSpreads = 2
+	// ownRatio is how far from 1 a prompt's ratio is when its text must be the reason.
+	ownRatio = 1. / 3
 	// A ratio beyond these is a prompt that was counted without one of its
 	// parts, not a tokenizer.
 	minLearned, maxLearned = 0.2, 5
@@ -104,7 +106,26 @@ func NewMeter(models *Models) (*Meter, error) {
 
 // calibration is what is known of one model: of whole prompts, and of what is
 // added to one that is anchored.
-type calibration struct{ whole, added average }
+type calibration struct {
+	whole average
+	// added is what added tokens are of those that the rest of the prompt lets
+	// expect.
+	added average
+	// exact says that the vocabulary is the model's: tokens are what they are, and
+	// a whole prompt has more of them only by what was not counted.
+	exact bool
+}
+
+// expected is how many tokens a provider makes of each one added to an anchored
+// prompt. That prompt's ratio says it where the vocabulary is not the model's; one
+// near 1 may as well come from the frames of a short prompt.
+func (c *calibration) expected(last Anchor) float64 {
+	ratio, ok := last.ratio(last.Model)
+	if !ok || c.exact || math.Abs(ratio-1) < ownRatio {
+		return 1
+	}
+	return ratio
+}
 
 // average is a weighted mean that forgets, and its spread.
 type average struct{ sum, weight, squares float64 }
@@ -139,7 +160,7 @@ func (m *Meter) Predict(p Prompt, last Anchor) Prediction {
 	prediction := Prediction{Count: p.Local}
 	if last.holds(p) {
 		prediction.Exact, prediction.Anchored = false, true
-		added := float64(max(p.Added, 0))
+		added := float64(max(p.Added, 0)) * c.expected(last)
 		prediction.Tokens = last.Real + last.Answer + round(added*c.added.mean())
 		prediction.Reserve = round(added * c.added.spread() * reserveSpreads)
 		return prediction
@@ -171,7 +192,7 @@ func (m *Meter) Report(p Prompt, last Anchor, u Usage) Anchor {
 		c.whole.learn(float64(u.Prompt), float64(p.Local.Tokens))
 	}
 	if last.holds(p) && p.Added > 0 {
-		c.added.learn(float64(u.Prompt-last.Real-last.Answer), float64(p.Added))
+		c.added.learn(float64(u.Prompt-last.Real-last.Answer), float64(p.Added)*c.expected(last))
 	}
 	return Anchor{
 		Model: p.Model, ID: p.ID, Local: max(p.Local.Tokens, 0), Real: u.Prompt,
@@ -194,11 +215,11 @@ func (m *Meter) calibration(model string) *calibration {
 	if c := m.known[model]; c != nil {
 		return c
 	}
-	spread := firstUnknownSpread
-	if m.models.find(model).Exact {
+	spread, exact := firstUnknownSpread, m.models.find(model).Exact
+	if exact {
 		spread = firstSpread
 	}
-	c := &calibration{newAverage(1, spread), newAverage(1, addedSpread)}
+	c := &calibration{whole: newAverage(1, spread), added: newAverage(1, addedSpread), exact: exact}
 	if len(m.known) < maxMetered {
 		m.known[model] = c
 	}

@@ -23,7 +23,9 @@ const (
 	OpenAI = "openai"
 	// Anthropic counts with a near vocabulary and a ratio, and a frame of 3.
 	Anthropic = "anthropic"
-	// Estimate guesses from the scripts of a text, with a frame of 4.
+	// Estimate is for models whose vocabulary is not known: by the scripts of a
+	// text, or with another's vocabulary and a ratio that makes it an upper
+	// estimate, whichever is more; and a frame of 4.
 	Estimate = "estimate"
 )
 
@@ -34,7 +36,7 @@ type Model struct {
 	Family string
 	// Counter is OpenAI, Anthropic or Estimate.
 	Counter string
-	// Encoding is the vocabulary of OpenAI and Anthropic.
+	// Encoding is the vocabulary that texts are counted with.
 	Encoding Encoding
 	// Exact says that Encoding is the model's own.
 	Exact bool
@@ -201,9 +203,7 @@ func (m *Models) resolve(name string) *Model {
 			}
 		}
 	}
-	if model.Counter == Estimate {
-		model.Encoding, model.Exact = "", false
-	}
+	model.Exact = model.Exact && model.Counter != Estimate
 	if model.Reserve == 0 {
 		model.Reserve = model.Window / 4
 	}
@@ -236,7 +236,9 @@ func inFamily(name, family string) bool {
 
 func (e entry) apply(m *Model) {
 	set(&m.Counter, e.Counter)
-	set(&m.Encoding, e.Encoding)
+	if e.Encoding != nil { // a ratio is that of one vocabulary
+		m.Encoding, m.Ratio = *e.Encoding, 1
+	}
 	set(&m.Exact, e.Exact)
 	set(&m.Ratio, e.Ratio)
 	set(&m.Window, e.Window)

@@ -3,7 +3,6 @@ package tokens
 import (
 	"math"
 	"unicode"
-	"unicode/utf8"
 )
 
 // What a character costs in hundredths of a token, where no vocabulary is
@@ -38,37 +37,14 @@ func weight(r rune) int {
 	return otherWeight
 }
 
-// estimate guesses the tokens of a text from its scripts. An empty text has
-// none.
-func estimate(text string) int {
+// byScripts is the least that is estimated of a text: what its scripts cost. An
+// empty text has none.
+func byScripts(text string) int {
 	hundredths := 0
 	for _, r := range text {
 		hundredths += weight(r)
 	}
 	return (hundredths + wholeToken - 1) / wholeToken
-}
-
-// estimateEnds is ends for a text whose tokens are guessed.
-func estimateEnds(text string, head, tail int) (from, to int) {
-	if estimate(text) <= head+tail {
-		return len(text), len(text)
-	}
-	for room := head * wholeToken; from < len(text); {
-		r, width := utf8.DecodeRuneInString(text[from:])
-		if room -= weight(r); room < 0 {
-			break
-		}
-		from += width
-	}
-	to = len(text)
-	for room := tail * wholeToken; to > from; {
-		r, width := utf8.DecodeLastRuneInString(text[:to])
-		if room -= weight(r); room < 0 {
-			break
-		}
-		to -= width
-	}
-	return from, to
 }
 
 // scaled is a count for a model that makes ratio tokens of each one counted.

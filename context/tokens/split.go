@@ -22,7 +22,11 @@ type splitter interface {
 //   - one white space.
 //
 // Letters without case and marks stand for capitals and for small letters.
-type splitO200K struct{ classes *classTable }
+type splitO200K struct {
+	classes *classTable
+	// digits is how many digits of a number are one piece.
+	digits int
+}
 
 func (s splitO200K) next(text string, at int) int {
 	if end := asciiWord(text, at); end > 0 {
@@ -41,7 +45,7 @@ func (s splitO200K) next(text string, at int) int {
 		end, _ := s.word(text, behind)
 		return contraction(text, end, true)
 	case first&number != 0:
-		return numbers(s.classes, text, behind, 2)
+		return numbers(s.classes, text, behind, s.digits-1)
 	case first.symbol():
 		return slashes(text, symbols(s.classes, text, behind))
 	case text[at] == ' ' && second.symbol():
@@ -115,9 +119,27 @@ func (s splitO200K) fromMark(text string, at, behind int) int {
 	return contraction(text, end, true)
 }
 
+// splitApart is splitO200K with each run of line breaks a piece of its own.
+type splitApart struct{ splitO200K }
+
+func (s splitApart) next(text string, at int) int {
+	end := s.splitO200K.next(text, at)
+	breaks := text[at] == '\n'
+	for i := at + 1; i < end; i++ {
+		if (text[i] == '\n') != breaks {
+			return i
+		}
+	}
+	return end
+}
+
 // splitCL100K follows cl100k_base: words have no case and no marks, and a
 // contraction is a piece of its own.
-type splitCL100K struct{ classes *classTable }
+type splitCL100K struct {
+	classes *classTable
+	// digits is how many digits of a number are one piece.
+	digits int
+}
 
 func (s splitCL100K) next(text string, at int) int {
 	if end := contraction(text, at, true); end > at {
@@ -132,7 +154,7 @@ func (s splitCL100K) next(text string, at int) int {
 	case first&newline == 0 && first&number == 0 && second&letter != 0:
 		return letters(s.classes, text, behind)
 	case first&number != 0:
-		return numbers(s.classes, text, behind, 2)
+		return numbers(s.classes, text, behind, s.digits-1)
 	case first.symbol():
 		return newlines(text, symbols(s.classes, text, behind))
 	case text[at] == ' ' && second.symbol():
