@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
@@ -18,6 +15,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/conduct"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -128,42 +126,12 @@ func (s *contextService) WaitAgents(ctx context.Context, r *loombridgev1.WaitAge
 	return out, nil
 }
 
-// tidies tells whether a method puts in order what an agent has left, which may be done
-// when it has ended.
-func tidies(method protoreflect.Name) bool {
-	switch method {
-	case "CompleteTask", "EndSession", "DeleteRecord", "DeleteRecords", "DeleteMessages", "CollectGarbage", "RevokeApproval":
-		return true
-	}
-	return false
-}
-
-// actions are the methods of the native API by which agents do something: all but those
-// that change nothing, and those that tidy up.
-func actions() map[string]bool {
-	acts := make(map[string]bool)
-	protoregistry.GlobalFiles.RangeFilesByPackage("loombridge.v1", func(file protoreflect.FileDescriptor) bool {
-		for i := range file.Services().Len() {
-			service := file.Services().Get(i)
-			for j := range service.Methods().Len() {
-				m := service.Methods().Get(j)
-				o, _ := m.Options().(*descriptorpb.MethodOptions)
-				if o.GetIdempotencyLevel() != descriptorpb.MethodOptions_NO_SIDE_EFFECTS && !tidies(m.Name()) {
-					acts["/"+string(service.FullName())+"/"+string(m.Name())] = true
-				}
-			}
-		}
-		return true
-	})
-	return acts
-}
-
 // mayAct refuses what an agent does that has ended: the one place for all methods that
 // name an agent. Who may not act for the agent hears that from the method itself. The
 // context is that for the method, which asks on its way where the store is far and the
 // method reads it anyway.
 func (s *Server) mayAct(ctx context.Context, method string, message any) (context.Context, error) {
-	if !s.actions[method] {
+	if !conduct.Acts(method) {
 		return ctx, nil
 	}
 	agent := actorOf(message)
@@ -174,7 +142,7 @@ func (s *Server) mayAct(ctx context.Context, method string, message any) (contex
 	if err != nil {
 		return ctx, nil //nolint:nilerr // the method says it
 	}
-	if asksItself(message) {
+	if asksItself(method, message) {
 		if permit := s.services.Children.Permit(scope); permit != nil {
 			return kv.WithPermit(ctx, permit), nil
 		}
@@ -183,15 +151,10 @@ func (s *Server) mayAct(ctx context.Context, method string, message any) (contex
 }
 
 // asksItself tells whether a method that is asked so changes nothing before it has asked
-// whether its agent acts: it writes in one commit, or reads one view first.
-func asksItself(message any) bool {
-	switch m := message.(type) {
-	case *loombridgev1.MemorySaveRequest, *loombridgev1.AssembleRequest, *loombridgev1.RecordStepRequest:
-		return true
-	case *loombridgev1.EmitRequest:
-		return m.GetDelivery() != loombridgev1.Delivery_DELIVERY_VOLATILE && topics.Plain(m.GetTopic())
-	}
-	return false
+// whether its agent acts. An event that is not stored is not asked for.
+func asksItself(method string, message any) bool {
+	m, emits := message.(*loombridgev1.EmitRequest)
+	return conduct.Of(method).GetAsksItself() && (!emits || m.GetDelivery() != loombridgev1.Delivery_DELIVERY_VOLATILE && topics.Plain(m.GetTopic()))
 }
 
 // actorOf is the agent that a message names; empty for none.

@@ -127,7 +127,6 @@ type About struct {
 // for concurrent use.
 type Server struct {
 	services    Services
-	actions     map[string]bool // methods by which agents do something
 	limits      Limits
 	credentials *auth.Credentials
 	anyone      auth.Identity // who calls while authentication is off
@@ -176,7 +175,6 @@ func New(services Services, opts *Options) *Server {
 	o := withDefaults(opts)
 	s := &Server{
 		services:     services,
-		actions:      actions(),
 		limits:       o.Limits,
 		credentials:  o.Credentials,
 		anyone:       auth.Anyone(cmp.Or(o.LoomTenant, auth.DefaultTenant)),

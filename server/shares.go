@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/conduct"
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/unread"
@@ -86,10 +88,9 @@ func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServer
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
 	owner := callerOf(ctx, req)
-	if stores[info.FullMethod] {
-		if err := s.shares.Disk.Check(owner.Tenant); err != nil {
-			return refusedCall(req, err)
-		}
+	ctx, err := s.admitted(ctx, info.FullMethod, owner.Tenant, req, false)
+	if err != nil {
+		return refusedCall(req, err)
 	}
 	bytes, err := s.shares.Requests.TryTake(owner, sizeOf(req))
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owne
 		return nil // another server sends it
 	}
 	answer, err := s.unread.TakeCall(ctx, connOf(ctx), owner, int(size))
-	if err != nil && s.actions[method] {
+	if err != nil && conduct.Changes(method) {
 		err = fmt.Errorf("%w: the call was made, and there is no room for its answer: %w", kv.ErrUnknownOutcome, err)
 	}
 	if err == nil {
@@ -139,25 +140,31 @@ func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owne
 	return err
 }
 
-// stores are the methods that make a tenant's part of the store grow, beside
-// those that emit events. What deletes, and what only reads, goes on when the disk is
-// full.
-var stores = map[string]bool{
-	loombridgev1.BridgeService_MemorySave_FullMethodName:      true,
-	loombridgev1.BridgeService_Tool_FullMethodName:            true,
-	loombridgev1.MemoryService_BatchSave_FullMethodName:       true,
-	loombridgev1.MemoryService_UpdateRecord_FullMethodName:    true,
-	loombridgev1.MemoryService_ReviewRecord_FullMethodName:    true,
-	loombridgev1.MemoryService_ArchiveRecord_FullMethodName:   true,
-	loombridgev1.MemoryService_ImportRecords_FullMethodName:   true,
-	loombridgev1.ContextService_RecordStep_FullMethodName:     true,
-	loombridgev1.ContextService_UploadStep_FullMethodName:     true,
-	loombridgev1.ContextService_AppendMessages_FullMethodName: true,
-	loombridgev1.ContextService_CompressResult_FullMethodName: true,
-	loomv1pb.MemoryService_SavePlan_FullMethodName:            true,
-	loomv1pb.MemoryService_MarkExecuted_FullMethodName:        true,
-	loomv1pb.MemoryService_AppendEvent_FullMethodName:         true,
-	loomv1pb.AgentRuntime_UpdateAgentState_FullMethodName:     true,
+// admitted asks whether a tenant may store what a call would, and binds what it commits to
+// that: a stream of messages with each commit, any other call with its first.
+func (s *Server) admitted(ctx context.Context, method, tenant string, req any, each bool) (context.Context, error) {
+	if !conduct.Stores(method) {
+		return ctx, nil
+	}
+	if !storesNothing(req) {
+		if err := s.shares.Disk.Check(tenant); err != nil {
+			return nil, err
+		}
+	}
+	return kv.Bounded(ctx, each), nil
+}
+
+// storesNothing tells whether a request of a method that stores something may store nothing.
+func storesNothing(req any) bool {
+	switch m := req.(type) {
+	case interface{ GetDryRun() bool }:
+		return m.GetDryRun()
+	case *loombridgev1.EmitRequest:
+		return m.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE
+	case *loomv1pb.PublishRequest, *loomv1pb.SendEventRequest:
+		return true // not every topic is stored
+	}
+	return false
 }
 
 func sizeOf(message any) int64 {
@@ -174,8 +181,12 @@ func sizeOf(message any) int64 {
 // answered in every case: its clients lose the code of any other end.
 func refusedCall(req any, err error) (any, error) {
 	if call, ok := req.(*loomv1pb.ToolCall); ok {
+		why := "too many calls are in flight; try again later"
+		if errors.Is(err, share.ErrQuota) {
+			why = "the tenant stores as much as it may; delete some"
+		}
 		return &loomv1pb.ToolResult{Id: call.GetId(), Status: loomv1pb.ToolStatus_TOOL_ERROR, Error: &loomv1pb.ToolError{
-			Code: "EXECUTION_ERROR", Message: "Execution failed: too many calls are in flight; try again later",
+			Code: "EXECUTION_ERROR", Message: "Execution failed: " + why,
 		}}, nil
 	}
 	return nil, fmt.Errorf("server: call refused: %w", err)
@@ -187,39 +198,29 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
 	tenant, _ := auth.TenantOf(stream.Context())
-	if stores[info.FullMethod] {
-		if err := s.shares.Disk.Check(tenant); err != nil {
-			return fmt.Errorf("server: stream refused: %w", err)
-		}
+	ctx, err := s.admitted(stream.Context(), info.FullMethod, tenant, nil, true)
+	if err != nil {
+		return fmt.Errorf("server: stream refused: %w", err)
 	}
 	place, err := s.shares.Streams.TryTake(share.Owner{Tenant: tenant}, 1)
 	if err != nil {
 		return fmt.Errorf("server: stream refused: %w", err)
 	}
 	defer place.Leave()
-	placed := &placedStream{ServerStream: stream, place: place, room: s.unread, conn: connOf(stream.Context()), tenant: tenant}
-	if !workingMethods[info.FullMethod] {
+	placed := &placedStream{ServerStream: stream, ctx: ctx, place: place, room: s.unread, conn: connOf(stream.Context()), tenant: tenant}
+	if !conduct.Of(info.FullMethod).GetWorks() {
 		return next(srv, placed)
 	}
-	w := &workingStream{placedStream: placed, calls: s.shares.Calls, ctx: stream.Context()}
+	w := &workingStream{placedStream: placed, calls: s.shares.Calls, ctx: ctx}
 	defer w.leave()
 	return next(srv, w)
-}
-
-// workingMethods have streams that work all the time, as unary calls do,
-// and do not wait for something to happen.
-var workingMethods = map[string]bool{
-	loombridgev1.ContextService_ReadBlob_FullMethodName:     true,
-	loombridgev1.ContextService_SearchBlobs_FullMethodName:  true,
-	loombridgev1.ContextService_UploadStep_FullMethodName:   true,
-	loombridgev1.MemoryService_ExportRecords_FullMethodName: true,
-	loombridgev1.MemoryService_ImportRecords_FullMethodName: true,
 }
 
 // placedStream charges a stream, and what is sent on it, to the agent that its first
 // message names.
 type placedStream struct {
 	grpc.ServerStream
+	ctx    context.Context // grpc.ServerStream hands its context out by a method
 	place  *share.Place
 	known  bool // belongs to the goroutine that receives
 	room   *unread.Room
@@ -227,6 +228,9 @@ type placedStream struct {
 	tenant string
 	agent  atomic.Pointer[string] // nil until it is known
 }
+
+// Context is that of the stream, bound to what its tenant may store.
+func (s *placedStream) Context() context.Context { return s.ctx }
 
 func (s *placedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil || s.known {

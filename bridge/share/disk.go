@@ -12,6 +12,10 @@ import (
 // between a tenant can exceed its share, by less than is reserved for others.
 const DefaultDiskEvery = 10 * time.Second
 
+// restFactor is for how many times as long as it took nothing is measured again before its
+// time, and no files are rewritten again.
+const restFactor = 10
+
 // Disk is a store whose tenants share its disk.
 type Disk struct {
 	Engine kv.Engine
@@ -44,11 +48,20 @@ func (q *Quota) Watch(d Disk) (stop func() error) {
 		ticker := time.NewTicker(d.Every)
 		defer ticker.Stop()
 		for ctx.Err() == nil {
+			began := time.Now()
 			if err := q.measure(ctx, d, sizer); err != nil && ctx.Err() == nil {
 				d.Logger.Warn("what tenants store can't be measured", "error", err)
 			}
+			now := time.Now()
+			pause := time.NewTimer(min(d.Every, restFactor*now.Sub(began)))
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+			}
+			pause.Stop()
 			select {
 			case <-ticker.C:
+			case <-q.due:
 			case <-ctx.Done():
 			}
 		}
@@ -60,14 +73,106 @@ func (q *Quota) Watch(d Disk) (stop func() error) {
 	}
 }
 
+// measure measures all tenants. Where sizes leave out what was written lately, that stays
+// counted until it decides whether somebody may store more; where they count what was
+// deleted, the files are rewritten of tenants that are over their share and have deleted
+// some.
 func (q *Quota) measure(ctx context.Context, d Disk, sizer kv.Sizer) error {
-	tenants := d.Tenants()
-	sizes := make(map[string]int64, len(tenants))
-	sum := int64(0)
+	counted := q.counted()
+	sizes, total, err := d.sizes(ctx, sizer)
+	if err != nil || total <= 0 {
+		return err
+	}
+	alone := len(sizes) == 1
+	settler, late := d.Engine.(kv.Settler)
+	if late && !q.matters(counted) {
+		clear(counted)
+	} else if late {
+		if err := settler.Settle(ctx); err != nil {
+			return err
+		}
+		if sizes, total, err = d.sizes(ctx, sizer); err != nil {
+			return err
+		}
+	}
+	q.Measured(sizes, total, alone, counted)
+	began := time.Now()
+	if began.Before(q.rest) {
+		return nil
+	}
+	over := q.freeing()
+	if len(over) == 0 {
+		return nil
+	}
+	if err := d.reclaim(ctx, over); err != nil {
+		return err
+	}
+	now := time.Now()
+	q.rest = now.Add(restFactor * now.Sub(began))
+	if sizes, total, err = d.sizes(ctx, sizer); err != nil {
+		return err
+	}
+	q.Measured(sizes, total, alone, nil)
+	return nil
+}
+
+// counted is what each tenant has stored since it was measured.
+func (q *Quota) counted() map[string]int64 {
+	counted := make(map[string]int64)
+	for tenant, r := range q.all() {
+		counted[tenant] = r.since.grown.Load()
+	}
+	return counted
+}
+
+// matters tells whether what was counted is a large part of what a tenant may still store,
+// or of what it stores over its share.
+func (q *Quota) matters(counted map[string]int64) bool {
+	rooms := q.all()
+	for tenant, n := range counted {
+		if r := rooms[tenant]; n > 0 && n >= r.half() {
+			return true
+		}
+	}
+	return false
+}
+
+// freeing are the tenants over their share that have deleted some since they were last
+// asked for.
+func (q *Quota) freeing() (tenants []string) {
+	for tenant, r := range q.all() {
+		if r.size+r.since.grown.Load() > r.limit && r.since.deletes.Swap(false) {
+			tenants = append(tenants, tenant)
+		}
+	}
+	return tenants
+}
+
+// reclaim rewrites the files of tenants, whose blobs are counted without that.
+func (d Disk) reclaim(ctx context.Context, tenants []string) error {
+	reclaimer, ok := d.Engine.(kv.Reclaimer)
+	if !ok {
+		return nil
+	}
+	var ranges []kv.KeyRange
 	for _, tenant := range tenants {
+		for _, ks := range kv.Keyspaces() {
+			if ks != kv.Blobs {
+				ranges = append(ranges, kv.KeyRange{Keyspace: ks, Range: kv.TenantRange(tenant)})
+			}
+		}
+	}
+	return reclaimer.Reclaim(ctx, ranges)
+}
+
+// sizes are what tenants store, and what they may store together; zero if nobody knows.
+func (d Disk) sizes(ctx context.Context, sizer kv.Sizer) (sizes map[string]int64, total int64, err error) {
+	sizes = make(map[string]int64)
+	sum := int64(0)
+	for _, tenant := range d.Tenants() {
 		size, err := d.sizeOf(ctx, sizer, tenant)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		sizes[tenant] = size
 		sum += size
@@ -76,10 +181,7 @@ func (q *Quota) measure(ctx context.Context, d Disk, sizer kv.Sizer) error {
 	if total += sum; !known || d.MaxBytes > 0 && d.MaxBytes < total {
 		total = d.MaxBytes
 	}
-	if total > 0 {
-		q.Measured(sizes, total, len(tenants) == 1)
-	}
-	return nil
+	return sizes, total, nil
 }
 
 // sizeOf is about what a tenant stores.

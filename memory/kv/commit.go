@@ -53,8 +53,9 @@ type Op struct {
 // The zero value is empty and ready. A batch is not safe for concurrent use
 // and keeps the slices given to it until it is reset.
 type Batch struct {
-	ops  []Op
-	size int
+	ops           []Op
+	size          int
+	puts, deletes bool // there are some
 }
 
 // Put sets key to value.
@@ -79,12 +80,14 @@ func (b *Batch) add(op Op) {
 	}
 	b.ops = append(b.ops, op)
 	b.size += len(op.Key) + len(op.Value)
+	b.puts, b.deletes = b.puts || !op.Delete, b.deletes || op.Delete
 }
 
 // Append adds all changes of another batch behind its own.
 func (b *Batch) Append(other *Batch) {
 	b.ops = append(b.ops, other.ops...)
 	b.size += other.size
+	b.puts, b.deletes = b.puts || other.puts, b.deletes || other.deletes
 }
 
 // Ops returns the changes in order; the slice belongs to the batch.
@@ -97,7 +100,10 @@ func (b *Batch) Len() int { return len(b.ops) }
 func (b *Batch) Size() int { return b.size }
 
 // Reset empties the batch and keeps its memory.
-func (b *Batch) Reset() { clear(b.ops); b.ops, b.size = b.ops[:0], 0 }
+func (b *Batch) Reset() {
+	clear(b.ops)
+	*b = Batch{ops: b.ops[:0]}
+}
 
 // Commit is what an Engine writes at once.
 type Commit struct {

@@ -12,5 +12,11 @@ type Sizer interface {
 	Free() (bytes int64, known bool)
 }
 
+// Settler is a Sizer whose sizes leave out what was written lately.
+type Settler interface {
+	// Settle returns when Size counts all that was written before the call.
+	Settle(ctx context.Context) error
+}
+
 // TenantRange is the range of all keys of a tenant.
 func TenantRange(tenant string) Range { return Prefix(append([]byte(tenant), terminator)) }

@@ -96,6 +96,7 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 		return done, err
 	}
 	w.remember(commit.Guards)
+	w.count(group[:done], &commit)
 	return done, nil
 }
 
@@ -240,7 +241,10 @@ func (w *Writer) stageOne(c *call, tx *Tx) (err error) {
 	if err := c.req.Stage(c.ctx, tx); err != nil {
 		return err
 	}
-	return checkAlone(c.req, tx)
+	if err := checkAlone(c.req, tx); err != nil {
+		return err
+	}
+	return w.admit(c, tx)
 }
 
 // checkAlone refuses what would spoil the commit of the others.

@@ -54,6 +54,8 @@ type WriterOptions struct {
 	// MaxWaiting bounds the calls waiting for the same refs; one more is a
 	// *LimitError. Default DefaultMaxWaiting.
 	MaxWaiting int
+	// Gate bounds what tenants store. Default: nothing does.
+	Gate Gate
 }
 
 // Writer lets many callers share one engine. Calls that name the same refs and
@@ -62,6 +64,7 @@ type WriterOptions struct {
 type Writer struct {
 	engine     Engine
 	maxWaiting int
+	gate       Gate // nil: none
 	running    sync.WaitGroup
 	bars       atomic.Pointer[map[Scope]error] // nil: none
 
@@ -77,9 +80,10 @@ type Writer struct {
 
 // call is one Do in flight.
 type call struct {
-	ctx context.Context
-	req Request
-	err error // set before the call is answered
+	ctx   context.Context
+	req   Request
+	bound *bound // nil: the gate is not asked
+	err   error  // set before the call is answered
 
 	told  chan bool // gets true to lead, false when answered; never blocks
 	leads bool      // guarded by the writer's mu
@@ -96,8 +100,11 @@ func NewWriter(engine Engine, opts *WriterOptions) *Writer {
 		turns:      make(map[Ref]*turn),
 		expected:   make(map[Ref]uint64),
 	}
-	if opts != nil && opts.MaxWaiting > 0 {
-		w.maxWaiting = opts.MaxWaiting
+	if opts != nil {
+		w.gate = opts.Gate
+		if opts.MaxWaiting > 0 {
+			w.maxWaiting = opts.MaxWaiting
+		}
 	}
 	return w
 }
@@ -111,7 +118,7 @@ func (w *Writer) Do(ctx context.Context, req Request) error {
 		return err
 	}
 	defer w.end(began)
-	c := &call{ctx: ctx, req: req, told: make(chan bool, 2)}
+	c := &call{ctx: ctx, req: req, bound: boundOf(ctx), told: make(chan bool, 2)}
 	if len(req.Refs) == 0 {
 		w.commitGroup(nil, []*call{c}, nil, nil)
 		return c.err

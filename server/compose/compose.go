@@ -107,7 +107,7 @@ func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain,
 
 // open opens what stores, then what makes prompts, then what acts.
 func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) error {
-	writer := kv.NewWriter(engine, nil)
+	writer := kv.NewWriter(engine, &kv.WriterOptions{Gate: o.Shares.Disk})
 	d.onClose(writer.Close)
 	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)

@@ -128,12 +128,8 @@ func (db *DB) reclaim(ctx context.Context, ranges []kv.KeyRange) error {
 	}); err != nil {
 		return err
 	}
-	flush := grocksdb.NewDefaultFlushOptions()
-	defer flush.Destroy()
-	for _, family := range db.families {
-		if err := db.rocks.FlushCF(family, flush); err != nil {
-			return writeError(err)
-		}
+	if err := db.flushAll(); err != nil {
+		return err
 	}
 	compact := grocksdb.NewCompactRangeOptions()
 	defer compact.Destroy()
@@ -160,6 +156,18 @@ func (db *DB) reclaim(ctx context.Context, ranges []kv.KeyRange) error {
 		}
 	}
 	return db.removed(ctx, before)
+}
+
+// flushAll writes all buffers into tables.
+func (db *DB) flushAll() error {
+	flush := grocksdb.NewDefaultFlushOptions()
+	defer flush.Destroy()
+	for _, family := range db.families {
+		if err := db.rocks.FlushCF(family, flush); err != nil {
+			return writeError(err)
+		}
+	}
+	return nil
 }
 
 func (db *DB) rewriteBlobs(compact *grocksdb.CompactRangeOptions) error {

@@ -14,7 +14,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-var _ kv.Sizer = (*DB)(nil)
+var (
+	_ kv.Sizer   = (*DB)(nil)
+	_ kv.Settler = (*DB)(nil)
+)
 
 // Stats returns what the store did so far, and nothing after Close.
 func (db *DB) Stats() Stats {
@@ -88,7 +91,7 @@ var farKey = func() []byte {
 }()
 
 // Size is kv.Sizer's, by the tables that the range touches. What is in the write
-// buffers is missing.
+// buffers is missing until Settle.
 func (db *DB) Size(ctx context.Context, ks kv.Keyspace, r kv.Range) (int64, error) {
 	if err := db.enter(ctx); err != nil {
 		return 0, err
@@ -103,6 +106,18 @@ func (db *DB) Size(ctx context.Context, ks kv.Keyspace, r kv.Range) (int64, erro
 		return 0, fmt.Errorf("size of %s: %w", ks, err)
 	}
 	return int64(sizes[0]), nil
+}
+
+// Settle is kv.Settler's: it writes the buffers into tables.
+func (db *DB) Settle(ctx context.Context) error {
+	if err := db.enter(ctx); err != nil {
+		return err
+	}
+	defer db.users.Leave()
+	if db.readOnly {
+		return kv.ErrReadOnly
+	}
+	return db.flushAll()
 }
 
 // Free is kv.Sizer's.

@@ -1819,7 +1819,7 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\"0\n" +
+	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"0\n" +
 	"\x13GetWorkspaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\"N\n" +
 	"\x14GetWorkspaceResponse\x126\n" +
@@ -1963,15 +1963,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n" +
 	"\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n" +
-	"\x10SCOPE_KIND_SPACE\x10\x032\xab\x04\n" +
-	"\fAdminService\x12S\n" +
-	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\x03\x90\x02\x01\x12Y\n" +
-	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse0\x01\x12Y\n" +
-	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x03\x90\x02\x01\x12V\n" +
+	"\x10SCOPE_KIND_SPACE\x10\x032\xd3\x04\n" +
+	"\fAdminService\x12Y\n" +
+	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12a\n" +
+	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12_\n" +
+	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12\\\n" +
 	"\n" +
-	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x03\x90\x02\x01\x12\\\n" +
-	"\fGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\x03\x90\x02\x01\x12Z\n" +
-	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12b\n" +
+	"\fGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12b\n" +
+	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\b\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_admin_proto_rawDescOnce sync.Once
@@ -2071,6 +2071,7 @@ func file_loombridge_v1_admin_proto_init() {
 		return
 	}
 	file_loombridge_v1_memory_proto_init()
+	file_loombridge_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -8654,7 +8654,7 @@ var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/children.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x1bloombridge/v1/renewal.proto\"y\n" +
+	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/children.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x1bloombridge/v1/renewal.proto\"y\n" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -9416,46 +9416,46 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xf9\x16\n" +
-	"\x0eContextService\x12]\n" +
-	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\x12Q\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xf9\x18\n" +
+	"\x0eContextService\x12e\n" +
+	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
-	"RecordStep\x12 .loombridge.v1.RecordStepRequest\x1a!.loombridge.v1.RecordStepResponse\x12S\n" +
+	"RecordStep\x12 .loombridge.v1.RecordStepRequest\x1a!.loombridge.v1.RecordStepResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12]\n" +
 	"\n" +
-	"UploadStep\x12 .loombridge.v1.UploadStepRequest\x1a!.loombridge.v1.UploadStepResponse(\x01\x12S\n" +
-	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\x03\x90\x02\x01\x12M\n" +
-	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\x03\x90\x02\x01\x12M\n" +
-	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\x03\x90\x02\x01\x12K\n" +
-	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\x12c\n" +
-	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\x12Z\n" +
-	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a$.loombridge.v1.UpdateWorkingResponse\x12Q\n" +
+	"UploadStep\x12 .loombridge.v1.UploadStepRequest\x1a!.loombridge.v1.UploadStepResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12Y\n" +
+	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12S\n" +
+	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12S\n" +
+	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12U\n" +
+	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12k\n" +
+	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
+	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a$.loombridge.v1.UpdateWorkingResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
-	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\x12]\n" +
-	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\x12?\n" +
-	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\x12T\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\x12]\n" +
-	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\x12B\n" +
-	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\x12Y\n" +
-	"\vGetSnapshot\x12!.loombridge.v1.GetSnapshotRequest\x1a\".loombridge.v1.GetSnapshotResponse\"\x03\x90\x02\x01\x12_\n" +
-	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\x03\x90\x02\x01\x12Y\n" +
-	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12e\n" +
+	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12G\n" +
+	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
+	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12J\n" +
+	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
+	"\vGetSnapshot\x12!.loombridge.v1.GetSnapshotRequest\x1a\".loombridge.v1.GetSnapshotResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12e\n" +
+	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
+	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12Y\n" +
 	"\n" +
-	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\x12W\n" +
-	"\fCompleteTask\x12\".loombridge.v1.CompleteTaskRequest\x1a#.loombridge.v1.CompleteTaskResponse\x12V\n" +
+	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
+	"\fCompleteTask\x12\".loombridge.v1.CompleteTaskRequest\x1a#.loombridge.v1.CompleteTaskResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12\\\n" +
 	"\n" +
-	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\x03\x90\x02\x01\x12d\n" +
-	"\x0eExportSessions\x12$.loombridge.v1.ExportSessionsRequest\x1a%.loombridge.v1.ExportSessionsResponse\"\x03\x90\x02\x010\x01\x12_\n" +
-	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse(\x01\x12\\\n" +
-	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12h\n" +
-	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\x03\x90\x02\x01\x12]\n" +
-	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\x12Y\n" +
-	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\x03\x90\x02\x01\x12R\n" +
-	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\x03\x90\x02\x010\x01\x12S\n" +
-	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\x03\x90\x02\x01\x12T\n" +
-	"\vPromoteBlob\x12!.loombridge.v1.PromoteBlobRequest\x1a\".loombridge.v1.PromoteBlobResponse\x12T\n" +
-	"\vArchiveBlob\x12!.loombridge.v1.ArchiveBlobRequest\x1a\".loombridge.v1.ArchiveBlobResponse\x12[\n" +
-	"\vSearchBlobs\x12!.loombridge.v1.SearchBlobsRequest\x1a\".loombridge.v1.SearchBlobsResponse\"\x03\x90\x02\x010\x01\x12]\n" +
-	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12l\n" +
+	"\x0eExportSessions\x12$.loombridge.v1.ExportSessionsRequest\x1a%.loombridge.v1.ExportSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12i\n" +
+	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12b\n" +
+	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12n\n" +
+	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12e\n" +
+	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
+	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12Z\n" +
+	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12Y\n" +
+	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12\\\n" +
+	"\vPromoteBlob\x12!.loombridge.v1.PromoteBlobRequest\x1a\".loombridge.v1.PromoteBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
+	"\vArchiveBlob\x12!.loombridge.v1.ArchiveBlobRequest\x1a\".loombridge.v1.ArchiveBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12c\n" +
+	"\vSearchBlobs\x12!.loombridge.v1.SearchBlobsRequest\x1a\".loombridge.v1.SearchBlobsResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12g\n" +
+	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_context_proto_rawDescOnce sync.Once
@@ -9785,6 +9785,7 @@ func file_loombridge_v1_context_proto_init() {
 	}
 	file_loombridge_v1_children_proto_init()
 	file_loombridge_v1_memory_proto_init()
+	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_renewal_proto_init()
 	file_loombridge_v1_context_proto_msgTypes[4].OneofWrappers = []any{

@@ -940,7 +940,7 @@ var File_loombridge_v1_events_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1cloombridge/v1/messages.proto\"\xee\x03\n" +
+	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1cloombridge/v1/messages.proto\x1a\x1bloombridge/v1/options.proto\"\xee\x03\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1a\n" +
@@ -1022,12 +1022,12 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\x1eQUALITY_OF_SERVICE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bQUALITY_OF_SERVICE_REALTIME\x10\x01\x12\x1e\n" +
 	"\x1aQUALITY_OF_SERVICE_BATCHED\x10\x02\x12!\n" +
-	"\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x032\xf8\x02\n" +
-	"\fEventService\x12U\n" +
-	"\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\x03\x90\x02\x010\x01\x12T\n" +
-	"\vSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\x12\\\n" +
-	"\fListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\x03\x90\x02\x01\x12]\n" +
-	"\x0eDeleteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponseBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x032\x96\x03\n" +
+	"\fEventService\x12[\n" +
+	"\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12\\\n" +
+	"\vSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
+	"\fListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12g\n" +
+	"\x0eDeleteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_events_proto_rawDescOnce sync.Once
@@ -1105,6 +1105,7 @@ func file_loombridge_v1_events_proto_init() {
 	}
 	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_messages_proto_init()
+	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_events_proto_msgTypes[0].OneofWrappers = []any{
 		(*Event_Payload)(nil),
 		(*Event_PayloadJson)(nil),

@@ -6617,7 +6617,7 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"c\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"c\n" +
 	"\x11EraseScopeRequest\x125\n" +
 	"\asubject\x18\x01 \x01(\v2\x1b.loombridge.v1.EraseSubjectR\asubject\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"g\n" +
@@ -7181,27 +7181,27 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xf5\f\n" +
-	"\rMemoryService\x12S\n" +
-	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\x12\\\n" +
-	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\fReviewRecord\x12\".loombridge.v1.ReviewRecordRequest\x1a#.loombridge.v1.ReviewRecordResponse\x12Z\n" +
-	"\rArchiveRecord\x12#.loombridge.v1.ArchiveRecordRequest\x1a$.loombridge.v1.ArchiveRecordResponse\x12W\n" +
-	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\x12Z\n" +
-	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\x12Y\n" +
-	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\x03\x90\x02\x01\x12N\n" +
-	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\x12^\n" +
-	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\x03\x90\x02\x010\x01\x12a\n" +
-	"\rExportRecords\x12#.loombridge.v1.ExportRecordsRequest\x1a$.loombridge.v1.ExportRecordsResponse\"\x03\x90\x02\x010\x01\x12\\\n" +
-	"\rImportRecords\x12#.loombridge.v1.ImportRecordsRequest\x1a$.loombridge.v1.ImportRecordsResponse(\x01\x12Z\n" +
-	"\rRelateRecords\x12#.loombridge.v1.RelateRecordsRequest\x1a$.loombridge.v1.RelateRecordsResponse\x12`\n" +
-	"\x0fUnrelateRecords\x12%.loombridge.v1.UnrelateRecordsRequest\x1a&.loombridge.v1.UnrelateRecordsResponse\x12_\n" +
-	"\rListRelations\x12#.loombridge.v1.ListRelationsRequest\x1a$.loombridge.v1.ListRelationsResponse\"\x03\x90\x02\x01\x12J\n" +
-	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse0\x01\x12S\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xff\r\n" +
+	"\rMemoryService\x12Y\n" +
+	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
+	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
+	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
+	"\fReviewRecord\x12\".loombridge.v1.ReviewRecordRequest\x1a#.loombridge.v1.ReviewRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
+	"\rArchiveRecord\x12#.loombridge.v1.ArchiveRecordRequest\x1a$.loombridge.v1.ArchiveRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
+	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12d\n" +
+	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12_\n" +
+	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12V\n" +
+	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
+	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12i\n" +
+	"\rExportRecords\x12#.loombridge.v1.ExportRecordsRequest\x1a$.loombridge.v1.ExportRecordsResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12f\n" +
+	"\rImportRecords\x12#.loombridge.v1.ImportRecordsRequest\x1a$.loombridge.v1.ImportRecordsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12b\n" +
+	"\rRelateRecords\x12#.loombridge.v1.RelateRecordsRequest\x1a$.loombridge.v1.RelateRecordsResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
+	"\x0fUnrelateRecords\x12%.loombridge.v1.UnrelateRecordsRequest\x1a&.loombridge.v1.UnrelateRecordsResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12e\n" +
+	"\rListRelations\x12#.loombridge.v1.ListRelationsRequest\x1a$.loombridge.v1.ListRelationsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12R\n" +
+	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse\"\x06\x9a\xa8\x19\x02\b\x020\x01\x12[\n" +
 	"\n" +
-	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse0\x01\x12b\n" +
-	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12h\n" +
+	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_memory_proto_rawDescOnce sync.Once
@@ -7430,6 +7430,7 @@ func file_loombridge_v1_memory_proto_init() {
 	if File_loombridge_v1_memory_proto != nil {
 		return
 	}
+	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_memory_proto_msgTypes[1].OneofWrappers = []any{
 		(*EraseSubject_AgentId)(nil),
 		(*EraseSubject_UserId)(nil),

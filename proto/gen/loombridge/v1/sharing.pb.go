@@ -951,7 +951,7 @@ var File_loombridge_v1_sharing_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/sharing.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8e\x01\n" +
+	"\x1bloombridge/v1/sharing.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"\x8e\x01\n" +
 	"\x05Space\x12\x19\n" +
 	"\bspace_id\x18\x01 \x01(\tR\aspaceId\x12-\n" +
 	"\x06access\x18\x02 \x01(\x0e2\x15.loombridge.v1.AccessR\x06access\x12;\n" +
@@ -1004,16 +1004,16 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\x12ACCESS_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vACCESS_READ\x10\x01\x12\x10\n" +
 	"\fACCESS_WRITE\x10\x02\x12\x10\n" +
-	"\fACCESS_ADMIN\x10\x032\x9b\x04\n" +
-	"\x0eSharingService\x12T\n" +
-	"\vCreateSpace\x12!.loombridge.v1.CreateSpaceRequest\x1a\".loombridge.v1.CreateSpaceResponse\x12T\n" +
-	"\vDeleteSpace\x12!.loombridge.v1.DeleteSpaceRequest\x1a\".loombridge.v1.DeleteSpaceResponse\x12V\n" +
+	"\fACCESS_ADMIN\x10\x032\xc7\x04\n" +
+	"\x0eSharingService\x12\\\n" +
+	"\vCreateSpace\x12!.loombridge.v1.CreateSpaceRequest\x1a\".loombridge.v1.CreateSpaceResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
+	"\vDeleteSpace\x12!.loombridge.v1.DeleteSpaceRequest\x1a\".loombridge.v1.DeleteSpaceResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12\\\n" +
 	"\n" +
-	"ListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\x03\x90\x02\x01\x12T\n" +
-	"\vGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\".loombridge.v1.GrantAccessResponse\x12W\n" +
-	"\fRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\x12V\n" +
+	"ListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12\\\n" +
+	"\vGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\".loombridge.v1.GrantAccessResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
+	"\fRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12\\\n" +
 	"\n" +
-	"ListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\x03\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"ListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_sharing_proto_rawDescOnce sync.Once
@@ -1081,6 +1081,7 @@ func file_loombridge_v1_sharing_proto_init() {
 	if File_loombridge_v1_sharing_proto != nil {
 		return
 	}
+	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_sharing_proto_msgTypes[8].OneofWrappers = []any{
 		(*GrantAccessRequest_SpaceId)(nil),
 		(*GrantAccessRequest_UserId)(nil),

@@ -5,6 +5,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import children_pb2 as _children_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
+from loombridge.v1 import options_pb2 as _options_pb2
 from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from loombridge.v1 import renewal_pb2 as _renewal_pb2
 from google.protobuf.internal import containers as _containers

@@ -4,6 +4,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import messages_pb2 as _messages_pb2
+from loombridge.v1 import options_pb2 as _options_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor

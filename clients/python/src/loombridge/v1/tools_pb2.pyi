@@ -5,6 +5,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
+from loombridge.v1 import options_pb2 as _options_pb2
 from loombridge.v1 import servers_pb2 as _servers_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
