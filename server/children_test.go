@@ -154,7 +154,12 @@ func TestBadSpawns(t *testing.T) {
 	})
 	must(t, err)
 	MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "c", Tools: []string{"fs:read_file"}})
-	before := len(stepsOf(t, s, "p"))
+	_, err = s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+		AgentId: "p", ToolName: "x:y", Success: true, OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: strings.Repeat("long\n", 999)},
+	})
+	must(t, err)
+	steps := stepsOf(t, s, "p")
+	before, kept := len(steps), steps[len(steps)-1].GetOutcomeRef()
 	for name, tt := range map[string]struct {
 		r      *loombridgev1.SpawnAgentRequest
 		code   codes.Code
@@ -183,12 +188,25 @@ func TestBadSpawns(t *testing.T) {
 	} {
 		if tt.r.AgentId == "" {
 			tt.r.AgentId = "p"
+			tt.r.Grants = append(tt.r.Grants, kept)
 		}
 		_, err := s.Context.SpawnAgent(t.Context(), tt.r)
 		t.Run(name, func(t *testing.T) { MustFail(t, err, tt.code, tt.reason) })
 	}
 	if after := len(stepsOf(t, s, "p")); after != before {
 		t.Errorf("refused spawns left %d steps", after-before)
+	}
+	tier := func() loombridgev1.BlobTier {
+		got, err := s.Context.ListBlobs(t.Context(), &loombridgev1.ListBlobsRequest{AgentId: "p"})
+		must(t, err)
+		return got.GetBlobs()[0].GetTier()
+	}
+	if was := tier(); was != loombridgev1.BlobTier_BLOB_TIER_WORKING {
+		t.Errorf("refused spawns made a blob %s", was)
+	}
+	MustSpawn(t, s, &loombridgev1.SpawnAgentRequest{ChildId: "granted", Grants: []string{kept}})
+	if is := tier(); is != loombridgev1.BlobTier_BLOB_TIER_LONG_TERM {
+		t.Errorf("a granted blob is %s", is)
 	}
 	if _, err := os.Lstat(filepath.Join(s.Workspace, "x")); err == nil {
 		t.Error("a refused spawn left a folder")

@@ -30,11 +30,20 @@ func Outcomes() []string { return []string{OutcomeReturned, OutcomeFailed, Timed
 // one is ErrEnded. Further errors: ErrNotChild, *invalid.Error, blob.ErrNotFound for a
 // grant, or one of the store; nothing has changed then.
 func (s *Spawner) Complete(ctx context.Context, scope kv.Scope, r Result) (Child, error) {
-	c, err := s.settle(ctx, scope, r)
-	if err == nil {
-		s.tell(context.WithoutCancel(ctx), &c)
+	return s.complete(ctx, scope, r, false)
+}
+
+// complete is Complete; own says that nobody gave the result, and the Spawner gives it.
+func (s *Spawner) complete(ctx context.Context, scope kv.Scope, r Result, own bool) (Child, error) {
+	c, err := s.settle(ctx, scope, r, own)
+	if err != nil {
+		return c, err
 	}
-	return c, err
+	if err := s.tell(context.WithoutCancel(ctx), &c); err != nil {
+		s.opts.Logger.Warn("a parent was not told of a result", "scope", scope.String(), "error", err)
+		s.doubt(scope, question{})
+	}
+	return c, nil
 }
 
 // Ends finds the child that an agent ends by its id: itself, or, if failed, one of its own
@@ -55,8 +64,8 @@ func (s *Spawner) Ends(ctx context.Context, agent kv.Scope, id string, failed bo
 	return scope, nil
 }
 
-// settle is Complete without telling the parent.
-func (s *Spawner) settle(ctx context.Context, scope kv.Scope, r Result) (Child, error) {
+// settle is complete without telling the parent.
+func (s *Spawner) settle(ctx context.Context, scope kv.Scope, r Result, own bool) (Child, error) {
 	if err := r.check(); err != nil {
 		return Child{}, err
 	}
@@ -79,10 +88,12 @@ func (s *Spawner) settle(ctx context.Context, scope kv.Scope, r Result) (Child, 
 	switch {
 	case c.Result != nil:
 		return c, c.Result.repeated(&r, c.ID)
+	case own && c.late(r.Time):
+		r.Error = TimedOut // it was lost before, and its time has passed since
 	case r.Error != TimedOut && c.late(r.Time):
 		return Child{}, fmt.Errorf("%w: %q has timed out", ErrEnded, c.ID)
 	}
-	err = s.record(ctx, &c, r, func(ctx context.Context, tx *kv.Tx, number uint64) error {
+	err = s.record(ctx, &c, r, keepRefs(scope, granted), func(ctx context.Context, tx *kv.Tx, number uint64) error {
 		now, _, err := get(ctx, tx, scope)
 		if err != nil {
 			return err
@@ -94,16 +105,16 @@ func (s *Spawner) settle(ctx context.Context, scope kv.Scope, r Result) (Child, 
 		now.Result = &r
 		now.Result.Step = number
 		tx.Put(kv.System, childKey(scope), now.encode())
-		for _, e := range granted {
-			tx.Put(kv.System, grantKey(c.parentScope(), e.Ref), encodeGrant(c.ID))
-		}
 		c = now
-		return nil
+		return s.stageGrants(ctx, tx, c.parentScope(), scope, granted)
 	})
 	switch {
 	case errors.Is(err, errSettled):
 		return c, c.Result.repeated(&r, c.ID)
 	case err != nil:
+		if errors.Is(err, kv.ErrUnknownOutcome) {
+			s.doubt(scope, question{until: s.opts.Now().Add(unknownFor)})
+		}
 		return Child{}, fmt.Errorf("children: result of %q: %w", scope.Owner, err)
 	}
 	s.leave(scope, c.parentScope(), c.Result.outcome())
@@ -132,7 +143,7 @@ func (r *Result) outcome() string {
 }
 
 // record records the parent's step, and commits what stage stages with it.
-func (s *Spawner) record(ctx context.Context, c *Child, r Result, stage func(ctx context.Context, tx *kv.Tx, number uint64) error) error {
+func (s *Spawner) record(ctx context.Context, c *Child, r Result, refs []kv.Ref, stage func(ctx context.Context, tx *kv.Tx, number uint64) error) error {
 	args, err := json.Marshal(map[string]string{"child_id": c.ID})
 	if err != nil {
 		return err
@@ -140,7 +151,7 @@ func (s *Spawner) record(ctx context.Context, c *Child, r Result, stage func(ctx
 	report := hand.Recorded{
 		Request: hand.Request{Scope: c.parentScope(), SessionID: c.ParentSession, Name: ToolResult, Args: args},
 		Failed:  !r.Success, ErrorMessage: r.Error, Exempt: true,
-		Join: &tools.Join{Refs: []kv.Ref{childRef(c.Scope())}, Stage: stage},
+		Join: &tools.Join{Refs: append(refs, childRef(c.Scope())), Stage: stage},
 	}
 	if len(r.Grants) > 0 {
 		report.Join.Blind = []kv.Ref{childRef(c.parentScope())}
@@ -152,20 +163,11 @@ func (s *Spawner) record(ctx context.Context, c *Child, r Result, stage func(ctx
 	return err
 }
 
-// tell tells the parent of a result. What can't be told now is told when the server is
-// started again.
-func (s *Spawner) tell(ctx context.Context, c *Child) {
-	err := s.Teller.Returned(ctx, c)
-	if err == nil {
-		err = s.told(ctx, c)
+// tell tells the parent of a result, and notes that it was told.
+func (s *Spawner) tell(ctx context.Context, c *Child) error {
+	if err := s.Teller.Returned(ctx, c); err != nil {
+		return err
 	}
-	if err != nil {
-		s.opts.Logger.Warn("a parent was not told of a result", "scope", c.Scope().String(), "error", err)
-	}
-}
-
-// told notes that the parent was told of the result of a child.
-func (s *Spawner) told(ctx context.Context, c *Child) error {
 	scope := c.Scope()
 	return s.Writer.Do(ctx, kv.Request{
 		Blind: []kv.Ref{liveList.Ref(scope), childRef(scope)}, Lazy: true,

@@ -57,9 +57,9 @@ func (s *Spawner) Spawn(ctx context.Context, r Spawn) (Child, error) {
 	if err != nil {
 		return Child{}, err
 	}
-	// A child that can't be told is told when the server is started again.
-	if err := s.Teller.Spawned(context.WithoutCancel(ctx), &c); err != nil {
+	if err := s.tellSpawned(context.WithoutCancel(ctx), &c); err != nil {
 		s.opts.Logger.Warn("a child was not told that it was spawned", "scope", c.Scope().String(), "error", err)
+		s.doubt(c.Scope(), question{})
 	}
 	return c, nil
 }
@@ -116,8 +116,11 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 		switch {
 		case err == nil:
 			s.Log.Committed(c.Scope(), 1)
-			s.add(&b.Child, life{parent: b.Child.parentScope(), deadline: b.Child.Deadline})
-		case made && !errors.Is(err, kv.ErrUnknownOutcome):
+			s.add(&b.Child, life{})
+		case errors.Is(err, kv.ErrUnknownOutcome):
+			// Nobody knows of the child but the store, if it is there.
+			s.doubt(c.Scope(), question{until: s.opts.Now().Add(unknownFor)})
+		case made:
 			s.Folders.Remove(c.Scope())
 		}
 		s.finish(&c)
@@ -136,7 +139,7 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 	}
 	scope := c.Scope()
 	b.Join = &tools.Join{
-		Refs:  []kv.Ref{childRef(scope), s.Log.Ref(scope)},
+		Refs:  append([]kv.Ref{childRef(scope), s.Log.Ref(scope)}, keepRefs(c.parentScope(), grants)...),
 		Blind: []kv.Ref{liveList.Ref(scope), childRef(c.parentScope())},
 		Stage: func(ctx context.Context, tx *kv.Tx, step uint64) error {
 			b.Child.Number = step
@@ -154,7 +157,7 @@ func (s *Spawner) child(ctx context.Context, r *Spawn) (Child, []blob.Entry, err
 	if err != nil {
 		return Child{}, nil, err
 	}
-	now := s.opts.Now().UTC()
+	now := s.opts.Now().UTC().Round(0) // the deadline is a moment of the clock that the store has
 	c := Child{
 		Tenant: r.Tenant, ID: r.Child, Parent: r.Parent, Depth: 1, Goal: r.Goal, SessionID: r.SessionID, ParentSession: r.ParentSession,
 		Tools: r.Tools, Profile: r.Profile, Limits: r.Limits.over(*s.opts.Limits), Time: now, requestID: r.RequestID,
@@ -246,20 +249,36 @@ func stageFork(tx *kv.Tx, c *Child, head []byte) {
 // maxForkPart bounds one value of what a fork begins with.
 const maxForkPart = 512 << 10
 
-// granted finds blobs by their names, and keeps them for good.
+// granted finds blobs by their names.
 func (s *Spawner) granted(ctx context.Context, owner kv.Scope, names []string) ([]blob.Entry, error) {
 	found := make([]blob.Entry, 0, len(names))
 	for _, name := range names {
 		e, err := s.Blobs.Lookup(ctx, owner, name)
-		if err == nil && e.Tier != blob.LongTerm {
-			e, err = s.Blobs.Promote(ctx, owner, e.Ref, blob.Promotion{Tier: blob.LongTerm})
-		}
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, e)
 	}
 	return found, nil
+}
+
+// keepRefs are the refs of a commit that grants blobs of an owner.
+func keepRefs(owner kv.Scope, grants []blob.Entry) []kv.Ref {
+	if len(grants) == 0 {
+		return nil
+	}
+	return []kv.Ref{{Keyspace: kv.Blobs, Scope: owner}}
+}
+
+// stageGrants stages that a reader may read blobs of an owner, which are kept for good.
+func (s *Spawner) stageGrants(ctx context.Context, tx *kv.Tx, reader, owner kv.Scope, grants []blob.Entry) error {
+	for _, e := range grants {
+		if err := s.Keep(ctx, tx, owner, e); err != nil {
+			return err
+		}
+		tx.Put(kv.System, grantKey(reader, e.Ref), encodeGrant(owner.Owner))
+	}
+	return nil
 }
 
 // again finds the child that the same request made before.
@@ -283,17 +302,18 @@ func (s *Spawner) begin(c *Child) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	parent := c.parentScope()
+	_, making := s.making[c.Scope()]
 	switch {
 	case s.closed:
 		return hand.ErrClosed
-	case s.making[c.Scope()]:
+	case making:
 		return exists(c.ID)
 	case s.parents[parent] >= s.opts.MaxChildren:
 		return &LimitError{Of: "parent", Limit: s.opts.MaxChildren}
 	case s.tenants[c.Tenant] >= s.opts.MaxTenant:
 		return &LimitError{Of: "tenant", Limit: s.opts.MaxTenant}
 	}
-	s.making[c.Scope()] = true
+	s.making[c.Scope()] = false
 	s.parents[parent]++
 	s.tenants[c.Tenant]++
 	return nil
@@ -371,8 +391,5 @@ func (s *Spawner) stage(ctx context.Context, tx *kv.Tx, c *Child, grants []blob.
 	tx.Put(kv.System, childKey(scope), c.encode())
 	tx.Put(kv.System, spawnedKey(c.parentScope(), c.Number), []byte(c.ID))
 	tx.Put(kv.System, liveKey(scope), []byte{})
-	for _, e := range grants {
-		tx.Put(kv.System, grantKey(scope, e.Ref), encodeGrant(c.Parent))
-	}
-	return nil
+	return s.stageGrants(ctx, tx, scope, c.parentScope(), grants)
 }

@@ -3,7 +3,6 @@ package children
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -35,6 +34,9 @@ type Deps struct {
 	Log    *session.Log
 	Hand   Recorder
 	Blobs  Blobs
+	// Keep stages that a blob of an owner is kept for good. The commit names the owner's
+	// kv.Blobs among its refs.
+	Keep func(ctx context.Context, tx *kv.Tx, owner kv.Scope, e blob.Entry) error
 	// Folders makes the workspaces of children.
 	Folders Folders
 	// Forks says what forks begin with.
@@ -55,10 +57,9 @@ type Recorder interface {
 	Record(ctx context.Context, r hand.Recorded) (hand.Answer, error)
 }
 
-// Blobs finds blobs that are granted, and keeps them. *blob.Store is one.
+// Blobs finds blobs that are granted. *blob.Store is one.
 type Blobs interface {
 	Lookup(ctx context.Context, scope kv.Scope, name string) (blob.Entry, error)
-	Promote(ctx context.Context, scope kv.Scope, name string, p blob.Promotion) (blob.Entry, error)
 }
 
 // Forks says what forks begin with.
@@ -77,7 +78,7 @@ type Folders interface {
 }
 
 // Teller tells agents what became of their children. What it returns an error for is told
-// again when the server is started again.
+// again a little later, and when the server is started again.
 type Teller interface {
 	// Spawned tells a child that it was spawned, Returned a parent that its child has a
 	// result. Telling the same again does nothing.
@@ -126,6 +127,7 @@ type Options struct {
 type Spawner struct {
 	Deps
 	opts    Options
+	shared  bool          // other servers may have the store
 	wake    chan struct{} // holds a token when there is something to plan
 	running sync.WaitGroup
 
@@ -136,8 +138,16 @@ type Spawner struct {
 	live    map[kv.Scope]*life
 	parents map[kv.Scope]int // how many live children a parent has
 	tenants map[string]int
-	making  map[kv.Scope]bool          // children that are being made
-	changed map[kv.Scope]chan struct{} // by parent: closed when a child of it has a result
+	// making has the children that are being made; true for one whose result came before
+	// its spawner heard that it was made.
+	making  map[kv.Scope]bool
+	changed map[kv.Scope]*waiters // by parent
+	// unsure has the children about which the store is to be asked.
+	unsure map[kv.Scope]question
+	// findAt is when the children that live are compared with those of the store, zero for
+	// never; findAll says that other servers have come or ended since.
+	findAt  time.Time
+	findAll bool
 }
 
 // life is a child that lives.
@@ -148,9 +158,13 @@ type life struct {
 	// is not any more; zero while it is.
 	attached bool
 	goneAt   time.Time
-	// noted says that it is noted where it was attached: at the server notedAt.
+	// told says that the child was told of its spawn.
+	told bool
+	// noted says that it is noted where it was attached: at the server notedAt. noteAt is
+	// when to try again to note it.
 	noted   bool
 	notedAt string
+	noteAt  time.Time
 	// ending says that its result is being recorded, retryAt when to try again.
 	ending  bool
 	retryAt time.Time
@@ -161,7 +175,7 @@ func New(d Deps, opts *Options) *Spawner {
 	s := &Spawner{
 		Deps: d, wake: make(chan struct{}, 1), stop: func() {},
 		ended: map[string]int64{}, live: map[kv.Scope]*life{}, parents: map[kv.Scope]int{}, tenants: map[string]int{}, making: map[kv.Scope]bool{},
-		changed: map[kv.Scope]chan struct{}{},
+		changed: map[kv.Scope]*waiters{}, unsure: map[kv.Scope]question{},
 	}
 	if opts != nil {
 		s.opts = *opts
@@ -187,7 +201,7 @@ func New(d Deps, opts *Options) *Spawner {
 	if o.Ended == nil {
 		o.Ended = func(context.Context, string, string) (bool, error) { return true, nil }
 	}
-	if o.Changed == nil {
+	if s.shared = o.Changed != nil; !s.shared {
 		o.Changed = func() <-chan struct{} { return nil }
 	}
 	if o.Attached == nil {
@@ -205,11 +219,15 @@ func New(d Deps, opts *Options) *Spawner {
 // which has ended has the grace from then on to come back. Children that can't be read because
 // the store is damaged are logged.
 func (s *Spawner) Start(ctx context.Context) error {
-	switch err := s.find(ctx); {
+	found, err := s.find(ctx)
+	switch {
 	case errors.Is(err, kv.ErrDamaged):
 		s.opts.Logger.Error("children that live can't be read", "error", err)
 	case err != nil:
 		return err
+	}
+	for _, scope := range found {
+		s.ask(ctx, scope, question{})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,62 +239,14 @@ func (s *Spawner) Start(ctx context.Context) error {
 	return nil
 }
 
-func (s *Spawner) find(ctx context.Context) error {
-	for scope, err := range liveList.Scopes(ctx, s.Store.engine) {
-		if err != nil {
-			return fmt.Errorf("children: start: %w", err)
-		}
-		for pair, err := range s.Store.engine.Scan(ctx, kv.System, kv.Prefix(scope.Key(tagLive))) {
-			if err != nil {
-				return fmt.Errorf("children: start: %w", err)
-			}
-			_, rest, err := kv.SplitKey(pair.Key)
-			if err != nil || len(rest) < 1 {
-				s.opts.Logger.Error("a child that lives can't be read", "error", err)
-				continue
-			}
-			s.resume(ctx, kv.AgentScope(scope.Tenant, string(rest[1:])))
-		}
-	}
-	return s.orphans(ctx)
-}
-
-// resume takes a child up that the last server left, or another one may leave.
-func (s *Spawner) resume(ctx context.Context, scope kv.Scope) {
-	if s.knows(scope) {
-		return
-	}
-	c, err := s.Store.Get(ctx, scope)
-	if errors.Is(err, ErrNotChild) {
-		return
-	}
-	var attached [][]byte
-	if err == nil {
-		attached, err = s.Store.engine.Get(ctx, kv.System, attachedKey(scope))
-	}
-	if err == nil && c.Result != nil {
-		s.tell(ctx, &c)
-		return
-	}
-	if err == nil {
-		s.add(&c, life{
-			parent: c.parentScope(), deadline: c.Deadline, attached: s.opts.Attached(c.Tenant, c.ID), noted: attached[0] != nil, notedAt: string(attached[0]),
-		})
-		err = s.Teller.Spawned(ctx, &c)
-	}
-	if err != nil {
-		s.opts.Logger.Error("a child could not be taken up again", "scope", scope.String(), "error", err)
-	}
-}
-
 // Close stops watching over children. Those that live are found by the next Start.
 func (s *Spawner) Close() error {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
 		s.stop()
-		for _, changed := range s.changed {
-			close(changed)
+		for _, w := range s.changed {
+			close(w.done)
 		}
 		clear(s.changed)
 	}
@@ -315,24 +285,31 @@ func (s *Spawner) Stats() Stats {
 	return Stats{len(s.live), maps.Clone(s.ended)}
 }
 
-// knows tells whether a child that lives is known, or being made.
-func (s *Spawner) knows(scope kv.Scope) bool {
+// add counts a child that lives, once. It tells whether it was not counted before.
+func (s *Spawner) add(c *Child, l life) bool {
+	scope := c.Scope()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.live[scope] != nil || s.making[scope]
-}
-
-// add counts a child that lives, once.
-func (s *Spawner) add(c *Child, l life) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live[c.Scope()] != nil {
-		return
+	if s.live[scope] != nil || s.making[scope] {
+		s.mu.Unlock()
+		return false
 	}
-	s.live[c.Scope()] = &l
+	l.parent, l.deadline = c.parentScope(), c.Deadline
+	s.live[scope] = &l
+	if s.shared && s.findAt.IsZero() {
+		s.findAt = s.opts.Now().Add(compareEvery)
+	}
 	s.parents[l.parent]++
 	s.tenants[c.Tenant]++
 	s.plan()
+	s.mu.Unlock()
+	if s.opts.Attached(scope.Tenant, scope.Owner) {
+		s.Attached(scope.Tenant, scope.Owner, true)
+		// Its stream may have ended in between, which nobody says again.
+		if !s.opts.Attached(scope.Tenant, scope.Owner) {
+			s.Attached(scope.Tenant, scope.Owner, false)
+		}
+	}
+	return true
 }
 
 // leave counts a child out that has its result.
@@ -355,8 +332,11 @@ func (s *Spawner) Returned(scope, parent kv.Scope) {
 		delete(s.live, scope)
 		s.uncount(l.parent)
 	}
-	if changed, ok := s.changed[parent]; ok {
-		close(changed)
+	if _, ok := s.making[scope]; ok {
+		s.making[scope] = true
+	}
+	if w, ok := s.changed[parent]; ok {
+		close(w.done)
 		delete(s.changed, parent)
 	}
 }

@@ -44,39 +44,68 @@ func (s *Spawner) Wait(ctx context.Context, parent kv.Scope, sessionID string, i
 		over.Stop()
 	}
 	for {
-		// Before reading, so that nothing is missed in between.
-		changed, err := s.changes(parent)
-		if err != nil {
-			return Outcome{}, err
-		}
-		out, err := s.Outcome(ctx, parent, sessionID, ids)
-		if err != nil || out.Complete || timeout <= 0 {
+		out, again, err := s.look(ctx, parent, sessionID, ids, timeout > 0, again.C, over.C)
+		if !again {
 			return out, err
-		}
-		select {
-		case <-changed:
-		case <-again.C:
-		case <-over.C:
-			return s.Outcome(ctx, parent, sessionID, ids)
-		case <-ctx.Done():
-			return Outcome{}, ctx.Err()
 		}
 	}
 }
 
-// changes is closed when a child of a parent gets its result.
-func (s *Spawner) changes(parent kv.Scope) (<-chan struct{}, error) {
+// look returns what came of some children, and otherwise waits until that may have changed:
+// again is true then.
+func (s *Spawner) look(
+	ctx context.Context, parent kv.Scope, sessionID string, ids []string, wait bool, tick, over <-chan time.Time,
+) (out Outcome, again bool, err error) {
+	// Before reading, so that nothing is missed in between.
+	w, err := s.await(parent)
+	if err != nil {
+		return Outcome{}, false, err
+	}
+	defer s.leaveWait(parent, w)
+	out, err = s.Outcome(ctx, parent, sessionID, ids)
+	if err != nil || out.Complete || !wait {
+		return out, false, err
+	}
+	select {
+	case <-w.done:
+	case <-tick:
+	case <-over:
+		out, err = s.Outcome(ctx, parent, sessionID, ids)
+		return out, false, err
+	case <-ctx.Done():
+		return Outcome{}, false, ctx.Err()
+	}
+	return Outcome{}, true, nil
+}
+
+// waiters are the calls that wait for children of one parent.
+type waiters struct {
+	done  chan struct{} // closed when a child of the parent gets its result
+	calls int           // guarded by the spawner's mu
+}
+
+// await joins those who wait for children of a parent; leaveWait ends that.
+func (s *Spawner) await(parent kv.Scope) (*waiters, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, kv.ErrClosed
 	}
-	changed, ok := s.changed[parent]
+	w, ok := s.changed[parent]
 	if !ok {
-		changed = make(chan struct{})
-		s.changed[parent] = changed
+		w = &waiters{done: make(chan struct{})}
+		s.changed[parent] = w
 	}
-	return changed, nil
+	w.calls++
+	return w, nil
+}
+
+func (s *Spawner) leaveWait(parent kv.Scope, w *waiters) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.calls--; w.calls == 0 && s.changed[parent] == w {
+		delete(s.changed, parent)
+	}
 }
 
 // Outcome is what came of some children up to now; see Wait.

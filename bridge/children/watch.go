@@ -3,7 +3,6 @@ package children
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -19,8 +18,8 @@ const (
 	maxSettling = 64
 	// settleTime bounds the recording of one.
 	settleTime = 30 * time.Second
-	// orphansAtOnce bounds the keys of one look at where children were attached.
-	orphansAtOnce = 256
+	// notesAtOnce bounds the children of one commit that notes where they are attached.
+	notesAtOnce = 256
 )
 
 // watch gives results to children that are late or lost, until ctx ends.
@@ -35,17 +34,23 @@ func (s *Spawner) watch(ctx context.Context) {
 			return
 		case <-changed:
 			changed = s.opts.Changed()
-			if err := s.find(ctx); err != nil && ctx.Err() == nil {
-				s.opts.Logger.Error("children of other servers are not taken up", "error", err)
-			}
+			s.othersChanged()
 		case <-s.wake:
 		case <-timer.C:
 		}
-		notes, due, waiting := s.due()
-		for _, scope := range notes {
-			s.note(ctx, scope)
+		work := s.due()
+		if work.find {
+			s.compare(ctx)
 		}
-		for scope, problem := range due {
+		s.note(ctx, work.notes)
+		if len(work.asks) > 0 {
+			s.running.Go(func() {
+				for scope, q := range work.asks {
+					s.ask(ctx, scope, q)
+				}
+			})
+		}
+		for scope, problem := range work.fails {
 			select {
 			case places <- struct{}{}:
 			case <-ctx.Done():
@@ -56,77 +61,62 @@ func (s *Spawner) watch(ctx context.Context) {
 				s.fail(ctx, scope, problem)
 			})
 		}
-		if waiting {
+		if work.waiting {
 			timer.Reset(watchPause)
 		}
 	}
 }
 
-// due are the children that were attached for the first time, and those that are late or
-// lost, with why. waiting tells whether time alone may bring more.
-func (s *Spawner) due() (notes []kv.Scope, due map[kv.Scope]string, waiting bool) {
+// work is what there is to do at a moment.
+type work struct {
+	// find says that the children that live are to be compared with those of the store.
+	find bool
+	// notes are children that were attached, which nobody has noted yet.
+	notes []kv.Scope
+	// asks are those about which the store is to be asked.
+	asks map[kv.Scope]question
+	// fails are those that are late or lost, with why.
+	fails map[kv.Scope]string
+	// waiting tells whether time alone may bring more.
+	waiting bool
+}
+
+func (s *Spawner) due() work {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, holder := s.opts.Now(), s.opts.Holder()
-	due = map[kv.Scope]string{}
-	for scope, l := range s.live {
-		if l.attached && l.goneAt.IsZero() && (!l.noted || l.notedAt != holder) {
-			l.noted, l.notedAt = true, holder
-			notes = append(notes, scope)
+	w := work{asks: map[kv.Scope]question{}, fails: map[kv.Scope]string{}}
+	if !s.findAt.IsZero() && !now.Before(s.findAt) {
+		s.findAt, w.find = time.Time{}, true
+	}
+	for scope, q := range s.unsure {
+		if !now.Before(q.at) {
+			delete(s.unsure, scope)
+			w.asks[scope] = q
 		}
-		waiting = waiting || !l.deadline.IsZero() || !l.goneAt.IsZero()
+	}
+	w.waiting = !s.findAt.IsZero() || len(s.unsure) > 0
+	for scope, l := range s.live {
+		toNote := l.attached && l.goneAt.IsZero() && (!l.noted || l.notedAt != holder)
+		if toNote && !now.Before(l.noteAt) {
+			l.noted, l.notedAt = true, holder
+			w.notes = append(w.notes, scope)
+		}
+		w.waiting = w.waiting || toNote || !l.deadline.IsZero() || !l.goneAt.IsZero()
 		if l.ending || now.Before(l.retryAt) {
 			continue
 		}
 		switch {
 		case !l.deadline.IsZero() && !now.Before(l.deadline):
-			due[scope] = TimedOut
+			w.fails[scope] = TimedOut
 		case !l.goneAt.IsZero() && !now.Before(l.goneAt):
-			due[scope] = Disconnected
+			w.fails[scope] = Disconnected
 		default:
 			continue
 		}
 		l.ending = true
 	}
-	return notes, due, waiting
-}
-
-// orphans begins the grace of the children that are attached to no server that is known, and
-// were attached to one that has ended.
-func (s *Spawner) orphans(ctx context.Context) error {
-	var away []kv.Scope
-	s.mu.Lock()
-	for scope, l := range s.live {
-		if !l.attached {
-			away = append(away, scope)
-		}
-	}
-	s.mu.Unlock()
-	for some := range slices.Chunk(away, orphansAtOnce) {
-		keys := make([][]byte, len(some))
-		for i, scope := range some {
-			keys[i] = attachedKey(scope)
-		}
-		noted, err := s.Store.engine.Get(ctx, kv.System, keys...)
-		if err != nil {
-			return fmt.Errorf("children: where they were attached: %w", err)
-		}
-		for i, scope := range some {
-			if noted[i] == nil {
-				continue
-			}
-			if ended, err := s.opts.Ended(ctx, scope.Tenant, string(noted[i])); err != nil || !ended {
-				continue // it is looked at again when that server ends
-			}
-			s.mu.Lock()
-			if l, ok := s.live[scope]; ok && !l.attached {
-				l.attached, l.noted, l.notedAt, l.goneAt = true, true, string(noted[i]), s.opts.Now().Add(s.opts.Grace)
-			}
-			s.plan()
-			s.mu.Unlock()
-		}
-	}
-	return nil
+	return w
 }
 
 // elsewhere tells whether a child that is away was noted as attached to another server that
@@ -140,18 +130,38 @@ func (s *Spawner) elsewhere(ctx context.Context, scope kv.Scope) (bool, error) {
 	return err == nil && !ended, err
 }
 
-// note notes at which server a child was attached, for the others and the next start.
-func (s *Spawner) note(ctx context.Context, scope kv.Scope) {
+// note notes at which server children were attached, for the others and the next start.
+// What can't be noted now is noted a little later.
+func (s *Spawner) note(ctx context.Context, scopes []kv.Scope) {
 	holder := s.opts.Holder()
-	err := s.Writer.Do(ctx, kv.Request{
-		Blind: []kv.Ref{childRef(scope)}, Lazy: true,
-		Stage: func(_ context.Context, tx *kv.Tx) error {
-			tx.Put(kv.System, attachedKey(scope), []byte(holder))
+	for some := range slices.Chunk(scopes, notesAtOnce) {
+		var refs []kv.Ref
+		for _, scope := range some {
+			refs = append(refs, childRef(scope), liveList.Ref(scope))
+		}
+		err := s.Writer.Do(ctx, kv.Request{Blind: refs, Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
+			for _, scope := range some {
+				lives, err := tx.Watch(ctx, kv.System, liveKey(scope))
+				if err != nil {
+					return err
+				}
+				if lives != nil {
+					tx.Put(kv.System, attachedKey(scope), []byte(holder))
+				}
+			}
 			return nil
-		},
-	})
-	if err != nil {
-		s.opts.Logger.Warn("that a child was attached was not noted", "scope", scope.String(), "error", err)
+		}})
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.opts.Logger.Warn("where children are attached was not noted", "children", len(some), "first", some[0].String(), "error", err)
+		s.mu.Lock()
+		for _, scope := range some {
+			if l, ok := s.live[scope]; ok {
+				l.noted, l.noteAt = false, s.opts.Now().Add(retryPause)
+			}
+		}
+		s.mu.Unlock()
 	}
 }
 
@@ -159,27 +169,29 @@ func (s *Spawner) note(ctx context.Context, scope kv.Scope) {
 func (s *Spawner) fail(ctx context.Context, scope kv.Scope, problem string) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
+	var there bool
+	var err error
 	if problem == Disconnected {
-		if there, err := s.elsewhere(ctx, scope); err == nil && there {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if l, ok := s.live[scope]; ok {
-				l.attached, l.ending, l.goneAt = false, false, time.Time{}
-			}
-			return
-		}
+		there, err = s.elsewhere(ctx, scope)
 	}
-	_, err := s.Complete(ctx, scope, Result{Error: problem})
-	if err == nil || errors.Is(err, ErrEnded) || errors.Is(err, ErrNotChild) {
-		s.forget(scope) // another server was first, or it was erased
+	if err == nil && !there {
+		_, err = s.complete(ctx, scope, Result{Error: problem}, true)
+	}
+	if !there && (err == nil || errors.Is(err, ErrEnded) || errors.Is(err, ErrNotChild)) {
+		s.forget(scope) // another result was first, or it was erased
 		return
 	}
-	if ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		s.opts.Logger.Error("a child's result could not be recorded", "scope", scope.String(), "problem", problem, "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l, ok := s.live[scope]; ok {
+	l, ok := s.live[scope]
+	switch {
+	case !ok:
+	case there:
+		l.attached, l.ending, l.goneAt = false, false, time.Time{}
+	default:
 		l.ending, l.retryAt = false, s.opts.Now().Add(retryPause)
 	}
 }

@@ -1,11 +1,13 @@
 package children
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -27,9 +29,17 @@ type Workspaces struct {
 	children *Store
 	own      bool
 
-	mu     sync.Mutex
-	closed bool                  // guarded by mu
-	roots  map[kv.Scope]*os.Root // guarded by mu
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	roots  map[kv.Scope]*list.Element // in recent
+	recent *list.List                 // of openRoot; that which was used last is first
+	left   int                        // folders that were left since the runtime was asked to close them
+}
+
+// openRoot is the folder of an agent.
+type openRoot struct {
+	scope kv.Scope
+	root  *os.Root
 }
 
 var (
@@ -40,7 +50,7 @@ var (
 // NewWorkspaces returns the workspaces below those of base, which stays the caller's.
 // Close the result.
 func NewWorkspaces(base hand.Workspaces, children *Store, opts *WorkspaceOptions) *Workspaces {
-	w := &Workspaces{base: base, children: children, roots: map[kv.Scope]*os.Root{}}
+	w := &Workspaces{base: base, children: children, roots: map[kv.Scope]*list.Element{}, recent: list.New()}
 	if opts != nil {
 		w.own = opts.Own
 	}
@@ -63,8 +73,9 @@ func (w *Workspaces) RootIn(ctx context.Context, scope kv.Scope) (*os.Root, erro
 	if w.closed {
 		return nil, hand.ErrClosed
 	}
-	if root, ok := w.roots[scope]; ok {
-		return root, nil
+	if e, ok := w.roots[scope]; ok {
+		w.recent.MoveToFront(e)
+		return e.Value.(openRoot).root, nil
 	}
 	if err := CheckID(scope.Owner); err != nil {
 		return nil, fmt.Errorf("%w: the agent's id can't be the name of a folder: %w", hand.ErrNoWorkspace, err)
@@ -83,27 +94,31 @@ func (w *Workspaces) RootIn(ctx context.Context, scope kv.Scope) (*os.Root, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w: agent %q: %w", hand.ErrNoWorkspace, scope.Owner, err)
 	}
-	if len(w.roots) >= keptRoots {
-		w.trim()
-	}
-	w.roots[scope] = root
+	w.keep(scope, root)
 	return root, nil
 }
 
-// keptRoots is how many folders are open before those of ended children are closed.
+// keptRoots is how many folders stay open for the calls to come.
 const keptRoots = 512
 
-// trim closes the folders of children that ended long ago: no call of theirs runs any more.
-// The caller holds mu.
-func (w *Workspaces) trim() {
-	for scope, root := range w.roots {
-		c, err := w.children.Get(context.Background(), scope)
-		if err == nil && c.Result != nil && w.children.now().Sub(c.Result.Time) > 2*hand.MaxTimeout {
-			_ = root.Close() // nothing is written through it
-			delete(w.roots, scope)
+// keep keeps a folder open in the place of that which was used longest ago. A call may still
+// work in the latter, so it is not closed but left: the runtime closes a folder that nobody
+// holds any more. The caller holds mu.
+func (w *Workspaces) keep(scope kv.Scope, root *os.Root) {
+	for len(w.roots) >= keptRoots {
+		last := w.recent.Back()
+		w.recent.Remove(last)
+		delete(w.roots, last.Value.(openRoot).scope)
+		if w.left++; w.left == maxLeft {
+			w.left = 0
+			go runtime.GC() // which finds the folders that nobody holds
 		}
 	}
+	w.roots[scope] = w.recent.PushFront(openRoot{scope, root})
 }
+
+// maxLeft is how many folders are left before the runtime is asked to close them.
+const maxLeft = 256
 
 // Closed tells whether an entry of an agent's workspace is that of a child.
 func (w *Workspaces) Closed(scope kv.Scope, name string) bool {
@@ -169,9 +184,10 @@ func (w *Workspaces) Close() error {
 	defer w.mu.Unlock()
 	w.closed = true
 	var errs []error
-	for _, root := range w.roots {
-		errs = append(errs, root.Close())
+	for _, e := range w.roots {
+		errs = append(errs, e.Value.(openRoot).root.Close())
 	}
 	clear(w.roots)
+	w.recent.Init()
 	return errors.Join(errs...)
 }

@@ -67,15 +67,29 @@ func (s *Store) Promote(ctx context.Context, scope kv.Scope, name string, p Prom
 		return Entry{}, err
 	}
 	asked := fmt.Sprintf("promote %q %d %q %q %v", name, p.Tier, p.Category, p.Name, p.Important)
-	return s.change(ctx, scope, name, p.RequestID, asked, func(e *Entry) string {
-		s.raise(e, p.Tier)
-		e.Important = e.Important || p.Important
-		folder := p.Category
-		if folder == "" {
-			folder = pathPart(e.Category, CategoryTool)
-		}
-		return PersistentFolder + pathPart(scope.Owner, "owner") + "/" + folder + "/" + nameOf(p.Name, e)
-	})
+	return s.change(ctx, scope, name, p.RequestID, asked, func(e *Entry) string { return s.promote(scope, e, p) })
+}
+
+// promote raises an entry and says what its path should be.
+func (s *Store) promote(scope kv.Scope, e *Entry, p Promotion) string {
+	s.raise(e, p.Tier)
+	e.Important = e.Important || p.Important
+	folder := p.Category
+	if folder == "" {
+		folder = pathPart(e.Category, CategoryTool)
+	}
+	return PersistentFolder + pathPart(scope.Owner, "owner") + "/" + folder + "/" + nameOf(p.Name, e)
+}
+
+// StageKept stages that a blob is LongTerm, under the rules of Promote, for a commit that has
+// Ref(scope) among its refs. One that is already stays as it is. ErrNotFound where it has
+// gone since it was looked up.
+func (s *Store) StageKept(ctx context.Context, tx *kv.Tx, scope kv.Scope, found Entry) error {
+	e, err := readEntry(ctx, tx, scope, found.Home())
+	if err != nil || e.Tier == LongTerm {
+		return err
+	}
+	return stageChange(ctx, tx, scope, &e, func(e *Entry) string { return s.promote(scope, e, Promotion{Tier: LongTerm}) })
 }
 
 // raise lifts an entry into a tier.

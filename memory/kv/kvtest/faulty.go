@@ -35,6 +35,10 @@ type Plan struct {
 	// Written passes a failing commit on first, so that it is there although
 	// it was not acknowledged. Use it with kv.ErrUnknownOutcome.
 	Written bool
+	// Choose decides about each call in the place of the fields above, on its caller's
+	// goroutine: with which error it fails, and whether a failing commit is written all
+	// the same. It may take its time. Default: nobody asks.
+	Choose func(commit bool) (written bool, fault error)
 }
 
 // FaultyEngine is an engine some of whose calls fail. It offers none of the
@@ -112,6 +116,9 @@ func (f *FaultyEngine) Commit(ctx context.Context, c kv.Commit) error {
 		plan.Before(f.engine, c)
 	}
 	written := plan.Written
+	if plan.Choose != nil {
+		written, fault = plan.Choose(true)
+	}
 	if fault != nil && !written {
 		return fault
 	}
@@ -130,6 +137,11 @@ func (f *FaultyEngine) commit() (plan Plan, fault error) {
 
 func (f *FaultyEngine) read() error {
 	f.mu.Lock()
+	if choose := f.plan.Choose; choose != nil {
+		f.mu.Unlock()
+		_, fault := choose(false)
+		return fault
+	}
 	defer f.mu.Unlock()
 	f.reads++
 	if delay := f.plan.Delay; delay > 0 {
