@@ -32,7 +32,8 @@ const (
 	// DefaultMaxRunning bounds the jobs that run at once.
 	DefaultMaxRunning = 32
 	// MaxEnded bounds the jobs of a session that have ended and can still be read, and
-	// maxEndedOfAll those of all sessions.
+	// maxEndedOfAll those of all sessions: the tenant that has most of them, and of it the
+	// agent that has most, loses its oldest.
 	MaxEnded      = 8
 	maxEndedOfAll = 64
 	// SpoolBytes is how much is kept of what a job prints.
@@ -119,10 +120,12 @@ type Jobs struct {
 	mu     sync.Mutex
 	closed bool             // guarded by mu
 	owners map[Owner][]*job // guarded by mu; oldest first
+	number uint64           // guarded by mu; of the job that was started last
 }
 
 type job struct {
 	id      string
+	number  uint64 // in the order in which all were started
 	start   Start
 	command string
 	started time.Time
@@ -219,11 +222,12 @@ func (j *Jobs) Start(s Start) (Info, error) {
 	select {
 	case <-b.ended:
 		if b.err != nil && !errors.Is(b.err, context.Canceled) && !errors.Is(b.err, context.DeadlineExceeded) {
-			j.remove(owner, b)
+			j.remove(b)
 			return Info{}, b.err
 		}
 	case <-started.C:
 	}
+	j.trim(owner)
 	return b.info(), nil
 }
 
@@ -234,63 +238,85 @@ func (b *job) finish(outcome sandbox.Outcome, err error, now time.Time) {
 	close(b.ended)
 }
 
-// add takes a job in. The oldest that have ended make room.
+// add takes a job in.
 func (j *Jobs) add(owner Owner, b *job) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		return ErrClosed
 	}
+	j.number++
+	b.number = j.number
 	j.owners[owner] = append(j.owners[owner], b)
-	j.trim(owner, MaxEnded)
-	ended := 0
-	for _, list := range j.owners {
-		for _, b := range list {
-			if b.over() {
-				ended++
-			}
-		}
-	}
-	for other := range j.owners {
-		if ended <= maxEndedOfAll {
-			break
-		}
-		ended -= j.trim(other, 0)
-	}
 	return nil
 }
 
-// trim forgets the oldest jobs of an owner that have ended, but for some, and returns how
-// many. The caller holds mu.
-func (j *Jobs) trim(owner Owner, most int) (gone int) {
-	ended := 0
-	for _, b := range j.owners[owner] {
-		if b.over() {
-			ended++
-		}
-	}
-	j.owners[owner] = slices.DeleteFunc(j.owners[owner], func(b *job) bool {
-		if ended-gone <= most || !b.over() {
-			return false
-		}
-		gone++
-		b.out.close()
-		return true
-	})
-	if len(j.owners[owner]) == 0 {
-		delete(j.owners, owner)
-	}
-	return gone
-}
-
-func (j *Jobs) remove(owner Owner, gone *job) {
+// trim forgets the oldest jobs that have ended where there are too many: of a session, and
+// of all.
+func (j *Jobs) trim(owner Owner) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for mine := j.ended(func(o Owner) bool { return o == owner }); len(mine) > MaxEnded; mine = mine[1:] {
+		j.drop(mine[0])
+	}
+	all := j.ended(func(Owner) bool { return true })
+	for len(all) > maxEndedOfAll {
+		of := mostOf(all, func(b *job) string { return b.start.Owner.Scope.Tenant })
+		oldest := mostOf(of, func(b *job) kv.Scope { return b.start.Owner.Scope })[0]
+		all = slices.DeleteFunc(all, func(b *job) bool { return b == oldest })
+		j.drop(oldest)
+	}
+}
+
+// ended are the jobs of some owners that have ended, in the order in which they did. The
+// caller holds mu.
+func (j *Jobs) ended(of func(Owner) bool) (all []*job) {
+	for owner, list := range j.owners {
+		if !of(owner) {
+			continue
+		}
+		for _, b := range list {
+			if b.over() {
+				all = append(all, b)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *job) int { // what has ended changes no more
+		return cmp.Or(a.end.Compare(b.end), cmp.Compare(a.number, b.number))
+	})
+	return all
+}
+
+// mostOf are those jobs, in their order, of whoever has most of them; of several who have as
+// many, of the one whose first is the oldest.
+func mostOf[K comparable](jobs []*job, whose func(*job) K) []*job {
+	of := map[K][]*job{}
+	for _, b := range jobs {
+		of[whose(b)] = append(of[whose(b)], b)
+	}
+	most := of[whose(jobs[0])]
+	for _, b := range jobs {
+		if list := of[whose(b)]; len(list) > len(most) {
+			most = list
+		}
+	}
+	return most
+}
+
+// drop forgets a job. The caller holds mu.
+func (j *Jobs) drop(gone *job) {
+	owner := gone.start.Owner
 	j.owners[owner] = slices.DeleteFunc(j.owners[owner], func(b *job) bool { return b == gone })
 	if len(j.owners[owner]) == 0 {
 		delete(j.owners, owner)
 	}
 	gone.out.close()
+}
+
+func (j *Jobs) remove(gone *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.drop(gone)
 }
 
 func (b *job) over() bool {
