@@ -567,7 +567,7 @@ def random_put(rng: random.Random, namespace: tuple[str, ...], number: int) -> P
     return PutOp(namespace, f"k{rng.randrange(6)}", value, index=index)
 
 
-@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize("seed", [None, 1, 2, 200009])  # the last puts an item twice at once
 def test_random_operations_leave_the_same(make: Maker, seed: int | None) -> None:
     print("seed", seed := seed or random.randrange(1 << 32))  # noqa: S311  a test's
     rng = random.Random(seed)  # noqa: S311  a test's
@@ -586,7 +586,10 @@ def test_random_operations_leave_the_same(make: Maker, seed: int | None) -> None
         both.do(lambda store, o=ops: store.batch(o))
         both.do(lambda store, o=puts: store.batch(o))
         if step % 3 == 0:
-            again = [put for put in puts if put.index is None and "more" not in (put.value or {})]
+            # Of an item that was put twice, the put that stands: the texts of the other one
+            # are among what InMemoryStore keeps.
+            stand = {(put.namespace, put.key): put for put in puts}.values()
+            again = [put for put in stand if put.index is None and "more" not in (put.value or {})]
             both.do(lambda store, o=again: store.batch(o))
         namespace = rng.choice(spaces)
         both.same(lambda store, n=namespace: shown(store.get(n, "k1")))
