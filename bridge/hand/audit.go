@@ -70,7 +70,7 @@ func (h *Hand) auditedCall(c *call, args json.RawMessage) audit.Record {
 	return r
 }
 
-// judge says in a record what came of the call.
+// judge says in a record what came of a call that ran, or that a policy stopped.
 func judge(r *audit.Record, success bool, code tools.Code) {
 	r.Code = string(code)
 	switch {
@@ -108,6 +108,9 @@ func (h *Hand) auditAnswer(ctx context.Context, c *call, a Answer) {
 	}
 	r := h.auditedCall(c, h.Reducer.MinimalArgs(c.name(), c.kept))
 	judge(&r, a.Success, a.ErrorCode)
+	if c.mistake != nil {
+		r.Outcome, r.Code = audit.OutcomeRefused, refusal(c.mistake)
+	}
 	if a.Replayed {
 		r.Outcome, r.Step = audit.OutcomeReplayed, a.Step.Number
 	}
@@ -159,6 +162,9 @@ func (r *recording) beginAudit(ctx context.Context, req *kv.Request) (err error)
 	}
 	record := h.auditedCall(c, r.reduced.MinimalArgs)
 	judge(&record, r.answer.Success, r.answer.ErrorCode)
+	if c.mistake != nil {
+		record.Outcome, record.Code = audit.OutcomeRefused, refusal(c.mistake)
+	}
 	out := r.outcome
 	record.Tier, record.BytesOut = out.result.Tier, max(out.body.size, int64(len(out.json)))
 	if out.given.Form == step.FormJSON {

@@ -8,14 +8,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
 // Call runs a tool and records the call as a step. An error means that the call
-// was refused and nothing ran: *tools.NotFoundError, *tools.ArgumentsError,
+// was refused and nothing ran: *tools.NotFoundError, *tools.ArgumentsError, *tools.LimitError,
 // *invalid.Error, kv.ErrRequestReused, *throttle.LimitedError, *share.ExhaustedError, ErrNoWorkspace,
 // ErrClosed, an error of the store before the tool ran, or that of ctx while the
-// call had to wait. Everything that happens from then on is told by the answer.
+// call had to wait. Those that are mistakes of a model are failed steps where the call has a
+// CallID: see mistake. Everything that happens from then on is told by the answer.
 //
 // If ctx ends while the tool runs, the tool is told to stop, and the step is
 // recorded all the same.
@@ -24,11 +26,13 @@ func (h *Hand) Call(ctx context.Context, req Request) (Answer, error) {
 		return Answer{}, err
 	}
 	came := h.now()
-	c, err := h.check(req, came)
+	c, err := h.check(req, came, true)
 	if err != nil {
-		defer h.running.Done()
-		h.auditRefused(ctx, req, came, err)
-		return Answer{}, err
+		if c = h.mistaken(req, came, err); c == nil {
+			defer h.running.Done()
+			h.auditRefused(ctx, req, came, err)
+			return Answer{}, err
+		}
 	}
 	defer h.end(c)
 	answer, err := h.answerOnce(ctx, c)
@@ -135,11 +139,14 @@ func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 
 // bounded is perform for a call within the bounds of its agent.
 func (h *Hand) bounded(ctx context.Context, c *call) (Answer, error) {
+	if c.mistake != nil {
+		return h.record(ctx, c, outcome{failure: c.mistake}), nil
+	}
 	if failure := c.forbidden(); failure != nil {
 		return h.record(ctx, c, outcome{failure: failure}), nil
 	}
 	if err := h.limit(c); err != nil {
-		return Answer{}, err
+		return h.refused(ctx, c, err)
 	}
 	failure, err := h.approve(ctx, c)
 	switch {
@@ -163,10 +170,23 @@ func (h *Hand) bounded(ctx context.Context, c *call) (Answer, error) {
 	}
 	out := h.run(ctx, c, root)
 	if out.refused != nil {
-		h.withdraw(ctx, c)
-		return Answer{}, out.refused
+		return h.refused(ctx, c, out.refused)
 	}
 	return h.record(ctx, c, out), nil
+}
+
+// refused ends a call of which nothing ran: by a failed step where a model reads it. A call
+// that comes too soon may come again.
+func (h *Hand) refused(ctx context.Context, c *call, err error) (Answer, error) {
+	if c.CallID == "" || h.mistake(err) == nil {
+		h.withdraw(ctx, c)
+		return Answer{}, err
+	}
+	c.mistake = h.mistake(err)
+	if c.mistake.Code == tools.Refused {
+		c.once = ""
+	}
+	return h.record(ctx, c, outcome{failure: c.mistake}), nil
 }
 
 // intentID names a call's intent. That of a request or call id is always the same, so

@@ -45,7 +45,7 @@ func TestReadBecomesAStep(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := MustWorld(t, map[string]string{tt.path: tt.content}, nil)
-			req := request("read_file", map[string]any{"path": tt.path, "extra": 1})
+			req := request("read_file", map[string]any{"path": tt.path})
 			req.Thought, req.TurnID, req.CallID, req.SessionID = "why", "t1", "c1", "s1"
 			a := w.must(req)
 			observation := fmt.Sprintf("Read %s (%d bytes, %s)", tt.path, len(tt.content), tt.kind)

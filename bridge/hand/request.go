@@ -121,6 +121,9 @@ type call struct {
 	intent string
 	// bridge is the registration of this server that the intent belongs to.
 	bridge string
+	// mistake is what was wrong with a call that a model made and that did not run; nil for
+	// any other.
+	mistake *tools.Error
 	// reported says that the caller ran the tool.
 	reported bool
 	// bounds are those of the agent, exempt says that they do not matter.
@@ -138,8 +141,9 @@ type call struct {
 
 func (c *call) name() string { return c.tool.Descriptor().Name }
 
-// check turns a request that came at a time into a call, or says why it can't be one.
-func (h *Hand) check(req Request, came time.Time) (*call, error) {
+// check turns a request that came at a time into a call, or says why it can't be one. Named
+// refuses arguments that the tool does not know.
+func (h *Hand) check(req Request, came time.Time, named bool) (*call, error) {
 	if err := checkFields(&req); err != nil {
 		return nil, err
 	}
@@ -153,6 +157,11 @@ func (h *Hand) check(req Request, came time.Time) (*call, error) {
 	}
 	if err := tool.Check(args); err != nil {
 		return nil, err
+	}
+	if named {
+		if err := tool.CheckNames(args); err != nil {
+			return nil, err
+		}
 	}
 	c := &call{Request: req, tool: tool, args: args, came: came, timeout: req.Timeout}
 	if c.timeout <= 0 {

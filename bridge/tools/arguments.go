@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Limits of a call's arguments. They keep one call's memory and the time of
@@ -33,21 +35,34 @@ const (
 // stay exact, as json.Number; of a key given twice the last value counts. Text
 // over a limit, that is not UTF-8, not JSON or no object is an *ArgumentsError
 // with Malformed set.
-func ParseArguments(text []byte) (map[string]any, error) {
-	if len(bytes.TrimSpace(text)) == 0 {
+func ParseArguments(given []byte) (map[string]any, error) {
+	if len(bytes.TrimSpace(given)) == 0 {
 		return map[string]any{}, nil
 	}
-	if problem := checkText(text); problem != "" {
+	value, err := parseValue(given)
+	if err != nil {
+		return nil, err
+	}
+	args, ok := value.(map[string]any)
+	if !ok {
+		return nil, malformed("arguments must be a JSON object")
+	}
+	return args, nil
+}
+
+// parseValue is ParseArguments for any value.
+func parseValue(given []byte) (any, error) {
+	if problem := checkText(given); problem != "" {
 		return nil, malformed(problem)
 	}
-	args, err := decodeObject(text)
+	value, err := decode(given)
 	if err != nil {
 		return nil, malformed(err.Error())
 	}
-	if problem := checkNumbers(args); problem != "" {
+	if problem := checkNumbers(value); problem != "" {
 		return nil, malformed(problem)
 	}
-	return args, nil
+	return value, nil
 }
 
 func malformed(problem string) *ArgumentsError {
@@ -98,27 +113,28 @@ func count(text []byte) (containers, deepest int) {
 	return containers, deepest
 }
 
-var errNoObject = errors.New("arguments must be a JSON object")
-
-func decodeObject(text []byte) (map[string]any, error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
+// decode reads one JSON value. Its errors are sentences for models.
+func decode(given []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(given))
 	dec.UseNumber()
 	var value any
-	if err := dec.Decode(&value); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, errors.New("unexpected end of JSON input")
-		}
-		return nil, err
+	err := dec.Decode(&value)
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok && int(wrong.Offset) <= len(given) {
+		at := max(int(wrong.Offset)-1, 0)
+		near := text.Head(string(given[at:]), maxNearBytes)
+		return nil, fmt.Errorf("arguments are not JSON: %q at byte %d is not expected there", near, at)
+	}
+	if err != nil {
+		return nil, errors.New("arguments are not JSON: the text ends before its last brace or quote")
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("unexpected text after the JSON object")
+		return nil, errors.New("arguments are not JSON: there is more text after the object")
 	}
-	args, ok := value.(map[string]any)
-	if !ok {
-		return nil, errNoObject
-	}
-	return args, nil
+	return value, nil
 }
+
+// maxNearBytes bounds the text that an error quotes.
+const maxNearBytes = 16
 
 // checkNumbers returns what is wrong with the first number over a limit.
 func checkNumbers(value any) string {

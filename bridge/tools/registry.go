@@ -211,19 +211,49 @@ func (t *Tool) Remote() bool { return t.schema == nil }
 
 // Check compares args with the tool's schema and returns an *ArgumentsError
 // that lists all violations. It changes args first: members that are null are
-// removed, since they count as missing, and a text becomes the number or the
-// boolean that it is where the schema wants one. Members the schema does not name
-// are let through unless it forbids them.
+// removed, since they count as missing, and a text becomes the number, the boolean, the list
+// or the object that it is where the schema wants one and no text. Members the schema does not
+// name are let through unless it forbids them: see CheckNames.
+//
+// Of a tool that is run elsewhere only the texts are changed, and nothing is refused.
 func (t *Tool) Check(args map[string]any) error {
 	if t.Remote() {
+		t.fit(args)
 		return nil
 	}
 	dropNulls(t.schema, args)
 	coerce(t.schema, args)
+	dropNulls(t.schema, args) // a text may have said it
 	if list := violations(t.schema, args); len(list) > 0 {
 		return t.Refuse(list...)
 	}
 	return nil
+}
+
+// CheckNames returns an *ArgumentsError that lists the members of args which the schema does
+// not name, at any depth; nil where it leaves room for them, and for a tool that is run
+// elsewhere.
+func (t *Tool) CheckNames(args map[string]any) error {
+	if t.Remote() {
+		return nil
+	}
+	if list := unknown(nil, t.schema, args); len(list) > 0 {
+		return t.Refuse(list...)
+	}
+	return nil
+}
+
+// fit is coerce for a tool that is run elsewhere. Its schema is compiled only where a text may
+// stand for something else, as lookups make such a tool anew for each call.
+func (t *Tool) fit(args map[string]any) {
+	if !holdsText(args) || Depth(t.descriptor.Schema) > MaxSchemaDepth || valuesOf(t.descriptor.Schema) > MaxSchemaValues {
+		return
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseRegexpEngine(anyPattern)
+	if schema, err := compileWith(compiler, t.descriptor.Schema); err == nil {
+		coerce(schema, args)
+	}
 }
 
 // Refuse returns the error that says what is wrong with a call's arguments.

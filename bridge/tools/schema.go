@@ -77,58 +77,6 @@ func dropNulls(schema *jsonschema.Schema, args map[string]any) {
 	}
 }
 
-// coerce returns value with every text that stands where the schema wants a
-// number or a boolean, and that is one as text, as that: models often write
-// "5" for 5. Members and items are changed in place.
-func coerce(schema *jsonschema.Schema, value any) any {
-	if schema == nil {
-		return value
-	}
-	switch v := value.(type) {
-	case string:
-		if schema.Types != nil && !allows(schema, "string") {
-			return fromText(schema, v)
-		}
-	case map[string]any:
-		for name, member := range schema.Properties {
-			if inner, ok := v[name]; ok {
-				v[name] = coerce(member, inner)
-			}
-		}
-	case []any:
-		for i, item := range v {
-			v[i] = coerce(schema.Items2020, item)
-		}
-	}
-	return value
-}
-
-// fromText returns the number or the boolean that a text is, where the schema
-// allows it, or else the text.
-func fromText(schema *jsonschema.Schema, text string) any {
-	bare := strings.TrimSpace(text)
-	if (allows(schema, "number") || allows(schema, "integer")) && isNumber(bare) {
-		return json.Number(bare)
-	}
-	if allows(schema, "boolean") {
-		switch strings.ToLower(bare) {
-		case "true":
-			return true
-		case "false":
-			return false
-		}
-	}
-	return text
-}
-
-// isNumber tells whether a text is a JSON number within the limits of one.
-func isNumber(text string) bool {
-	if text == "" || len(text) > MaxNumberBytes || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
-		return false
-	}
-	return json.Valid([]byte(text)) && checkNumber(text) == ""
-}
-
 // violations compares args with the schema and returns all that is wrong.
 func violations(schema *jsonschema.Schema, args map[string]any) []Violation {
 	err := schema.Validate(args)
@@ -159,6 +107,12 @@ func leaves(list []Violation, err *jsonschema.ValidationError) []Violation {
 	if missing, ok := err.ErrorKind.(*kind.Required); ok {
 		for _, name := range missing.Missing {
 			list = append(list, Violation{join(err.InstanceLocation, name), "is required"})
+		}
+		return list
+	}
+	if more, ok := err.ErrorKind.(*kind.AdditionalProperties); ok {
+		for _, name := range more.Properties {
+			list = append(list, Violation{join(err.InstanceLocation, name), "is not known"})
 		}
 		return list
 	}

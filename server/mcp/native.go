@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -22,6 +24,8 @@ const (
 	maxSchemas = 5
 	// maxListedTools bounds one answer of tool_list.
 	maxListedTools = 200
+	// maxListedDescription bounds the bytes of a description among many.
+	maxListedDescription = 400
 )
 
 func nativeTools() []tool {
@@ -66,7 +70,9 @@ func listTools(c call, a listArguments) (any, error) {
 	}{Tools: make([]listedTool, 0, min(len(found), maxListedTools))}
 	for _, d := range found[:min(len(found), maxListedTools)] {
 		t := listedTool{Name: d.GetName(), Description: d.GetDescription(), Approval: d.GetRequiresApproval(), Agent: d.GetAgentId()}
-		if len(found) <= maxSchemas {
+		if len(found) > maxSchemas {
+			t.Description = text.Cut(t.Description, maxListedDescription, "… (match its name for all)")
+		} else {
 			t.Schema = json.RawMessage(d.GetParametersSchemaJson())
 		}
 		out.Tools = append(out.Tools, t)
@@ -86,8 +92,8 @@ func (s *Server) matching(who caller, words []string) ([]*loombridgev1.ToolDescr
 			return nil, err
 		}
 		for _, d := range page.GetTools() {
-			text := strings.ToLower(d.GetName() + " " + d.GetDescription())
-			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) }) {
+			about := strings.ToLower(d.GetName() + " " + d.GetDescription())
+			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(about, word) }) {
 				found = append(found, d)
 			}
 		}
@@ -113,6 +119,7 @@ const defaultToolTime = 30 * time.Second
 func runTool(c call, a runArguments) (any, error) {
 	request := &loombridgev1.ToolRequest{
 		AgentId: c.agent, SessionId: cmp.Or(a.Session, c.session), Name: a.Name, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		CallId: "mcp-" + rand.Text(), // a call that the model got wrong is a step, too
 	}
 	if len(a.Arguments) > 0 {
 		request.ArgumentsForm = &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(a.Arguments)}
@@ -175,14 +182,35 @@ func toolResult(answer *loombridgev1.ToolResponse) *sdk.CallToolResult {
 		code := strings.TrimPrefix(answer.GetErrorCode().String(), "TOOL_ERROR_CODE_")
 		return failed(code + ": " + answer.GetErrorMessage())
 	}
-	var text string
+	var said string
 	switch {
 	case answer.GetOutputTruncated() || answer.GetOutputBytes() != nil:
-		text = answer.GetObservation()
-	case json.Unmarshal([]byte(answer.GetOutputJson()), &text) != nil:
-		text = answer.GetOutputJson()
+		said = answer.GetObservation()
+	case json.Unmarshal([]byte(answer.GetOutputJson()), &said) != nil:
+		said = answer.GetOutputJson()
 	}
-	result := textResult(text)
+	result := textResult(cutResult(said, answer))
 	result.Meta = sdk.Meta{"loom/step": answer.GetStep().GetId()}
 	return result
+}
+
+const (
+	// maxResultHead and maxResultTail bound what a model reads of a result at once: some
+	// 6,000 tokens, where hosts refuse 25,000 and warn from 10,000 on.
+	maxResultHead = 16 << 10
+	maxResultTail = 8 << 10
+)
+
+// cutResult is the beginning and the end of a long text, and how to read the rest.
+func cutResult(given string, answer *loombridgev1.ToolResponse) string {
+	if len(given) <= maxResultHead+maxResultTail {
+		return given
+	}
+	name := cmp.Or(answer.GetOutputBlob().GetPath(), answer.GetStep().GetId())
+	head, tail := text.Head(given, maxResultHead), text.Tail(given, maxResultTail)
+	rest := fmt.Sprintf("blob_read %q has all of it", name)
+	if name == "" {
+		rest = "it was not kept: run the tool again for less"
+	}
+	return fmt.Sprintf("%s\n[… %d of %d bytes are left out here; %s …]\n%s", head, len(given)-len(head)-len(tail), len(given), rest, tail)
 }

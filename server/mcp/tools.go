@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // tool is one tool as hosts list it.
@@ -40,21 +42,45 @@ type call struct {
 // errArguments: the arguments are not what the tool's schema says.
 var errArguments = errors.New("mcp: bad arguments")
 
-// taking makes a handler of a function of decoded arguments.
+// taking makes a handler of a function of decoded arguments, which were checked against
+// the schema.
 func taking[A any](run func(c call, arguments A) (any, error)) handler {
 	return func(c call, raw json.RawMessage) (any, error) {
 		var arguments A
 		if len(raw) > 0 {
 			d := json.NewDecoder(bytes.NewReader(raw))
 			d.DisallowUnknownFields()
-			if err := d.Decode(&arguments); err != nil {
-				return nil, fmt.Errorf("%w: %w", errArguments, err)
+			err := d.Decode(&arguments)
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+				return nil, fmt.Errorf("%w: %s: does not take a %s", errArguments, wrong.Field, wrong.Value)
 			}
-			if _, err := d.Token(); !errors.Is(err, io.EOF) {
-				return nil, fmt.Errorf("%w: more than one value", errArguments)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", errArguments, err)
 			}
 		}
 		return run(c, arguments)
+	}
+}
+
+// checking makes a handler take arguments as hosts write them: what the schema wants and a
+// text says becomes that, and what is wrong with the rest is said by the schema.
+func (t tool) checking(schema []byte) handler {
+	checked, err := tools.New(tools.Descriptor{Name: t.name, Schema: schema, Level: tools.LevelFunction}, nil)
+	if err != nil {
+		panic(fmt.Sprintf("the schema of %s: %v", t.name, err)) // a fault in a table, which every start would show
+	}
+	return func(c call, raw json.RawMessage) (any, error) {
+		arguments, err := tools.ParseArguments(raw)
+		if err == nil {
+			err = checked.Check(arguments)
+		}
+		if bad, ok := errors.AsType[*tools.ArgumentsError](err); ok {
+			return nil, fmt.Errorf("%w: %s", errArguments, bad.Detail())
+		}
+		if err != nil {
+			return nil, err
+		}
+		return t.call(c, text.CanonicalJSON(arguments))
 	}
 }
 
@@ -70,7 +96,9 @@ func allTools() []tool {
 
 func (s *Server) addTools() {
 	for _, t := range allTools() {
-		s.server.AddTool(t.declared(), s.running(t))
+		declared := t.declared()
+		schema, _ := declared.InputSchema.(json.RawMessage)
+		s.server.AddTool(declared, s.running(t.checking(schema)))
 	}
 }
 
@@ -98,9 +126,9 @@ func (t tool) declared() *sdk.Tool {
 
 // running runs a tool. What goes wrong is a result that the model can read; an error of
 // the protocol is only for a call that was given up.
-func (s *Server) running(t tool) sdk.ToolHandler {
+func (s *Server) running(run handler) sdk.ToolHandler {
 	return func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		answer, err := t.call(call{caller: s.callerOf(ctx, request), s: s, request: request}, request.Params.Arguments)
+		answer, err := run(call{caller: s.callerOf(ctx, request), s: s, request: request}, request.Params.Arguments)
 		switch {
 		case err == nil:
 			return resultOf(answer)

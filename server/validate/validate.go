@@ -70,8 +70,10 @@ func (c *checker) request(requestID string) { c.name("request_id", requestID, Ma
 func ToolRequest(r *loombridgev1.ToolRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.required("name", r.GetName(), tools.MaxNameBytes)
-	c.text("arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
+	if r.GetCallId() == "" { // else a model wrote them, which reads in the step what is wrong
+		c.required("name", r.GetName(), tools.MaxNameBytes)
+		c.text("arguments_json", r.GetArgumentsJson(), tools.MaxArgumentsBytes)
+	}
 	c.session(r.GetSessionId())
 	c.span("timeout", r.GetTimeout(), 1, maxToolTimeout)
 	c.text("thought", r.GetThought(), maxThoughtBytes)

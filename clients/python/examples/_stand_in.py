@@ -1,7 +1,8 @@
 """A stand-in for the providers of models, for those who have no key at hand.
 
 It speaks all four of their interfaces, and plays one short part: it writes a file, reads
-it, and says what the file says.
+it, and says what the file says. First it gets its calls wrong, as models do: what was wrong
+it reads as their results.
 """
 
 import json
@@ -19,6 +20,8 @@ FILE = {"path": "harbour.txt"}
 TEXT = "The harbour is closed until Monday."
 
 PART: list[tuple[str, dict[str, str]]] = [
+    ("note_write", {"note": TEXT}),
+    ("fs_write_file", {"file": "harbour.txt", "content": TEXT}),
     ("fs_write_file", {**FILE, "content": TEXT}),
     ("fs_read_file", FILE),
 ]
@@ -44,7 +47,7 @@ def provider(key: str) -> Generator[dict[str, Any], None, None]:
 
 def stand_in() -> type[BaseHTTPRequestHandler]:
     """Return what answers the requests of one conversation."""
-    turns = iter(PART)
+    turns = enumerate(PART)
 
     class StandIn(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -62,11 +65,11 @@ def stand_in() -> type[BaseHTTPRequestHandler]:
     return StandIn
 
 
-def answer(path: str, call: tuple[str, dict[str, str]] | None) -> dict[str, Any]:
+def answer(path: str, call: tuple[int, tuple[str, dict[str, str]]] | None) -> dict[str, Any]:
     """Return a call, or at the end a text, as the interface has it."""
     text = f"It says: {TEXT}"
-    name, arguments = call or ("", {})
-    identity = f"call_{name}"
+    number, (name, arguments) = call or (len(PART), ("", {}))
+    identity = f"call_{number}"
     if path.endswith("/messages"):
         block: dict[str, Any] = {"type": "text", "text": text}
         if call:
@@ -89,7 +92,7 @@ def answer(path: str, call: tuple[str, dict[str, str]] | None) -> dict[str, Any]
         if call:
             item = {"type": "function_call", "call_id": identity, "name": name}
             item["arguments"] = json.dumps(arguments)
-        item |= {"id": f"msg_{name}", "status": "completed"}
+        item |= {"id": f"msg_{number}", "status": "completed"}
         reply = {"id": "resp_1", "object": "response", "created_at": 0, "model": "stand-in"}
         settings: dict[str, Any] = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
         return {**reply, **settings, "output": [item]}

@@ -1,7 +1,6 @@
 """An agent on Anthropic's Messages API (ANTHROPIC_API_KEY; without one, a stand-in)."""
 
 import asyncio
-import json
 import uuid
 from typing import Any
 
@@ -27,7 +26,7 @@ async def main() -> None:
                 message = loombridge.Message.from_anthropic(reply)
                 await ctx.context.append(message)
                 for call in message.calls():
-                    await ctx.tool(call.name, json.loads(call.arguments), call_id=call.id)
+                    await ctx.tool(call.name, call.arguments, call_id=call.id)
                 if not message.calls():
                     print(reply.content[-1].text)
                     return

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import json
 import uuid
 from typing import Any
 
@@ -28,7 +27,7 @@ async def main() -> None:
                 message = loombridge.Message.from_gemini(reply)
                 await ctx.context.append(message)
                 for call in message.calls():
-                    await ctx.tool(call.name, json.loads(call.arguments), call_id=call.id)
+                    await ctx.tool(call.name, call.arguments, call_id=call.id)
                 if not message.calls():
                     print(reply.text)
                     return

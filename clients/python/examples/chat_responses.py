@@ -1,7 +1,6 @@
 """An agent on OpenAI's Responses (OPENAI_API_KEY; without one, a stand-in)."""
 
 import asyncio
-import json
 import uuid
 from typing import Any
 
@@ -33,7 +32,7 @@ async def main() -> None:
                 message = loombridge.Message.from_openai_responses(reply)
                 await ctx.context.append(message)
                 for call in message.calls():
-                    await ctx.tool(call.name, json.loads(call.arguments), call_id=call.id)
+                    await ctx.tool(call.name, call.arguments, call_id=call.id)
                 if not message.calls():
                     print(reply.output_text)
                     return

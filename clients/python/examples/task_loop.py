@@ -54,19 +54,15 @@ async def run_tool(
     ctx: loombridge.Client, call: dict[str, Any], own: Sequence[Callable[..., Any]]
 ) -> str:
     """Run a tool of the server, or a function of our own; return what came of it, in short."""
-    name, given = call["function"]["name"], json.loads(call["function"]["arguments"])
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
     mine = {function.__name__: function for function in own}
     if name in mine:
+        given = json.loads(arguments)
         output = mine[name](**given)
         recorded = await ctx.context.record_step(name, given, output=output, call_id=call["id"])
         return recorded.step.observation
-    try:
-        result = await ctx.tool(name, given, call_id=call["id"])
-    except loombridge.LoomBridgeError as err:
-        # No step came of it, and the model learns why.
-        refused = {"role": "tool", "tool_call_id": call["id"], "content": f"Refused: {err}"}
-        await ctx.context.append(refused)
-        return f"refused: {err}"
+    # What the model got wrong is a result as well: the next prompt tells it.
+    result = await ctx.tool(name, arguments, call_id=call["id"])
     return result.observation.splitlines()[0]
 
 

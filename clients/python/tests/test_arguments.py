@@ -166,10 +166,10 @@ CASES: list[tuple[str, type[Exception], str, Use]] = [
     ("mode unknown", ValueError, "mode must be one of", lambda c: c.memory_query("x", mode="best")),
     ("name no str", TypeError, "name must be a str", lambda c: c.tool(7)),
     (
-        "arguments a str",
+        "arguments a list",
         TypeError,
         "arguments must be a mapping",
-        lambda c: c.tool("fs:stat", "path"),
+        lambda c: c.tool("fs:stat", ["path"]),
     ),
     ("payload a set", TypeError, "payload is not JSON", lambda c: c.emit("t", {1, 2})),
     (

@@ -317,7 +317,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
     def tool(
         self,
         name: str,
-        arguments: Mapping[str, _values.JsonValue] | None = None,
+        arguments: Mapping[str, _values.JsonValue] | str | None = None,
         *,
         timeout: _values.Seconds | None = None,
         thought: str | None = None,
@@ -344,7 +344,7 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
     def tool(
         self,
         name: str | FunctionT | None = None,
-        arguments: Mapping[str, _values.JsonValue] | None = None,
+        arguments: Mapping[str, _values.JsonValue] | str | None = None,
         *,
         timeout: _values.Seconds | None = None,
         thought: str | None = None,
@@ -376,13 +376,16 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
         Args:
             name: the tool's name, such as `fs:read_file`. To provide one: default is
                 the function's.
-            arguments: its arguments, a JSON object of at most 1 MiB.
+            arguments: its arguments, a JSON object of at most 1 MiB; or its text, as a model
+                wrote it.
             timeout: seconds the tool may run, at most 600; default: the client's
                 timeout. The answer itself gets five seconds more.
             thought: what the model said before the call, kept with the step.
             turn_id: holds parallel calls of one model turn together.
-            call_id: the model's own id of the call. The same call again, in the same turn
-                and session, gives the first answer: the tool runs once. With other
+            call_id: the model's own id of the call. What the model got wrong, such as an
+                unknown tool or bad arguments, is then a result with `success` False, which
+                its next prompt shows, and no exception. The same call again, in the same
+                turn and session, gives the first answer: the tool runs once. With other
                 arguments it is another call. A model whose ids repeat needs a `turn_id`;
                 without one, tools that only read run again.
             request_id: makes the call safe to repeat: the tool runs once. With other
@@ -397,9 +400,12 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
                 server can't ask anybody and refuses it.
 
         Raises:
-            ToolNotFoundError: no tool of that name; `nearest` is the likely one.
+            ToolNotFoundError: no tool of that name; `nearest` is the likely one. Without a
+                `call_id`.
             InvalidArgumentsError: the arguments do not match the schema of a tool of the
-                server. An agent's tool answers with the failure `invalid_arguments`.
+                server, or name some that it has not. Without a `call_id`. An agent's tool
+                answers with the failure `invalid_arguments`.
+            ToolLimitError: the tool may not be called that often. Without a `call_id`.
             RequestIdReusedError: `request_id` was used with other content.
             TypeError: a function has a parameter for which there is no JSON.
         """

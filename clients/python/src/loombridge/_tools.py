@@ -162,6 +162,15 @@ def _id_of(approval: str | _approvals.PendingApproval | _approvals.RememberedApp
     return _values.text("approval", approval)
 
 
+def _arguments(value: Mapping[str, _values.JsonValue] | str | None, *, by_model: bool) -> str:
+    """Return arguments as JSON text. What a model wrote, the server tells it what is wrong with."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode() if by_model else value
+    if by_model and value is not None:
+        return _values.json_text("arguments", value)
+    return _values.json_object("arguments", value or {})
+
+
 @_spelling.helpful
 class Tools:
     """The tools of the server; reached as `ctx.tools`. Running one is `ctx.tool`."""
@@ -178,7 +187,7 @@ class Tools:
     async def run(
         self,
         name: str,
-        arguments: Mapping[str, _values.JsonValue] | None = None,
+        arguments: Mapping[str, _values.JsonValue] | str | None = None,
         *,
         session_id: str,
         timeout: _values.Seconds | None = None,
@@ -196,7 +205,7 @@ class Tools:
         request = pb.ToolRequest(
             agent_id=self._agent_id,
             name=_values.text("name", name),
-            arguments_json=_values.json_object("arguments", arguments or {}),
+            arguments_json=_arguments(arguments, by_model=bool(call_id)),
             session_id=_values.text("session_id", session_id),
             timeout=_values.duration("timeout", seconds),
             thought=_values.optional_text("thought", thought),

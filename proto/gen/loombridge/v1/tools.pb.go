@@ -165,7 +165,8 @@ type ToolErrorCode int32
 const (
 	// TOOL_ERROR_CODE_UNSPECIFIED: it did not fail.
 	ToolErrorCode_TOOL_ERROR_CODE_UNSPECIFIED ToolErrorCode = 0
-	// TOOL_ERROR_CODE_NOT_FOUND: what it should work on is not there.
+	// TOOL_ERROR_CODE_NOT_FOUND: what it should work on is not there, or no tool has the
+	// name.
 	ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND ToolErrorCode = 1
 	// TOOL_ERROR_CODE_PERMISSION_DENIED: outside what the tool may touch.
 	ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED ToolErrorCode = 2
@@ -178,10 +179,11 @@ const (
 	// TOOL_ERROR_CODE_OUTCOME_UNKNOWN: the server stopped, or the agent that
 	// provides the tool left, while it ran; it may or may not have taken effect.
 	ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN ToolErrorCode = 6
-	// TOOL_ERROR_CODE_INVALID_ARGUMENTS: the agent that provides the tool did not
-	// take the arguments. The server's own tools refuse such a call instead.
+	// TOOL_ERROR_CODE_INVALID_ARGUMENTS: the arguments were not taken. Without a call_id
+	// the server's own tools refuse such a call instead.
 	ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS ToolErrorCode = 7
-	// TOOL_ERROR_CODE_REFUSED: the caller reported that the tool was not run at all.
+	// TOOL_ERROR_CODE_REFUSED: the tool may not be called that often, or the caller reported
+	// that it was not run at all.
 	ToolErrorCode_TOOL_ERROR_CODE_REFUSED ToolErrorCode = 8
 	// TOOL_ERROR_CODE_PROVIDER_AWAY: the agent that provides the tool is known, but
 	// not attached: its stream broke, or it has not come back since the server
@@ -2228,6 +2230,11 @@ type ToolRequest struct {
 	// for as long as a request_id does; the same id with other content is another call.
 	// A model whose ids repeat within a session needs a turn_id; without one, tools that
 	// only read run again. At most 128 bytes.
+	// With a call_id the mistakes of the model are failed steps, which it reads in its next
+	// prompt, and OK answers: an unknown tool (NOT_FOUND), arguments that are no JSON object
+	// within the limits, break the schema or name some that the tool has not
+	// (INVALID_ARGUMENTS), a limit of the tool (REFUSED) or of the agent's workspace
+	// (TOO_LARGE). Without one they are errors.
 	CallId string `protobuf:"bytes,9,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
 	// gives the first answer and runs nothing, for 24 hours unless the server is
