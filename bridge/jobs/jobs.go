@@ -79,8 +79,8 @@ type Info struct {
 	Exit int
 	// Limit names the limit that ended it; empty for none.
 	Limit string
-	// Restored are protected paths that it changed and that were put back.
-	Restored []string
+	// Refused are protected paths that it was kept from.
+	Refused []string
 	// Problem says why it failed.
 	Problem string
 	Started time.Time
@@ -343,7 +343,7 @@ func (b *job) info() Info {
 	default:
 		i.Status, i.Exit, i.Limit = Exited, b.outcome.Exit, b.outcome.Limit
 	}
-	i.Restored = b.outcome.Restored
+	i.Refused = b.outcome.Refused
 	return i
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/bridge/protect/commands"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
@@ -20,7 +21,9 @@ const maxNeeds = 16
 
 // guard is what a call may not touch where it works.
 type guard struct {
-	hide, protect []string
+	hide []string
+	// protect is what stays as it is; nil for nothing.
+	protect *commands.Set
 	// closed tells names of the workspace that belong to another agent; nil for none.
 	closed func(name string) bool
 	// room is what the call may add; nil for any amount.
@@ -44,7 +47,7 @@ func (g guard) check(rel string) error {
 		return errTraversal()
 	case !g.sees(rel):
 		return errHidden(rel)
-	case lies(rel, g.protect):
+	case g.protect.Covers(rel):
 		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is protected from changes", rel)
 	}
 	return nil
@@ -90,7 +93,7 @@ func (f *files) confined(t tool) tool {
 			if c.Profile.Mode == sandbox.ModeRead {
 				return tools.Output{}, tools.Errorf(tools.PermissionDenied, "Permission denied: the profile %s lets nothing be changed", c.Profile.Name)
 			}
-			g.protect = c.Profile.Protect
+			g.protect = f.follow.Set(c.Root, c.Profile.Protect)
 		}
 		name := c.String("path", "")
 		if _, inside := inside(c.Root, name); inside || !path.IsAbs(name) || strings.IndexByte(name, 0) >= 0 || len(name) > MaxPathBytes {

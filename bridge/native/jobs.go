@@ -88,8 +88,8 @@ func jobValues(i jobs.Info) map[string]any {
 			out["exit_code"] = int64(i.Exit)
 		}
 	}
-	if len(i.Restored) > 0 {
-		out["restored"] = restoredValue(i.Restored)
+	if len(i.Refused) > 0 {
+		out["refused"] = textValues(i.Refused)
 	}
 	if i.Limit != "" {
 		out["limit"] = i.Limit

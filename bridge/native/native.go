@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/loom-bridge/loom-bridge/bridge/protect"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
@@ -32,11 +33,12 @@ type files struct {
 	storePath string
 	blobs     Blobs // nil without one
 	locks     pathLocks
+	follow    *protect.Follower
 }
 
 // Register adds the tools to a registry. An error leaves those before it there.
 func Register(r *tools.Registry, opts *Options) error {
-	f := &files{locks: pathLocks{seed: maphash.MakeSeed()}}
+	f := &files{locks: pathLocks{seed: maphash.MakeSeed()}, follow: protect.NewFollower(nil)}
 	if opts != nil {
 		f.blobs = opts.Blobs
 	}

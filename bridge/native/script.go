@@ -345,8 +345,8 @@ func (c *scriptCall) finish(ctx context.Context, p *printed, out *scriptOutput, 
 	if cut {
 		p.values["stderr_truncated"] = true
 	}
-	if len(outcome.Restored) > 0 {
-		p.values["restored"] = restoredValue(outcome.Restored)
+	if len(outcome.Refused) > 0 {
+		p.values["refused"] = textValues(outcome.Refused)
 	} else if !long {
 		c.keep(ctx, reply, p.values)
 	}

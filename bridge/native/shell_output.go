@@ -81,8 +81,8 @@ func (p *printed) complete() {
 			}
 			p.values["network_denied"] = denied
 		}
-		if len(p.outcome.Restored) > 0 {
-			p.values["restored"] = restoredValue(p.outcome.Restored)
+		if len(p.outcome.Refused) > 0 {
+			p.values["refused"] = textValues(p.outcome.Refused)
 		}
 		if p.outcome.Limit != "" {
 			p.values["limit"] = p.outcome.Limit
@@ -91,8 +91,8 @@ func (p *printed) complete() {
 	})
 }
 
-// restoredValue is what a result tells of protected paths that were put back.
-func restoredValue(restored []string) []any {
+// textValues is what a result tells of protected paths that a program was kept from.
+func textValues(restored []string) []any {
 	list := make([]any, len(restored))
 	for i, path := range restored {
 		list[i] = path

@@ -1,21 +1,20 @@
-// Package protect keeps protected paths of workspaces as they are while programs run there:
-// hooks and settings that others than the program act on later, with more rights.
+// Package protect keeps confined programs, and file tools, from what gives commands to others
+// outside of the sandbox.
 //
 // The nouns:
 //
-//   - A [Runner] is a sandbox's runner that looks at the protected paths before a program
-//     and behind it, and puts back what was changed.
-//   - What it finds in their place goes to [Undone] in the workspace, where nothing uses it.
+//   - What these are for any workspace is the table of package commands.
+//   - A [Follower] adds what a workspace's own settings say: the folder that core.hooksPath
+//     names, programs and files that git's settings name, of repositories below it too, and
+//     where links in it lead.
+//   - A [Runner] is a sandbox's runner that tells it both, remembers which repositories
+//     programs have made themselves, and has the audit tell what programs were kept from.
 //
-// In the tier of namespaces a program can't change what is there; a name where nothing is
-// can't be kept from it, so what it makes there is taken away. Landlock alone keeps nothing
-// of a folder that a program may change: there everything is put back.
+// The sandbox refuses a call before anything is changed: nothing is put back, nothing is
+// watched, and what persons and other programs do beside a tool is theirs.
 //
-// What was there before is noted in a folder of the server ([Options.Dir]) while programs run,
-// so that one that is killed puts it back when it starts again.
-//
-// Caveats: while a program runs, and for a moment behind it, others see what it did. What
-// people change meanwhile is taken for the program's, unless namespaces keep it. A folder of
-// more than [MaxBytes] or [MaxEntries] is watched and can't be put back. Repositories that a
-// program makes itself are its own.
+// Caveats: which repositories were made by programs is forgotten when the server ends; they
+// are then kept as any other. Repositories that lie deep among many folders are found by their
+// names alone: their settings are kept, and what these name is not. A program that is not
+// confined (mode off) is kept from nothing.
 package protect

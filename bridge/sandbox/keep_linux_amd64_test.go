@@ -75,16 +75,17 @@ func TestEachLayerIsNeeded(t *testing.T) {
 		attacks     string
 	}{
 		{n, inner.LayerUser, []string{inner.LayerSeccomp, inner.LayerCaps}, 0, "syslog swapon acct setuid-other"},
-		{n, inner.LayerMount, nil, 1234, "chmod-outside utime-outside stat-outside dotenv githook githook-rename unix-path"},
+		{n, inner.LayerMount, []string{inner.LayerNotify}, 1234, "chmod-outside utime-outside stat-outside dotenv githook githook-rename unix-path"},
 		{n, inner.LayerPID, []string{inner.LayerUser}, 1234, "read-cmdline prlimit-server affinity-server nice-server"},
 		{n, inner.LayerNet, []string{inner.LayerSeccomp}, 1234, "udp mptcp interfaces proc-net"},
 		{n, inner.LayerIPC, []string{inner.LayerSeccomp}, 1234, "sysv-shm"},
 		{n, inner.LayerLandlock, nil, 0, "kill-helper tgkill-helper"},
 		{n, inner.LayerSeccomp, nil, 1234, "clone-user clone3 int80 io_uring keyctl memfd-secret suid-bit tiocsti-high userfaultfd vsock"},
+		{n, inner.LayerNotify, nil, 1234, "commands-create commands-rename commands-symlink commands-hardlink new-envrc race-name"},
 		{n, inner.LayerCaps, []string{inner.LayerSeccomp}, 0, "hostname"},
 		{n, inner.LayerNNP, []string{inner.LayerMount, inner.LayerLandlock, inner.LayerSeccomp}, 1234, "setuid"},
 		{l, inner.LayerSeccomp, nil, 1234, "udp unix-path unix-dgram netlink sysv-shm"},
-		{l, inner.LayerNotify, nil, 1234, "chmod-outside chmod-outside-fd chown-outside utime-outside xattr-outside inotify-outside prlimit-server affinity-server nice-server race-chmod"},
+		{l, inner.LayerNotify, nil, 1234, "chmod-outside chmod-outside-fd chown-outside utime-outside xattr-outside inotify-outside prlimit-server affinity-server nice-server race-chmod commands-create commands-rename commands-symlink commands-hardlink commands-overwrite dotenv githook-rename race-name"},
 		{l, inner.LayerCaps, []string{inner.LayerSeccomp, inner.LayerNotify}, 0, "hostname syslog swapon acct"},
 	} {
 		t.Run(tt.tier+" without "+tt.layer, func(t *testing.T) {

@@ -118,7 +118,6 @@ func gaps(c Confinement) []string {
 	case TierLandlock:
 		list = append(list,
 			"names, sizes and modes of files outside can be seen, not their contents",
-			"protected paths of the workspace can be changed while a tool runs; what it did is undone behind it",
 			"tools can make no sockets but to the proxy, no terminals and no shared memory",
 			"when the first stage of a run is killed from outside, processes that left the tool's session stay")
 		if c.LandlockABI < 2 {

@@ -6,8 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/protect/commands"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
 )
+
+// Folder is which folder one is, whatever its name.
+type Folder struct{ Dev, Ino uint64 }
 
 // Setting is what the operator asks of the sandbox.
 type Setting string
@@ -55,8 +59,12 @@ type Policy struct {
 	Read, Write []string
 	// Hide are absolute places in the workspace, each a folder or a file, that seem empty.
 	Hide []string
-	// Protect are paths in the workspace that stay as they are. Default Protected.
+	// Protect are paths in the workspace that stay as they are, in the form of commands.Set.
+	// Default Protected.
 	Protect []string
+	// Own are repositories that programs have made, as Outcome.Made names them: what Protect
+	// keeps of others can be changed in these.
+	Own []Folder
 	// Limits bound the job. Zero fields are those of DefaultLimits.
 	Limits Limits
 }
@@ -82,16 +90,10 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Protected returns the paths of a workspace that others than the tool act on later,
-// with more rights than it has: hooks and settings of git, of editors and of agents.
-// git itself works: it commits, branches and merges.
-func Protected() []string {
-	return []string{
-		".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes", ".env", ".envrc",
-		".vscode", ".idea", ".zed", ".claude", ".codex", ".cursor", ".gemini", ".windsurf", ".mcp.json", ".loom/sandbox.toml",
-		".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig",
-	}
-}
+// Protected returns the paths of a workspace that give commands to others than the tool,
+// with more rights than it has: those of commands.Table. git itself works: it commits,
+// branches and merges.
+func Protected() []string { return commands.Paths() }
 
 // Path is where programs without a slash in their name are looked for.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

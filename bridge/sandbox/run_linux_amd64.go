@@ -68,7 +68,11 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, err
 	if report.Error != "" {
 		return Outcome{}, fmt.Errorf("sandbox: %s", report.Error)
 	}
-	return Outcome{Exit: report.Exit, Signal: report.Signal, Limit: report.Limit, Usage: usage, Confinement: c}, nil
+	o := Outcome{Exit: report.Exit, Signal: report.Signal, Limit: report.Limit, Refused: report.Refused, Usage: usage, Confinement: c}
+	for _, f := range report.Made {
+		o.Made = append(o.Made, Folder{f.Dev, f.Ino})
+	}
+	return o, nil
 }
 
 // identity is whom a run belongs to.
@@ -92,6 +96,9 @@ func (l *Local) plan(c Confinement, job Job, policy Policy) (inner.Spec, error) 
 			CPU: policy.Limits.CPU, Memory: policy.Limits.Memory, Processes: policy.Limits.Processes, File: policy.Limits.File,
 			Scratch: policy.Limits.Scratch, DiskFloor: policy.Limits.DiskFloor, OpenFiles: policy.Limits.OpenFiles,
 		},
+	}
+	for _, f := range policy.Own {
+		spec.Own = append(spec.Own, inner.Folder{Dev: f.Dev, Ino: f.Ino})
 	}
 	if c.LandlockABI == 0 {
 		spec.Without = append(spec.Without, inner.LayerLandlock)

@@ -96,9 +96,11 @@ type Outcome struct {
 	// Limit names the limit that ended the run: cpu, memory, processes, disk or output;
 	// empty for none.
 	Limit string
-	// Restored are the protected paths of the workspace that the run changed and that were
-	// put back.
-	Restored []string
+	// Refused are the protected paths of the workspace that the run tried to change, the first
+	// of them.
+	Refused []string
+	// Made are the folders of repositories that it has made in the workspace.
+	Made []Folder
 	// Usage is what the run took.
 	Usage Usage
 	// Confinement is how it was confined.

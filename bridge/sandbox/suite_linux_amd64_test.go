@@ -35,6 +35,8 @@ type battle struct {
 func MustBattle(tb testing.TB, runner *sandbox.Local, user int) *battle {
 	tb.Helper()
 	b := MustBox(tb, runner, user)
+	// What protect.Follower tells of the repository below the workspace.
+	b.policy.Protect = append(sandbox.Protected(), "nested/.git/config", "nested/.git/hooks")
 	return &battle{b, attack.MustScene(tb, b.dir, user)}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -212,14 +213,12 @@ func (d *Domain) openJobs(o *Options) error {
 	if o.Shell.Runner == nil {
 		return nil
 	}
-	guarded := &protect.Options{Always: []string{policy.File}, Audit: d.Audit.Write, Now: o.Now, Logger: o.Logger}
-	if o.StoreDir != "" {
-		guarded.Dir = filepath.Join(o.StoreDir, "protect")
+	if o.StoreDir != "" { // where servers before kept copies of what they would have put back
+		if err := os.RemoveAll(filepath.Join(o.StoreDir, "protect")); err != nil {
+			return err
+		}
 	}
-	var err error
-	if o.Shell.Runner, err = protect.New(o.Shell.Runner, guarded); err != nil {
-		return err
-	}
+	o.Shell.Runner = protect.New(o.Shell.Runner, &protect.Options{Always: []string{policy.File}, Audit: d.Audit.Write, Now: o.Now, Logger: o.Logger})
 	o.Jobs.Closed, o.Jobs.OneTenant, o.Jobs.Now, o.Jobs.Logger, o.Jobs.Audit = d.Log.IsClosed, o.OneTenant, o.Now, o.Logger, d.Audit.Write
 	d.Jobs = jobs.New(o.Shell.Runner, &o.Jobs)
 	d.onClose(d.Jobs.Close)

@@ -85,3 +85,5 @@ func text(s string) uintptr {
 	}
 	return uintptr(unsafe.Pointer(p))
 }
+
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }

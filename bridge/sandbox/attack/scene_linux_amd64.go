@@ -44,7 +44,12 @@ func MustScene(tb testing.TB, work string, user int) *Scene {
 	must(tb, os.Chmod(s.out("program"), 0o755))
 	must(tb, os.WriteFile(filepath.Join(s.Other, "secret"), []byte(content), 0o644))
 	must(tb, os.WriteFile(s.work(".env"), []byte("KEY=1"), 0o644))
-	must(tb, os.WriteFile(s.work(".git/config"), []byte("[core]\n"), 0o644))
+	for _, name := range []string{".git", ".git/modules/m", "nested/.git"} {
+		for _, folder := range []string{"info", "worktrees/m"} {
+			must(tb, os.MkdirAll(s.work(name+"/"+folder), 0o755))
+		}
+		must(tb, os.WriteFile(s.work(name+"/config"), []byte("[core]\n"), 0o644))
+	}
 	must(tb, os.Mkdir(s.out("store"), 0o755))
 	s.Store = s.out("store/log")
 	must(tb, os.WriteFile(s.Store, []byte(content), 0o644))

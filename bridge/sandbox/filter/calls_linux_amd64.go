@@ -48,3 +48,11 @@ var metadata = []uint32{
 	unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR,
 	unix.SYS_INOTIFY_ADD_WATCH,
 }
+
+// named are the calls that make, move or remove names, and truncation by path. Those of
+// open, creat and mknod are in modes.
+var named = []uint32{
+	unix.SYS_MKDIR, unix.SYS_MKDIRAT, unix.SYS_SYMLINK, unix.SYS_SYMLINKAT, unix.SYS_LINK, unix.SYS_LINKAT,
+	unix.SYS_UNLINK, unix.SYS_UNLINKAT, unix.SYS_RMDIR, unix.SYS_RENAME, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
+	unix.SYS_TRUNCATE,
+}

@@ -34,8 +34,9 @@ type Options struct {
 	Supervised bool
 	// Signals sends signals to the listener, too.
 	Signals bool
-	// Truncate sends truncation by path to the listener, too.
-	Truncate bool
+	// Names sends the calls that make, move or remove names, open something to be changed,
+	// or change it by its path, to the listener of the program.
+	Names bool
 }
 
 // Instruction is one of a classic BPF program, as the kernel takes it.

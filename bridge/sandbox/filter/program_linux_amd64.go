@@ -22,6 +22,8 @@ const (
 	setIDBits = unix.S_ISUID | unix.S_ISGID
 	// creates are the flags with which open looks at its mode.
 	creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+	// writes are the flags with which open lets something be changed.
+	writes = unix.O_WRONLY | unix.O_RDWR | unix.O_TRUNC
 	// typeBits are those of a socket's type without its flags.
 	typeBits = 0xf
 )
@@ -77,6 +79,9 @@ func Assemble(o Options) ([]Instruction, error) {
 	p.terminals()
 	p.modes(o)
 	p.sockets(o)
+	if o.Names {
+		p.answer(notify, named...)
+	}
 	switch {
 	case o.Supervised:
 		p.supervised(o)
@@ -121,25 +126,34 @@ func oneOf(n uint32, in, out bpf.RetConstant, values ...uint32) []bpf.Instructio
 // modes refuses set-user-id and set-group-id bits: a root server's tool could leave a
 // program that lends root's rights in the workspace.
 func (p *program) modes(o Options) {
-	otherwise := allow
-	if o.Supervised {
-		otherwise = notify
+	changed, made := allow, allow
+	if o.Supervised || o.Names {
+		changed = notify
+	}
+	if o.Names {
+		made = notify
 	}
 	bits := func(n uint32, answer bpf.RetConstant) []bpf.Instruction {
 		return []bpf.Instruction{arg(n), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: setIDBits, SkipFalse: 1}, errno(unix.EPERM), answer}
 	}
-	p.when(unix.SYS_CHMOD, bits(1, otherwise)...)
-	p.when(unix.SYS_FCHMOD, bits(1, otherwise)...)
-	p.when(unix.SYS_FCHMODAT, bits(2, otherwise)...)
-	p.when(unix.SYS_FCHMODAT2, bits(2, otherwise)...)
-	p.when(unix.SYS_CREAT, bits(1, allow)...)
-	p.when(unix.SYS_MKNOD, bits(1, allow)...)
-	p.when(unix.SYS_MKNODAT, bits(2, allow)...)
-	made := func(n uint32) []bpf.Instruction {
-		return slices.Concat([]bpf.Instruction{arg(n), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: creates, SkipTrue: 1}, allow}, bits(n+1, allow))
+	p.when(unix.SYS_CHMOD, bits(1, changed)...)
+	p.when(unix.SYS_FCHMOD, bits(1, changed)...)
+	p.when(unix.SYS_FCHMODAT, bits(2, changed)...)
+	p.when(unix.SYS_FCHMODAT2, bits(2, changed)...)
+	p.when(unix.SYS_CREAT, bits(1, made)...)
+	p.when(unix.SYS_MKNOD, bits(1, made)...)
+	p.when(unix.SYS_MKNODAT, bits(2, made)...)
+	opened := func(n uint32) []bpf.Instruction {
+		return slices.Concat([]bpf.Instruction{
+			arg(n),
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: creates, SkipTrue: 3},
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: writes, SkipFalse: 1},
+			made,
+			allow,
+		}, bits(n+1, made))
 	}
-	p.when(unix.SYS_OPEN, made(1)...)
-	p.when(unix.SYS_OPENAT, made(2)...)
+	p.when(unix.SYS_OPEN, opened(1)...)
+	p.when(unix.SYS_OPENAT, opened(2)...)
 }
 
 func (p *program) sockets(o Options) {
@@ -239,9 +253,6 @@ func (p *program) proxied() {
 // supervised sends to the listener what Landlock does not see.
 func (p *program) supervised(o Options) {
 	p.answer(notify, metadata...)
-	if o.Truncate {
-		p.when(unix.SYS_TRUNCATE, notify)
-	}
 	// Of these, 0 is the caller.
 	self := func(n uint32) []bpf.Instruction { return oneOf(n, allow, notify, 0) }
 	for _, call := range shares {

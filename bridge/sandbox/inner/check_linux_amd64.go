@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/loom-bridge/loom-bridge/bridge/protect/commands"
 )
 
 // check tries what each layer must refuse, and that the workspace can be worked in. It
@@ -210,9 +213,18 @@ func (c *confined) checkPID() string {
 	return ""
 }
 
-// checkNotify sees that calls which Landlock does not know are answered by the first
-// stage: the mode of a file outside stays, and one inside can be changed.
+// checkNotify sees that calls on names are answered by the first stage, and a name that is
+// kept can't be made. In tier L the same holds for those that Landlock does not know: the mode
+// of a file outside stays, and one inside can be changed.
 func (c *confined) checkNotify() string {
+	for _, name := range commands.AtTop(c.spec.Protect) {
+		if unix.Mkdir(filepath.Join(c.spec.Workspace.Path, name), 0o700) == nil {
+			return "a name that is protected was made"
+		}
+	}
+	if c.spec.Tier != Landlock {
+		return ""
+	}
 	chmod := func(place string) unix.Errno {
 		path, err := unix.BytePtrFromString(place)
 		if err != nil {

@@ -18,6 +18,7 @@ type supervisor struct {
 	spec   Spec
 	report Report
 	child  int // the second stage, later the tool
+	names  *names
 
 	answers int // of the second stage, a socket
 	orders  int // to it, a pipe
@@ -45,9 +46,11 @@ func firstStage() int {
 	if err := ReadMessage(fd(fdControl), &s.spec); err != nil {
 		return 2
 	}
+	s.names = newNames(&s.spec)
 	if err == nil {
 		err = s.run()
 	}
+	s.names.tell(&s.report)
 	if err != nil {
 		s.report.Error = err.Error()
 		s.report.Missing = errors.Is(err, errMissing)

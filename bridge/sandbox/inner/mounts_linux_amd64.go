@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/loom-bridge/loom-bridge/bridge/protect/commands"
 )
 
 // Places of the file tree of tier N.
@@ -90,7 +92,7 @@ func (s *supervisor) mountJob() error {
 		return fmt.Errorf("workspace: %w", err)
 	}
 	defer unix.Close(root)
-	for _, path := range s.spec.Protect {
+	for _, path := range commands.AtTop(s.spec.Protect) {
 		if err := protect(root, path); err != nil {
 			return fmt.Errorf("protect %s: %w", path, err)
 		}
@@ -333,7 +335,8 @@ func within(root int, path string) (int, error) {
 }
 
 // protect makes a path read-only, and its parents so that they can't be moved away with
-// it: a mount can't be renamed.
+// it: a mount can't be renamed. What the supervisor keeps the kernel then keeps, too, where
+// there is something to be kept.
 func protect(root int, path string) error {
 	parts := strings.Split(path, "/")
 	for i := range parts {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,10 +81,7 @@ func (m *missing) Is(target error) bool { return target == errMissing }
 // listen answers the calls that the filter sends, until the process ends. It acts with
 // no more rights than the tool has.
 func (s *supervisor) listen(listener int) {
-	runtime.LockOSThread()
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	_ = unix.Capset(&header, &none[0]) // dropping is always allowed
+	s.as()
 	for {
 		var n notification
 		switch e := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); e {
@@ -95,44 +91,46 @@ func (s *supervisor) listen(listener int) {
 		default:
 			return
 		}
+		c := &caller{s: s, n: &n, pid: int(n.pid), listener: listener}
 		if n.call == unix.SYS_CONNECT {
-			go s.answer(listener, &n) // it may wait
+			go func() { c.finish(c.run()) }() // it may wait
 			continue
 		}
-		s.answer(listener, &n)
+		c.finish(c.run())
 	}
 }
 
-func (s *supervisor) answer(listener int, n *notification) {
-	r := s.decide(listener, n)
-	r.id = n.id
-	_ = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) // it may have been killed meanwhile
-}
-
-// decide runs one call in the place of the caller, or lets the kernel, or refuses it.
-func (s *supervisor) decide(listener int, n *notification) response {
-	c := caller{s: s, n: n, pid: int(n.pid), valid: func() bool { return ioctl(listener, ioctlIDValid, unsafe.Pointer(&n.id)) == 0 }}
-	value, err := c.run()
+// finish answers a call, unless it was answered: with a value, with why it is refused, or by
+// letting the kernel run it.
+func (c *caller) finish(value int64, err error) {
+	r := response{id: c.n.id, value: value}
 	var e unix.Errno
 	switch {
+	case errors.Is(err, errAnswered):
+		return
 	case errors.Is(err, errGoOn):
-		return response{flags: goOn}
+		r.flags = goOn
 	case errors.As(err, &e):
-		return response{err: -int32(e)}
+		r.value, r.err = 0, -int32(e)
 	case err != nil:
-		return response{err: -int32(unix.EPERM)}
+		r.value, r.err = 0, -int32(unix.EPERM)
 	}
-	return response{value: value}
+	_ = ioctl(c.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) // it may have been killed meanwhile
 }
 
 var errGoOn = errors.New("the kernel may run it")
 
 // caller is whoever made a call.
 type caller struct {
-	s     *supervisor
-	n     *notification
-	pid   int
-	valid func() bool
+	s        *supervisor
+	n        *notification
+	pid      int // of the thread
+	listener int
+}
+
+// valid tells whether the caller still waits, so that its number is no other process's.
+func (c *caller) valid() bool {
+	return ioctl(c.listener, ioctlIDValid, unsafe.Pointer(&c.n.id)) == 0
 }
 
 func (c *caller) arg(i int) uint64 { return c.n.args[i] }
@@ -159,7 +157,10 @@ func (c *caller) run() (int64, error) {
 	case unix.SYS_CONNECT:
 		return 0, c.connect()
 	}
-	return 0, c.change()
+	if _, ok := targets[c.n.call]; ok {
+		return 0, c.change()
+	}
+	return c.named()
 }
 
 // another lets a call reach a process of the same run only. The number stands in a
@@ -196,15 +197,17 @@ func (s *supervisor) ours(pid int) bool {
 }
 
 // statusOf reads a number from a process's status; 0 when there is none.
-func statusOf(pid int, field string) int {
+func statusOf(pid int, field string) int { return numberOf(pid, field, 10) }
+
+func numberOf(pid int, field string, base int) int {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, field); ok {
-			n, _ := strconv.Atoi(strings.TrimSpace(value)) // the kernel writes numbers
-			return n
+			n, _ := strconv.ParseInt(strings.TrimSpace(value), base, 64) // the kernel writes numbers
+			return int(n)
 		}
 	}
 	return 0
@@ -273,45 +276,21 @@ func (c *caller) open(t target) (object, error) {
 }
 
 func (c *caller) openAt(dir int, path string, empty, nofollow bool) (object, error) {
-	flags := unix.O_PATH | unix.O_CLOEXEC
-	place := "/proc/" + strconv.Itoa(c.pid) + "/cwd"
-	if dir != unix.AT_FDCWD {
-		place = "/proc/" + strconv.Itoa(c.pid) + "/fd/" + strconv.Itoa(dir)
-	}
 	if empty {
-		file, err := unix.Open(place, flags, 0)
+		file, err := unix.Open(c.descriptorOf(dir), unix.O_PATH|unix.O_CLOEXEC, 0)
 		return object{file: file}, badDescriptor(err)
 	}
-	for _, name := range []string{"/proc/self/", "/proc/thread-self/", "/dev/fd/"} {
-		if rest, ok := strings.CutPrefix(path, name); ok {
-			middle := "/"
-			if name == "/dev/fd/" {
-				middle = "/fd/"
-			}
-			path = "/proc/" + strconv.Itoa(c.pid) + middle + rest
-		}
-	}
-	if nofollow {
-		flags |= unix.O_NOFOLLOW
-	}
-	base := unix.AT_FDCWD
-	if !strings.HasPrefix(path, "/") {
-		var err error
-		if base, err = unix.Open(place, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0); err != nil {
-			return object{}, badDescriptor(err)
-		}
-		defer unix.Close(base)
-	}
-	file, err := unix.Openat(base, path, flags, 0)
+	f, err := c.resolve(dir, path, !nofollow)
 	if err != nil {
 		return object{}, err
 	}
-	var stat unix.Stat_t
-	if err := unix.Fstat(file, &stat); err != nil {
-		_ = unix.Close(file)
-		return object{}, err
+	o := object{file: f.object, link: f.kind() == unix.S_IFLNK}
+	f.object = -1
+	f.close()
+	if o.file < 0 {
+		return object{}, unix.ENOENT
 	}
-	return object{file: file, link: stat.Mode&unix.S_IFMT == unix.S_IFLNK}, nil
+	return o, nil
 }
 
 func badDescriptor(err error) error {
@@ -364,7 +343,7 @@ func (c *caller) change() error {
 		return err
 	}
 	defer unix.Close(o.file)
-	if !c.s.writable(where(o)) {
+	if place := where(o); !c.s.writable(place) || c.s.keeps(place, false) {
 		return unix.EPERM
 	}
 	switch c.n.call {
@@ -496,6 +475,9 @@ func (s *supervisor) writable(place string) bool {
 	roots := append([]string{s.spec.Scratch}, s.spec.Write...)
 	if !s.spec.ReadOnly {
 		roots = append(roots, s.spec.Workspace.Path)
+	}
+	if s.spec.Tier == Namespaces {
+		roots = append(roots, tmpFolder, "/dev/shm")
 	}
 	return below(place, roots)
 }

@@ -247,15 +247,16 @@ func (c *confined) take() error {
 
 // install takes the filter on and sends its listener to the first stage.
 func (c *confined) install() error {
-	supervised := c.spec.with(LayerNotify)
+	heard := c.spec.with(LayerNotify)
+	supervised := heard && c.spec.Tier == Landlock
 	code, err := filter.Assemble(filter.Options{
 		Sockets:    c.spec.with(LayerNet),
 		Proxied:    c.spec.Proxy > 0 && supervised,
 		SysV:       c.spec.with(LayerIPC),
 		First:      c.spec.with(LayerPID),
+		Names:      heard,
 		Supervised: supervised,
 		Signals:    supervised && c.abi < 6,
-		Truncate:   supervised && c.abi < 3,
 	})
 	if err != nil {
 		return err
@@ -265,13 +266,13 @@ func (c *confined) install() error {
 		code   *filter.Instruction
 	}{uint16(len(code)), &code[0]}
 	var flags uintptr
-	if supervised {
+	if heard {
 		// Once the supervisor has a call, no signal makes it fail in the tool.
 		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	}
 	c.took(LayerSeccomp)
 	n, _, e := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
-	if e == unix.EINVAL && supervised { // before Linux 5.19
+	if e == unix.EINVAL && heard { // before Linux 5.19
 		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
 		n, _, e = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
 	}
@@ -280,12 +281,12 @@ func (c *confined) install() error {
 		return fmt.Errorf("seccomp: %w", e)
 	}
 	var rights []byte
-	if supervised {
+	if heard {
 		c.said.Listener, rights = true, unix.UnixRights(int(n))
 	}
 	c.tell(rights)
 	c.said = answer{}
-	if supervised {
+	if heard {
 		_ = unix.Close(int(n))
 	}
 	return nil

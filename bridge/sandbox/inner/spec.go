@@ -87,8 +87,11 @@ type Spec struct {
 	Write []string `json:"write,omitempty"`
 	// Hide are absolute places that stay empty (N).
 	Hide []string `json:"hide,omitempty"`
-	// Protect are paths in the workspace that stay as they are (N).
+	// Protect are paths in the workspace that stay as they are, in the form of commands.Set.
 	Protect []string `json:"protect,omitempty"`
+	// Own are folders of repositories that programs have made, by device and inode: what is
+	// protected of others is not of these.
+	Own []Folder `json:"own,omitempty"`
 	// Proxy is the port of 127.0.0.1 that leads out; 0: nothing does. In tier N the first
 	// stage listens there and passes the listener to the server; in tier L the server
 	// listens.
@@ -148,6 +151,10 @@ type Report struct {
 	User   time.Duration `json:"user"`
 	System time.Duration `json:"system"`
 	MaxRSS int64         `json:"max_rss"`
+	// Refused are the protected names that the tool was kept from, the first of them.
+	Refused []string `json:"refused,omitempty"`
+	// Made are folders of repositories that it has made, as in Spec.Own.
+	Made []Folder `json:"made,omitempty"`
 	// Layers are those that were taken on.
 	Layers []string `json:"layers"`
 	// ABI is the Landlock ABI in use; 0 for none.
@@ -173,8 +180,6 @@ func (s *Spec) with(layer string) bool {
 	switch layer {
 	case LayerUser, LayerMount, LayerPID, LayerNet, LayerIPC:
 		return s.Tier == Namespaces
-	case LayerNotify:
-		return s.Tier == Landlock
 	case LayerLimits:
 		return true
 	}
