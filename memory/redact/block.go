@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // block is a text to look through, without the escapes of JSON.
@@ -33,8 +34,8 @@ func (b *block) free() {
 // take undoes the escapes of a raw text.
 func (b *block) take(raw string) {
 	b.text, b.escapes = raw, b.escapes[:0]
-	next := strings.IndexByte(raw, '\\')
-	if next < 0 {
+	next := nextOdd(raw)
+	if next == len(raw) {
 		return
 	}
 	b.buffer = b.buffer[:0]
@@ -44,13 +45,15 @@ func (b *block) take(raw string) {
 		if at == len(raw) {
 			break
 		}
-		var size int
-		b.buffer, size = unescape(b.buffer, raw[at:])
-		at += size
-		b.escapes = append(b.escapes, escape{len(b.buffer), at})
-		if next = strings.IndexByte(raw[at:], '\\'); next < 0 {
-			next = len(raw) - at
+		if raw[at] == '\\' {
+			var size int
+			b.buffer, size = unescape(b.buffer, raw[at:])
+			at += size
+		} else {
+			at += hiddenSize(raw[at:])
 		}
+		b.escapes = append(b.escapes, escape{len(b.buffer), at})
+		next = nextOdd(raw[at:])
 	}
 	b.text = string(b.buffer)
 }
@@ -73,8 +76,13 @@ func unescape(dst []byte, text string) ([]byte, int) {
 		return append(dst, "\n\r\t\b\f"[strings.IndexByte("nrtbf", c)]), at + 1
 	case 'u':
 		if len(text) >= at+5 {
-			if n, err := strconv.ParseUint(text[at+1:at+5], 16, 16); err == nil && n > 0 && n < 0x80 {
-				return append(dst, byte(n)), at + 5
+			if n, err := strconv.ParseUint(text[at+1:at+5], 16, 16); err == nil && n > 0 {
+				switch {
+				case n < 0x80:
+					return append(dst, byte(n)), at + 5
+				case hidden(rune(n)):
+					return dst, at + 5
+				}
 			}
 		}
 	}
@@ -97,4 +105,44 @@ func (b *block) at(raw int) int {
 		return raw
 	}
 	return b.escapes[i].text + raw - b.escapes[i].raw
+}
+
+// hidden tells whether a letter shows nothing: whoever puts one into a secret wants it
+// to pass.
+func hidden(r rune) bool {
+	return r >= 0x200b && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2064 || r >= 0x2066 && r <= 0x206f ||
+		r == 0xad || r == 0x34f || r == 0x61c || r == 0x180e || r == 0xfeff || r >= 0xfe00 && r <= 0xfe0f
+}
+
+// hiddenSize is the size of the hidden letter that a text begins with; zero for none.
+func hiddenSize(text string) int {
+	switch text[0] { // what they begin with in UTF-8
+	case 0xc2, 0xcd, 0xd8, 0xe1, 0xe2, 0xef:
+		if r, size := utf8.DecodeRuneInString(text); hidden(r) {
+			return size
+		}
+	}
+	return 0
+}
+
+// nextOdd is the place of the next backslash or hidden letter; the length of the text without
+// one.
+func nextOdd(text string) int {
+	end := strings.IndexByte(text, '\\')
+	if end < 0 {
+		end = len(text)
+	}
+	for _, first := range []byte{0xe2, 0xef, 0xc2, 0xcd, 0xd8, 0xe1} {
+		for at := 0; ; at++ {
+			next := strings.IndexByte(text[at:end], first)
+			if next < 0 {
+				break
+			}
+			if at += next; hiddenSize(text[at:]) > 0 {
+				end = at
+				break
+			}
+		}
+	}
+	return end
 }

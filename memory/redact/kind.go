@@ -56,9 +56,20 @@ var kinds = []kind{
 	{name: "huggingface_token", group: Secrets, begins: []string{"hf_"}, match: prefixed("hf_", 30, word)},
 	{name: "npm_token", group: Secrets, begins: []string{"npm"}, match: prefixed("npm_", 30, word)},
 	{name: "jwt", group: Secrets, begins: []string{"eyJ"}, match: webToken},
+	{name: "sendgrid_key", group: Secrets, begins: []string{"SG."}, match: sendgridKey},
+	{name: "twilio_key", group: Secrets, begins: twilioBegins(), match: twilioKey},
+	{name: "telegram_token", group: Secrets, begins: []string{":AA"}, match: telegramToken},
+	{name: "pypi_token", group: Secrets, begins: []string{"pyp"}, match: anyOf(prefixed("pypi-AgE", 50, dashed))},
+	{name: "vault_token", group: Secrets, begins: []string{"hvs", "hvb", "hvr"}, match: anyOf(
+		prefixed("hvs.", 24, dashed), prefixed("hvb.", 24, dashed), prefixed("hvr.", 24, dashed))},
+	{name: "digitalocean_token", group: Secrets, begins: []string{"dop", "doo", "dor"}, match: anyOf(
+		prefixed("dop_v1_", 64, hexadecimal), prefixed("doo_v1_", 64, hexadecimal), prefixed("dor_v1_", 64, hexadecimal))},
+	{name: "service_token", group: Secrets, begins: serviceBegins(), match: serviceToken},
 	{name: "private_key", group: Secrets, begins: []string{"---"}, match: privateKey},
 	{name: "url_password", group: Secrets, begins: []string{"://"}, textOnly: true, match: urlPassword},
 	{name: Authorization, group: Secrets, begins: []string{"bea", "bas"}, textOnly: true, match: authorization},
+	{name: "command_password", group: Secrets, begins: []string{" -u", "\t-u", "\"-u", "'-u", "--u", "--p", " -p", "\t-p", " -a", " -w", "pas"}, textOnly: true,
+		match: anyOf(userOption, shortOption, netrcPassword)},
 	{name: Password, group: Secrets, begins: []string{"pas", "pwd", "sec", "tok", "api", "acc", "pri", "cre"}, textOnly: true, match: assignment},
 	{name: "email", group: Personal, begins: []string{"@"}, textOnly: true, match: email},
 	{name: "credit_card", group: Personal, begins: []string{"4"}, textOnly: true, match: creditCard},
@@ -114,6 +125,36 @@ func begins(text string, i int) bool {
 	return i == 0 || !alphanumeric(text[i-1]) || endsInColour(text[:i])
 }
 
+// maxGlued bounds the letters that a token may stick to: what is longer is data, in which
+// a prefix stands by chance.
+const maxGlued = 24
+
+// stands tells whether a token may begin at a place: behind nothing that belongs to a longer
+// word, or glued to a short one, as in xghp_….
+func stands(text string, i int) (free, may bool) {
+	if begins(text, i) {
+		return true, true
+	}
+	start := i
+	for start > 0 && i-start <= maxGlued && base64Text(text[start-1]) {
+		start--
+	}
+	return false, i-start <= maxGlued
+}
+
+// random tells whether a token that is glued to a word looks like one.
+func random(token string) bool {
+	digits, letters := 0, 0
+	for _, b := range []byte(token) {
+		if isDigit(b) {
+			digits++
+		} else if alphanumeric(b) {
+			letters++
+		}
+	}
+	return digits >= 2 && letters >= 8 && len(token) >= 20
+}
+
 // endsInColour tells whether a text ends with a sequence by which terminals set colours and
 // such (ECMA-48, 5.4), whose last character is a letter.
 func endsInColour(text string) bool {
@@ -130,11 +171,15 @@ type matcher = func(r *Redactor, text string, i int) (start, end int, ok bool)
 // prefixed is a fixed prefix and at least so many more bytes of a class.
 func prefixed(prefix string, least int, class func(byte) bool) matcher {
 	return func(_ *Redactor, text string, i int) (int, int, bool) {
-		if !strings.HasPrefix(text[i:], prefix) || !begins(text, i) {
+		if !strings.HasPrefix(text[i:], prefix) {
+			return 0, 0, false
+		}
+		free, may := stands(text, i)
+		if !may {
 			return 0, 0, false
 		}
 		end := run(text, i+len(prefix), MaxSecretBytes-len(prefix), class)
-		return i, end, end-i-len(prefix) >= least
+		return i, end, end-i-len(prefix) >= least && (free || random(text[i:end]))
 	}
 }
 
@@ -152,15 +197,21 @@ func anyOf(matchers ...matcher) matcher {
 // openAIKey is a key of OpenAI's kind, which many others use. A word with hyphens that
 // begins like one has no digit.
 func openAIKey(r *Redactor, text string, i int) (int, int, bool) {
-	if i > 0 && dashed(text[i-1]) {
+	if _, may := stands(text, i); !may || i > 0 && text[i-1] == '-' {
 		return 0, 0, false
 	}
 	start, end, ok := prefixed("sk-", 16, dashed)(r, text, i)
+	if ok && i > 0 && dashed(text[i-1]) { // such as desk-, task-: only what has no parts is random
+		_, long, _ := prefixed("sk-", 32, alphanumeric)(r, text, i)
+		named := strings.HasPrefix(text[i:], "sk-proj-") || strings.HasPrefix(text[i:], "sk-svcacct-") || strings.HasPrefix(text[i:], "sk-or-v1-")
+		ok = ok && (long == end || named) && end-i >= 40 && random(text[i:end])
+	}
 	return start, end, ok && (r.eager || strings.ContainsAny(text[start:end], "0123456789"))
 }
 
 func slackToken(_ *Redactor, text string, i int) (int, int, bool) {
-	if len(text) < i+5 || !strings.HasPrefix(text[i:], "xox") || strings.IndexByte("abceoprs", text[i+3]) < 0 || !begins(text, i) {
+	free, may := stands(text, i)
+	if !may || len(text) < i+5 || !strings.HasPrefix(text[i:], "xox") || strings.IndexByte("abceoprs", text[i+3]) < 0 {
 		return 0, 0, false
 	}
 	at := i + 4
@@ -171,20 +222,22 @@ func slackToken(_ *Redactor, text string, i int) (int, int, bool) {
 		return 0, 0, false
 	}
 	end := run(text, at, MaxSecretBytes-16, dashed)
-	return i, end, end-at >= 10
+	return i, end, end-at >= 10 && (free || random(text[i:end]))
 }
 
 func awsKey(_ *Redactor, text string, i int) (int, int, bool) {
-	if len(text) < i+20 || !slices.Contains([]string{"AKIA", "ASIA", "ABIA", "ACCA"}, text[i:i+4]) || !begins(text, i) {
+	free, may := stands(text, i)
+	if !may || len(text) < i+20 || !slices.Contains([]string{"AKIA", "ASIA", "ABIA", "ACCA"}, text[i:i+4]) {
 		return 0, 0, false
 	}
 	end := run(text, i, 21, func(b byte) bool { return isDigit(b) || isUpper(b) })
-	return i, end, end == i+20 && (end == len(text) || !alphanumeric(text[end]))
+	return i, end, end == i+20 && (end == len(text) || !alphanumeric(text[end])) && (free || random(text[i:end]))
 }
 
 // webToken is a JSON web token: header, content and signature, which may be empty.
 func webToken(_ *Redactor, text string, i int) (int, int, bool) {
-	if i > 0 && dashed(text[i-1]) || !strings.HasPrefix(text[i:], "eyJ") {
+	free, may := stands(text, i)
+	if !may || i > 0 && dashed(text[i-1]) && !alphanumeric(text[i-1]) || !strings.HasPrefix(text[i:], "eyJ") {
 		return 0, 0, false
 	}
 	at, end := i, 0
@@ -195,7 +248,7 @@ func webToken(_ *Redactor, text string, i int) (int, int, bool) {
 		}
 		at = end + 1
 	}
-	return i, end, true
+	return i, end, free || random(text[i:end])
 }
 
 // privateKey is a block of PEM. One without an end is redacted as far as lines of base64 go.

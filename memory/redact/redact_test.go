@@ -55,6 +55,37 @@ var secrets = [][4]string{
 	{"password", "run --token ", "a1b2c3d4e5", " now"},
 	{"password", "client_secret => \"", "QwErTyUiOpAsDf", "\""},
 	{"password", "aws_secret_access_key = ", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "\n"},
+	{"sendgrid_key", "use ", "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", "."},
+	{"twilio_key", "sid=", "SK0123456789abcdef0123456789abcdef", " ok"},
+	{"telegram_token", "https://api.telegram.org/bot", "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1", "/getMe"},
+	{"pypi_token", "", "pypi-AgEIcHlwaS5vcmcCJDU0ZmE1YmRmLWRhYjItNGVmMy05ZGVmLWQyZjA1YjA0", " up"},
+	{"vault_token", "X-Vault: ", "hvs.CAESIJlWh0aZkN1b2T3c4D5e6F7g8H9i0J1k2L3m4N", "\n"},
+	{"digitalocean_token", "", "dop_v1_" + strings.Repeat("0123456789abcdef", 4), ""},
+	{"service_token", "on ", "shpat_0123456789abcdef0123456789abcdef", ","},
+	{"service_token", "on ", "dapi0123456789abcdef0123456789abcdef", ","},
+	{"service_token", "on ", "glsa_abcdefghijklmnopqrstuvwxyz012345_a1b2c3d4", ","},
+	{"service_token", "on ", "figd_abcdefghijklmnopqrstuvwxyz0123456789abcd", ","},
+	{"service_token", "on ", "gsk_abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMN", ","},
+	{"service_token", "https://", "discord.com/api/webhooks/123456789012345678/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", " is it"},
+	{"github_token", "x", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", " here"},
+	{"gitlab_token", "token1", "glpat-abcdefghij1234567890", " here"},
+	{"aws_access_key", "x", "AKIAIOSFODNN7EXAM42E", "."},
+	{"google_key", "keyIs", "AIzaSyA1234567890abcdefghijklmnopqrstuv", ""},
+	{"github_token", "use ", "ghp_abcdefghij\u200bklmnopqrstuvwxyz\u20600123456789", " here"},
+	{"github_token", "use ", "g\u00adhp_abcdefghijklmnopqrstuvwxyz0123456789", " here"},
+	{"password", "pass\ufeffword=", "hunt\u200der2", " and on"},
+	{"command_password", "curl -u ann:", "s3cretpw", " https://a.example"},
+	{"command_password", "curl -sS --user 'ann:", "correct horse", "' https://a.example"},
+	{"command_password", "curl -uann:", "hunter2", " https://a.example"},
+	{"command_password", "curl -x p:80 --proxy-user ann:", "hunter2", " https://a.example"},
+	{"command_password", "mysql -h db -u root -p", "hunter2", " shop"},
+	{"command_password", "mysqldump -p'", "hun ter2", "' shop"},
+	{"command_password", "sshpass -p ", "hunter2", " ssh a@b"},
+	{"command_password", "redis-cli -h db -a ", "hunter2", " ping"},
+	{"command_password", "docker login -u ann -p ", "hunter2", " registry"},
+	{"command_password", "machine a.example login ann password ", "hunter", "\nmachine b"},
+	{"command_password", "machine a.example\n  login ann\n  password ", "hunter", "\n"},
+	{"command_password", "default login ann password ", "hunter", "\n"},
 	{"email", "write to ", "ann.b+c@mail.example.org", "."},
 	{"credit_card", "card ", "4111 1111 1111 1111", " till"},
 	{"ticket", "see ", "TCK-123456", ":"},
@@ -100,7 +131,7 @@ func TestSecrets(t *testing.T) {
 			plain, want = string(quoted), marshal(t, want)
 		}
 		var escaped strings.Builder
-		for _, c := range []byte(s[1] + s[2] + s[3]) {
+		for _, c := range s[1] + s[2] + s[3] {
 			fmt.Fprintf(&escaped, `\u%04x`, c)
 		}
 		checkJSON(t, r, s, `{"x":"`+escaped.String()+`"}`, s[1]+"[redacted:"+s[0]+"]"+s[3])
@@ -148,6 +179,10 @@ func TestNoSecrets(t *testing.T) {
 		"sk-learn-and-other-names-of-things", "sk-1", "task-ghp_short", "the bearer of this letter, 12", "basic research, 2024-01-02", "eyJub3Q.a.b",
 		"https://example.org:8080/a@b", "http://user@host/", "AKIAIOSFODNN7EXAMPLEX1", "xAKIAIOSFODNN7EXAMPLE", "password=${DB_PASSWORD}", "secret=<your secret 1>",
 		"-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----", "-----BEGIN PRIVATE KEY----- begins a key", "a@b", "@user", "x@y.1",
+		"curl -u $USER:$PASS https://a.example", "ls -u a:bcdef", "mysql -p shop", "mysql -u root -p", "cp -p a b", "sort -u a:bcde", "tar -pxf a", "log in with login and password authentication",
+		"the machine has a login, password and more", "redis -a b", "grep -a x", "SG.short.one", "SKU0123456789", "door_v1_x", "dapi is a word", "secret_garden and others", "re_start the thing now, 1 2 3", "key-value stores, 2024",
+		"12345678:AAA", "rust_crates cio", "hvs. is short", "API-first design of 2024", "docker run -p 8080:80 image", "docker login registry", "curl -U x https://a", "r8_ and r9_", "ico-systems", "phone -p 5",
+		"zwj: \U0001F468\u200d\U0001F469\u200d\U0001F467, soft\u00adhyphen", strings.Repeat("A", 40) + strings.Repeat("QUJDREVGghp_R0hJSktMTU5PUFFSU1RVVldY", 20),
 		"4111 1111 1111 1112", "1234567890123456", "step_1234567890", "the password: correct", "password == x9y8z7w6", `password="" user="bob 7x"`, `{\"password\": \"\", \"n\": \"x7y8z9\"}`, "https://a.example/x:1@b@c", "token://abc123def", "secret_name=x1y2z3w4", `C:\new\table`,
 	} {
 		if got := r.Text(text, nil); got != text {

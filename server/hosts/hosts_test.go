@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
+	"github.com/loom-bridge/loom-bridge/bridge/protect/commands"
 	"github.com/loom-bridge/loom-bridge/server/hosts"
 )
 
@@ -339,5 +340,28 @@ func TestUserScope(t *testing.T) {
 	}
 	if all := tree(t, places.Config); all["config.toml"] == "" || all["hooks.json"] == "" || all[".claude.json"] == "" || all["settings.json"] == "" {
 		t.Errorf("in the folder that a variable names: %v", all)
+	}
+}
+
+// Whatever an installation writes gives commands to a host: no tool may write it, neither in
+// the project nor in a workspace that is somebody's home.
+func TestWhatIsWrittenIsKeptFromTools(t *testing.T) {
+	kept := commands.NewSet(commands.Paths())
+	places, state := folders(t)
+	places.Config = filepath.Join(places.Home, ".config")
+	must(t, os.Mkdir(places.Config, 0o700))
+	for _, host := range hosts.Names() {
+		for scope, top := range map[string]string{hosts.Project: places.Project, hosts.User: places.Home} {
+			changes, err := hosts.Install{Host: host, Scope: scope, Places: places, Program: "loom"}.Changes(state)
+			must(t, err)
+			for _, c := range changes {
+				if name, err := filepath.Rel(top, c.Path); err != nil || !kept.Covers(filepath.ToSlash(name)) {
+					t.Errorf("%s, %s: %s can be written by tools, %v", host, scope, c.Path, err)
+				}
+			}
+			if len(changes) == 0 {
+				t.Errorf("%s, %s writes nothing", host, scope)
+			}
+		}
 	}
 }

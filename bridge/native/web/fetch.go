@@ -95,9 +95,18 @@ func (w *web) navigate(ctx context.Context, in tools.Input) (tools.Output, error
 	return tools.Output{Values: values}, nil
 }
 
+// onWeb is a policy whose every public host is every one on the ports of the web: what listens
+// elsewhere was not made for strangers' pages to be asked of it. A rule names other ports.
+func onWeb(p egress.Policy) egress.Policy {
+	if p.Open {
+		p.Open, p.Rules = false, append(slices.Clone(p.Rules), egress.Rule{Host: "*"})
+	}
+	return p
+}
+
 // get fetches a URL under the rules of the caller.
 func (w *web) get(ctx context.Context, in tools.Input, r *http.Request) (document, error) {
-	client, end, err := w.client(in, egress.ForCall(in, w.Hosts))
+	client, end, err := w.client(in, onWeb(egress.ForCall(in, w.Hosts)))
 	if err != nil {
 		return document{}, failure(err)
 	}

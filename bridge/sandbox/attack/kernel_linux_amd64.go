@@ -2,6 +2,7 @@ package attack
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 
 // kernelAttacks are those on wide parts of the kernel.
 var kernelAttacks = map[string]attempt{
+	"proc-kernel": readsKernel,
 	"bpf": func(World) error {
 		var a [72]byte
 		a[0], a[4], a[8], a[12] = 2, 4, 4, 1
@@ -160,4 +162,24 @@ func memfdExec(w World) error {
 		return errors.Join(err, errors.New(string(out)))
 	}
 	return nil
+}
+
+// readsKernel reads what /proc says of the kernel and the machine.
+func readsKernel(World) error {
+	for _, name := range []string{
+		"kallsyms", "slabinfo", "keys", "key-users", "config.gz", "modules", "iomem", "ioports", "vmallocinfo", "timer_list", "sched_debug", "pagetypeinfo",
+		"cmdline", "partitions", "interrupts", "softirqs", "crypto", "misc", "devices", "kcore", "kpagecount", "locks", "bus/pci/devices", "driver/rtc",
+	} {
+		file, err := os.Open("/proc/" + name)
+		if err != nil {
+			continue
+		}
+		n, _ := file.Read(make([]byte, 16))
+		_ = file.Close() // it was read
+		if n > 0 {
+			fmt.Print(name)
+			return nil
+		}
+	}
+	return errStopped
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -443,8 +444,11 @@ func hide(root int, path string) error {
 	return unix.MoveMount(mount, "", file, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// emptyFile lies over files that are hidden.
-const emptyFile = "/.empty"
+// emptyFile and emptyFolder lie over what is hidden.
+const (
+	emptyFile   = "/.empty"
+	emptyFolder = "/.nothing"
+)
 
 // hideFile lays an empty file over another one.
 func hideFile(file int) error {
@@ -471,6 +475,41 @@ func (s *supervisor) mountProc() error {
 	err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	if err != nil {
 		return fmt.Errorf("/proc: %w", err)
+	}
+	return maskProc()
+}
+
+// shownProc is what /proc says beside the processes; the rest of it is the machine's own:
+// symbols, keys, memory and settings of the kernel.
+var shownProc = []string{
+	"cgroups", "cpuinfo", "diskstats", "filesystems", "loadavg", "meminfo", "mounts", "net", "self", "stat", "swaps", "sys", "thread-self",
+	"uptime", "version", "vmstat",
+}
+
+// maskProc lays something empty over what else there is in /proc.
+func maskProc() error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return fmt.Errorf("/proc: %w", err)
+	}
+	if err := os.MkdirAll(emptyFolder, 0o555); err != nil {
+		return err
+	}
+	if err := point(emptyFile, false); err != nil {
+		return err
+	}
+	const attributes = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err == nil || slices.Contains(shownProc, e.Name()) || e.Type()&os.ModeSymlink != 0 {
+			continue
+		}
+		empty := emptyFile
+		if e.IsDir() {
+			empty = emptyFolder
+		}
+		if err := bind(unix.AT_FDCWD, empty, "/proc/"+e.Name(), attributes); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("/proc/%s: %w", e.Name(), err)
+		}
 	}
 	return nil
 }

@@ -32,10 +32,12 @@ type (
 )
 
 const (
-	ioctlIDValid = 0x40082102
-	goOn         = 1 // let the kernel run the call
-	maxName      = 256
-	maxValue     = 64 << 10
+	ioctlIDValid  = 0x40082102
+	ioctlSetFlags = 0x40082104
+	syncWakeUp    = 1 // whoever is answered runs on at once, where the answer was made
+	goOn          = 1 // let the kernel run the call
+	maxName       = 256
+	maxValue      = 64 << 10
 )
 
 // take takes one message of the second stage.
@@ -82,6 +84,7 @@ func (m *missing) Is(target error) bool { return target == errMissing }
 // no more rights than the tool has.
 func (s *supervisor) listen(listener int) {
 	s.as()
+	_ = ioctlValue(listener, ioctlSetFlags, syncWakeUp) // before Linux 6.6 an answer takes a little longer
 	for {
 		var n notification
 		switch e := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); e {

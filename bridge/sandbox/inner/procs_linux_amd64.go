@@ -233,3 +233,9 @@ func ioctl(file int, request uintptr, arg unsafe.Pointer) unix.Errno {
 	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(file), request, uintptr(arg))
 	return e
 }
+
+// ioctlValue is one whose argument is a number.
+func ioctlValue(file int, request, value uintptr) unix.Errno {
+	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(file), request, value)
+	return e
+}

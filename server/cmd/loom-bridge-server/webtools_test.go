@@ -57,6 +57,8 @@ func TestConformance31Web(t *testing.T) {
 		{"web:fetch", `{"url":"http://site.test/page","method":"GET","headers":{"X-A":"b"}}`, ok, `"title":"A page"`},
 		{"web:fetch", `{"url":"ftp://site.test/page"}`, invalid, "Invalid arguments: url: is not one of http or https"},
 		{"web:fetch", `{"url":"http://169.254.169.254/latest/meta-data/"}`, failed, "Permission denied: no connection to 169.254.169.254:80"},
+		{"web:fetch", `{"url":"http://1.1.1.1:8080/"}`, failed, "Permission denied: no connection to 1.1.1.1:8080"},
+		{"web:fetch", `{"url":"http://site.test/to?https://1.1.1.1:22/"}`, failed, "Permission denied: no connection to 1.1.1.1:22"},
 		{"web:fetch", `{"url":"http://site.test/to?http://127.0.0.1:1/"}`, failed, "Permission denied: no connection to 127.0.0.1:1"},
 	} {
 		got, err := loomv1pb.NewBridgeClient(p.conn).ForwardToolCall(t.Context(), &loomv1pb.ToolCall{Id: "1", Name: c.tool, Arguments: c.args})
