@@ -68,8 +68,10 @@ var kinds = []kind{
 	{name: "private_key", group: Secrets, begins: []string{"---"}, match: privateKey},
 	{name: "url_password", group: Secrets, begins: []string{"://"}, textOnly: true, match: urlPassword},
 	{name: Authorization, group: Secrets, begins: []string{"bea", "bas"}, textOnly: true, match: authorization},
-	{name: "command_password", group: Secrets, begins: []string{" -u", "\t-u", "\"-u", "'-u", "--u", "--p", " -p", "\t-p", " -a", " -w", "pas"}, textOnly: true,
-		match: anyOf(userOption, shortOption, netrcPassword)},
+	{
+		name: "command_password", group: Secrets, begins: []string{" -u", "\t-u", "\"-u", "'-u", "--u", "--p", " -p", "\t-p", " -a", " -w", "pas"}, textOnly: true,
+		match: anyOf(userOption, shortOption, netrcPassword),
+	},
 	{name: Password, group: Secrets, begins: []string{"pas", "pwd", "sec", "tok", "api", "acc", "pri", "cre"}, textOnly: true, match: assignment},
 	{name: "email", group: Personal, begins: []string{"@"}, textOnly: true, match: email},
 	{name: "credit_card", group: Personal, begins: []string{"4"}, textOnly: true, match: creditCard},

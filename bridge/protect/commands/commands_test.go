@@ -92,7 +92,7 @@ func FuzzSet(f *testing.F) {
 		if s.Covers(name) && name != "." && !s.Covers(filepath.Join(name, more)) && filepath.IsLocal(filepath.Join(name, more)) && !strings.HasPrefix(more, "..") {
 			t.Errorf("%q is covered, what is below is not: %q", name, more)
 		}
-		if s.Covers(strings.ToUpper(name)) != s.Covers(name) && strings.ToLower(strings.ToUpper(name)) == strings.ToLower(name) {
+		if s.Covers(strings.ToUpper(name)) != s.Covers(name) && strings.EqualFold(strings.ToUpper(name), name) {
 			t.Errorf("%q is another in capitals", name)
 		}
 	})
