@@ -3,7 +3,6 @@ package hooks
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,6 +30,9 @@ var (
 	// ErrUnknown: a host or an event is none of those there are.
 	ErrUnknown = errors.New("hooks: unknown")
 )
+
+// byteOrderMark is what some programs begin a text in UTF-8 with.
+const byteOrderMark = "\uFEFF"
 
 // kind is what happens in a session.
 type kind int
@@ -67,7 +69,7 @@ type Event struct {
 	problem    string // of a failed tool
 	said       string // by the person, or by the model
 	turn, call string
-	once       string // tells events apart that have no id
+	once       string // tells events apart that have no id; empty where the host has none
 }
 
 // input are the fields of all hosts.
@@ -109,6 +111,9 @@ func Parse(host, event string, text []byte) (Event, error) {
 	if len(text) > MaxInputBytes {
 		return Event{}, fmt.Errorf("%w: more than %d bytes", ErrInput, MaxInputBytes)
 	}
+	for bytes.HasPrefix(text, []byte(byteOrderMark)) { // hosts on Windows write one, or two
+		text = text[len(byteOrderMark):]
+	}
 	var in input
 	if err := json.Unmarshal(bytes.ToValidUTF8(text, []byte("\uFFFD")), &in); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", ErrInput, err)
@@ -116,7 +121,7 @@ func Parse(host, event string, text []byte) (Event, error) {
 	e := Event{
 		host: host, name: event, kind: k, Project: in.CWD, source: in.Source,
 		Session: short(cmp.Or(in.ConversationID, in.SessionID, in.SessionIDCamel), maxSessionBytes),
-		once:    cmp.Or(in.Timestamp, rand.Text()),
+		once:    in.Timestamp,
 		turn:    short(cmp.Or(in.TurnID, in.PromptID, in.GenerationID), maxIDBytes), call: short(in.ToolUseID, maxIDBytes),
 	}
 	if e.Session == "" {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
@@ -35,6 +36,8 @@ const (
 	maxPages, pageSessions = 10, 1000
 	// recalled is how many memories are looked at, of the newest and of the important.
 	recalled = 10
+	// maxRecallBytes bounds what is shown of one memory, so that a long one hides no other.
+	maxRecallBytes = 600
 	// important are memories that outlive newer ones at the start of a session.
 	important = 0.7
 	// maxInlineBytes is the longest result of one message; longer ones are uploaded in
@@ -42,6 +45,9 @@ const (
 	maxInlineBytes, partBytes = 1 << 20, 256 << 10
 	// maxErrorBytes is the longest error of a tool.
 	maxErrorBytes = 64 << 10
+	// sameFor is how long a message without an id counts as the one before it, if it says
+	// the same: until the second process of a hook that is registered twice has run.
+	sameFor = 10 * time.Second
 	// againAfter is the time between attempts at a server that is being taken over.
 	againAfter = 50 * time.Millisecond
 
@@ -106,20 +112,56 @@ func again(ctx context.Context, call func() error) error {
 }
 
 // request is an id that makes the same event the same request: by the host's own id for
-// it, if there is one.
-func (e Event) request(what, id string) string {
-	sum := sha256.Sum256([]byte(what + "\x00" + e.Session + "\x00" + cmp.Or(id, e.once)))
+// it, if there is one. Else it is the place in the session that the event would get: a hook
+// that is registered twice runs twice at once.
+func (e Event) request(what, id string, after int64) string {
+	mark := cmp.Or(id, e.once)
+	if mark == "" {
+		mark = "after " + strconv.FormatInt(after, 10)
+	}
+	sum := sha256.Sum256([]byte(what + "\x00" + e.Session + "\x00" + mark))
 	return "hook-" + hex.EncodeToString(sum[:16])
 }
 
-// say adds a message to the session.
+// end is the newest entry of the session of an event that has no id of its own; nil where the
+// event has one, and for a session without entries.
+func (h *Handler) end(ctx context.Context, e Event, id string) (*loombridgev1.ConversationEntry, error) {
+	if cmp.Or(id, e.once) != "" {
+		return nil, nil
+	}
+	var page *loombridgev1.ListConversationResponse
+	err := again(ctx, func() (err error) {
+		page, err = h.contexts.ListConversation(ctx, &loombridgev1.ListConversationRequest{
+			AgentId: h.agent, SessionId: e.Session, PageSize: 1, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+			Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
+		})
+		return err
+	})
+	if err != nil && status.Code(err) != codes.NotFound {
+		return nil, err
+	}
+	for _, e := range page.GetEntries() {
+		return e, nil
+	}
+	return nil, nil
+}
+
+// say adds a message to the session. One without an id that was said a moment ago is the same
+// once more.
 func (h *Handler) say(ctx context.Context, e Event, role loombridgev1.Role) error {
 	if strings.TrimSpace(e.said) == "" {
 		return nil
 	}
+	end, err := h.end(ctx, e, e.turn)
+	if err != nil {
+		return err
+	}
+	if m := end.GetMessage(); m.GetRole() == role && m.GetContent() == e.said && time.Since(end.GetCreateTime().AsTime()) < sameFor {
+		return nil
+	}
 	ask := &loombridgev1.AppendMessagesRequest{
 		AgentId: h.agent, SessionId: e.Session, Messages: []*loombridgev1.Message{{Role: role, Content: e.said}},
-		RequestId: e.request(role.String()+e.said, e.turn),
+		RequestId: e.request(role.String()+e.said, e.turn, end.GetPosition()),
 	}
 	return again(ctx, func() error {
 		_, err := h.contexts.AppendMessages(ctx, ask)
@@ -129,9 +171,17 @@ func (h *Handler) say(ctx context.Context, e Event, role loombridgev1.Role) erro
 
 // record adds a call of a tool to the session.
 func (h *Handler) record(ctx context.Context, e Event) error {
+	end, err := h.end(ctx, e, e.call)
+	if err != nil {
+		return err
+	}
+	what := "step"
+	if e.call == "" {
+		what += e.tool + "\x00" + string(e.arguments) + "\x00" + string(e.result)
+	}
 	ask := &loombridgev1.RecordStepRequest{
 		AgentId: h.agent, SessionId: e.Session, ToolName: e.tool, TurnId: e.turn, CallId: e.call,
-		Success: e.kind == called, ErrorMessage: cut(e.problem, maxErrorBytes), RequestId: e.request("step", e.call),
+		Success: e.kind == called, ErrorMessage: cut(e.problem, maxErrorBytes), RequestId: e.request(what, e.call, end.GetPosition()),
 	}
 	if len(e.arguments) > 0 {
 		ask.ArgumentsForm = &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: string(e.arguments)}
@@ -325,7 +375,7 @@ func (h *Handler) recall(ctx context.Context) (string, error) {
 			return "", err
 		}
 		for _, r := range found.GetRecords() {
-			line := "- " + strings.Join(strings.Fields(r.GetText()), " ") + " (" + r.GetCreateTime().AsTime().Format(time.DateOnly) + origin(r) + ")\n"
+			line := "- " + text.Cut(strings.Join(strings.Fields(r.GetText()), " "), maxRecallBytes, "… [cut: memory_get "+r.GetId()+" has it all]") + " (" + r.GetCreateTime().AsTime().Format(time.DateOnly) + origin(r) + ")\n"
 			if !seen[r.GetId()] && r.GetSupersededBy() == "" && lines.Len()+len(line) <= recallTokens*charsPerToken {
 				seen[r.GetId()] = true
 				lines.WriteString(line)
@@ -355,8 +405,9 @@ func bounded(known string, e Event) string {
 	tail := "\nThis session is recorded as " + cmp.Or(e.Session, "default") + ". blob_read gives long results back by the names above."
 	room := maxContextChars - len(head) - len(tail)
 	if len(known) > room {
-		const more = "\n[the rest is left out: context_assemble gives it]\n"
-		known = cut(known, room-len(more)) + more
+		const more = "\n[… some is left out here: context_assemble gives it …]\n"
+		begin := text.Head(known, room/4) // long-term memory; the newest stands at the end
+		known = begin + more + text.Tail(known, room-len(begin)-len(more))
 	}
 	return head + known + tail
 }

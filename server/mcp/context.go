@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"cmp"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -111,22 +110,6 @@ func (s *Server) handover(who caller, a assembleArguments) (string, error) {
 		text = "Nothing is recorded in this session."
 	}
 	return text, err
-}
-
-// Handover is a session as one text within the budget of a request, to go on with it
-// elsewhere; empty if nothing is recorded in it. It changes nothing: a fold that is due
-// waits for the one who makes prompts of the session.
-func Handover(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
-	ask.WithoutTools, ask.DryRun = true, true
-	prompt, err := contexts.Assemble(ctx, ask)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	for _, m := range prompt.GetMessages() {
-		writeMessage(&text, m)
-	}
-	return text.String(), nil
 }
 
 // writeMessage writes one message of a prompt for a reader that does not get its form:

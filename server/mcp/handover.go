@@ -1,0 +1,124 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+const (
+	// bytesPerToken turns a budget of tokens into one of bytes where nobody counts: little
+	// enough for prose of any script.
+	bytesPerToken = 3
+	// entriesOfPage are read at once, the newest first.
+	entriesOfPage = 50
+	// shareOfFirst and shareOfEntry are what part of the budget the request that began the
+	// session, and any other entry, may take.
+	shareOfFirst, shareOfEntry = 6, 4
+)
+
+// Handover is a session as one text within the budget of a request, to go on with it
+// elsewhere; empty if nothing is recorded in it. It changes nothing: a fold that is due
+// waits for the one who makes prompts of the session. Where the session can't be folded into
+// the budget, the text has what fits: the request that began it and its newest entries, long
+// ones shortened, with marks for what is left out.
+func Handover(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
+	ask.WithoutTools, ask.DryRun = true, true
+	prompt, err := contexts.Assemble(ctx, ask)
+	if overflows(err) && ask.GetMaxTokens() > 0 {
+		return newest(ctx, contexts, ask)
+	}
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, m := range prompt.GetMessages() {
+		writeMessage(&text, m)
+	}
+	return text.String(), nil
+}
+
+// overflows tells whether a prompt does not fit its budget.
+func overflows(err error) bool {
+	of := status.Convert(err)
+	return of.Code() == codes.FailedPrecondition && slices.ContainsFunc(of.Details(), func(detail any) bool {
+		info, ok := detail.(*errdetails.ErrorInfo)
+		return ok && info.GetReason() == "CONTEXT_OVERFLOW"
+	})
+}
+
+// newest is as much of a session as fits, the newest entries first.
+func newest(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
+	room := int(ask.GetMaxTokens()) * bytesPerToken
+	list := &loombridgev1.ListConversationRequest{
+		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: 1, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	}
+	oldest, err := contexts.ListConversation(ctx, list)
+	if err != nil {
+		return "", err
+	}
+	first, from := "", int64(0)
+	for _, e := range oldest.GetEntries() {
+		first, from = shortened(entryText(e), room/shareOfFirst), e.GetPosition()
+	}
+	room -= len(first)
+	list.Order, list.PageSize = loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST, entriesOfPage
+	var entries []string
+	for full := false; !full; {
+		page, err := contexts.ListConversation(ctx, list)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range page.GetEntries() {
+			said := shortened(entryText(e), int(ask.GetMaxTokens())*bytesPerToken/shareOfEntry)
+			if full = len(said)+2 > room || e.GetPosition() <= from; full {
+				if e.GetPosition() > from {
+					entries = append(entries, "[… older entries are left out here; context_assemble with more max_tokens gives them …]")
+				}
+				break
+			}
+			if said != "" {
+				entries, room = append(entries, said), room-len(said)-2
+			}
+		}
+		if list.PageToken = page.GetNextPageToken(); list.PageToken == "" {
+			break
+		}
+	}
+	if first != "" {
+		entries = append(entries, first)
+	}
+	slices.Reverse(entries)
+	return strings.Join(entries, "\n\n"), nil
+}
+
+// entryText is an entry of a session for a reader; empty for one that says nothing.
+func entryText(e *loombridgev1.ConversationEntry) string {
+	var said strings.Builder
+	switch {
+	case e.GetMessage() != nil:
+		writeMessage(&said, e.GetMessage())
+	case e.GetStep() != nil:
+		said.WriteString("[tool] " + e.GetStep().GetToolName() + "\n" + e.GetStep().GetObservation())
+	}
+	return said.String()
+}
+
+// shortened is the beginning and the end of a text of more than so many bytes, with a mark
+// between them.
+func shortened(given string, most int) string {
+	if len(given) <= most {
+		return given
+	}
+	const mark = "\n[… %d bytes are left out here …]\n"
+	half := max(most-len(mark)-len("1234567"), 0) / 2
+	return text.Head(given, half) + fmt.Sprintf(mark, len(given)-2*half) + text.Tail(given, half)
+}
