@@ -154,6 +154,7 @@ func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) 
 		return done, invalid.Field(ErrInvalid, "filter", "is required; to delete everything, give one that everything passes, such as version >= 1")
 	}
 	actor := actorOf(ctx)
+	reading := &edit{store: s, actor: actor}
 	var found []Deleted
 	for token, more := "", true; more; more = token != "" {
 		l, err := s.checkListing(scope, Listing{Filter: m.Filter, Tiers: m.Tiers, PageSize: MaxPageSize, PageToken: token})
@@ -165,7 +166,7 @@ func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) 
 			return done, wrap("memory: delete matching", err)
 		}
 		for _, r := range page.Records {
-			if actor.may(&r) != nil {
+			if reading.may(&r) != nil {
 				done.NotOwned++
 				continue
 			}
@@ -262,7 +263,7 @@ func (c *clearing) stage(ctx context.Context, e *edit) error {
 		if err != nil {
 			return err
 		}
-		if r == nil || r.Version != d.Version || r.ExpiredAt(c.now) || e.actor.may(r) != nil || c.goes != nil && !c.goes(r) {
+		if r == nil || r.Version != d.Version || r.ExpiredAt(c.now) || e.may(r) != nil || c.goes != nil && !c.goes(r) {
 			continue
 		}
 		if err := e.remove(ctx, r); err != nil {

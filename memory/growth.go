@@ -226,7 +226,7 @@ func (s *saving) repeat(ctx context.Context, e *edit, i int) (bool, error) {
 		return false, nil
 	}
 	r := *d.record
-	r.SavedBy = e.actor.Agent
+	r.SavedBy, r.Writer = e.actor.Agent, e.actor.writer
 	var sources []string
 	for _, id := range r.DerivedFrom {
 		source, _, err := s.source(ctx, e, "derived_from", id)
@@ -284,6 +284,9 @@ func (s *saving) reinforceIf(ctx context.Context, e *edit, i int, id string, r r
 	old, stored, err := e.peek(ctx, id, at)
 	if err != nil || old == nil || !s.repeats(r, old, echo) {
 		return false, err
+	}
+	if r.Writer != old.Writer && slices.Contains(e.store.instructing, old.Kind) {
+		return false, nil // whose words they are decides where they stand
 	}
 	similarity := similar.Similarity(r.Text, old.Text)
 	reinforced := *old

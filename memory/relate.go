@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/relations"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // MaxRelated bounds the relations that one call makes or ends, and those that a record is
@@ -147,9 +148,11 @@ func (e *edit) markRelated(ctx context.Context, r record.Relation, mark bool) er
 			return &NotFoundError{[]string{"from_id", "to_id"}[i], id}
 		}
 		if i == 0 {
-			if err := e.actor.may(end); err != nil {
+			if err := e.may(end); err != nil {
 				return err
 			}
+		} else if e.actor.writer == writer.Model && e.store.instructs(end) {
+			return &InstructsError{ID: end.ID, Kind: end.Kind}
 		}
 		if mark && !end.Related {
 			e.tx.Put(kv.Records, record.Key(e.scope, id), record.AppendRelated(slices.Clip(stored)))
@@ -185,7 +188,7 @@ func (e *edit) unrelate(ctx context.Context, r relations.Relation) (bool, error)
 	if err != nil || from == nil {
 		return false, err
 	}
-	if err := e.actor.may(from); err != nil {
+	if err := e.may(from); err != nil {
 		return false, err
 	}
 	stood, has, err := relations.Find(ctx, e.tx, e.scope, r)

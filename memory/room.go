@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/packing"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/shares"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 const (
@@ -41,7 +42,8 @@ const (
 	worthHalfLife = 30 * 24 * time.Hour
 	// accessWorth is what a record is worth for being read, where that is counted.
 	accessWorth = 0.5
-	// spared is what records of a batch are worth more than all that were there before it.
+	// spared is what records of a batch are worth more than all that were there before it,
+	// and those that instruct more than others.
 	spared = 10
 )
 
@@ -451,6 +453,7 @@ func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.
 		}
 	}
 	byID := make(map[string]weighed, len(ids))
+	var firm []string // what instructs leaves last, and never for what a model saves
 	err = record.Each(ctx, view, record.Keys(m.scope, ids), func(i int, r *record.Record, _ int) error {
 		if r == nil {
 			return record.Missing(ids[i])
@@ -462,11 +465,18 @@ func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.
 		if slices.Contains(m.spare, r.ID) {
 			w.worth += spared
 		}
+		if m.store.instructs(r) {
+			w.worth += spared
+			firm = append(firm, r.ID)
+		}
 		byID[r.ID] = w
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if writer.Of(ctx) != writer.Program {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(firm, id) })
 	}
 	if len(m.spare) == 1 { // nobody wants to save something that is out of sight at once
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == m.spare[0] })

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // MaxRequestIDBytes bounds a request id.
@@ -230,6 +231,7 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 	if r.SavedBy != e.actor.Agent {
 		r.SavedBy, encoded = e.actor.Agent, nil
 	}
+	r.Writer = e.actor.writer
 	if !r.ExpireTime.IsZero() && !r.ExpireTime.After(s.now) {
 		return invalid.Field(ErrInvalid, "expire_time", "does not lie ahead")
 	}
@@ -411,7 +413,7 @@ func (s *saving) supersede(ctx context.Context, e *edit, r *record.Record) (uint
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := e.actor.may(old); err != nil {
+	if err := e.may(old); err != nil {
 		return 0, 0, err
 	}
 	if old.SupersededBy != "" {
@@ -481,7 +483,7 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 		return nil, err
 	}
 	replace := &replacing{save: save, requestID: requestID}
-	replace.update = &updating{scope: scope, update: Update{Key: r.Key, Fields: allFields, Values: record.Normalize(r)}, now: save.now}
+	replace.update = &updating{scope: scope, update: Update{Key: r.Key, Fields: allFields, Values: record.Normalize(r)}, now: save.now, writer: writer.Of(ctx)}
 	if requestID != "" {
 		replace.digest = sha256.Sum256(save.drafts[0].content([]byte("replace")))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // Staging is a change of one scope's memory that is ready to be committed,
@@ -399,6 +400,8 @@ type Actor struct {
 	Acts func(agent string) bool
 	// Permission, unless nil, is asked in the commit of each change.
 	Permission Permission
+
+	writer writer.Writer // by whose words the change is
 }
 
 // Permission says whether a change may be made.
@@ -418,15 +421,41 @@ func As(ctx context.Context, a Actor) context.Context { return context.WithValue
 
 func actorOf(ctx context.Context) Actor {
 	a, _ := ctx.Value(actorKey{}).(Actor)
+	a.writer = writer.Of(ctx)
 	return a
 }
 
-// may returns an *OwnedError if the actor may not change a record.
-func (a Actor) may(r *record.Record) error {
-	if r.SavedBy == "" || r.SavedBy == a.Agent || a.Acts == nil || a.Acts(r.SavedBy) {
-		return nil
+// may returns an *OwnedError if the actor may not change a record, and an *InstructsError if
+// it is one that a model may not touch.
+func (e *edit) may(r *record.Record) error {
+	a := &e.actor
+	switch {
+	case r.SavedBy != "" && r.SavedBy != a.Agent && a.Acts != nil && !a.Acts(r.SavedBy):
+		return &OwnedError{ID: r.ID, Agent: r.SavedBy}
+	case a.writer != writer.Program && e.store.instructs(r):
+		return &InstructsError{ID: r.ID, Kind: r.Kind}
 	}
-	return &OwnedError{ID: r.ID, Agent: r.SavedBy}
+	return nil
 }
+
+// instructs tells whether a record is of a kind that tells models what to do, and by the
+// words of somebody who may.
+func (s *Store) instructs(r *record.Record) bool {
+	return slices.Contains(s.instructing, r.Kind) && r.Vouched()
+}
+
+// ErrInstructs: the record instructs models, so a model may not change it. It comes as an
+// *InstructsError.
+var ErrInstructs = errors.New("memory: record that instructs")
+
+// InstructsError names a record. It is an ErrInstructs.
+type InstructsError struct{ ID, Kind string }
+
+func (e *InstructsError) Error() string {
+	return fmt.Sprintf("memory: record %q is a %s of the agent's program, which no tool of a model changes, replaces or removes: its program does (UpdateRecord, DeleteRecord)", e.ID, e.Kind)
+}
+
+// Is makes errors.Is(err, ErrInstructs) true.
+func (e *InstructsError) Is(target error) bool { return target == ErrInstructs }
 
 func recordsRef(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.Records, Scope: scope} }

@@ -88,6 +88,10 @@ type Options struct {
 	// Hold are the origins of records that wait for review before queries find them.
 	// Default none.
 	Hold []record.Origin
+	// Instructing are the kinds of records that tell models what to do. What a program has
+	// saved of them no model changes, replaces or removes (writer.Model): such a call is an
+	// *InstructsError. Default none.
+	Instructing []string
 	// Redact looks for secrets in what is saved, which marks then stand for. Default nil:
 	// nothing is redacted.
 	Redact *redact.Redactor
@@ -168,6 +172,7 @@ type Store struct {
 	bell        feed.Bell // wakes those who follow a scope
 	countTokens func(text string) int
 	hold        []record.Origin // wait for review
+	instructing []string
 	redact      *redact.Redactor
 	reinforce   bool // Options.Duplicates says so
 	maxVersions int  // that are kept of a record
@@ -208,6 +213,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		remembered:   newRemembered(maxRememberedBytes),
 		countTokens:  o.CountTokens,
 		hold:         o.Hold,
+		instructing:  o.Instructing,
 		redact:       o.Redact,
 		reinforce:    o.Duplicates == ReinforceDuplicates,
 		maxVersions:  max(0, o.MaxVersions),

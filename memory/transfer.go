@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/relations"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 const (
@@ -238,7 +239,9 @@ func (s *Store) Import(ctx context.Context, scope kv.Scope, skip bool) (*Importe
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
-	return &Importer{store: s, scope: scope, actor: actorOf(ctx), skip: skip}, nil
+	actor := actorOf(ctx)
+	actor.writer = writer.Import
+	return &Importer{store: s, scope: scope, actor: actor, skip: skip}, nil
 }
 
 // Take takes one more line. Errors come as an *ImportError: record.ErrLine, *invalid.Error,
@@ -365,6 +368,10 @@ func (t *transferring) encode(s *Store) {
 		case r.SavedBy == "":
 			r.SavedBy = t.actor.Agent
 		}
+		r.Writer = writer.Import
+		if r.Review == record.ReviewApproved && slices.Contains(s.instructing, r.Kind) {
+			r.Review = 0 // who approves what is to instruct here does so here
+		}
 		if r.Review == 0 && s.holds(r.Origin) {
 			r.Review = record.ReviewHeld
 		}
@@ -422,7 +429,7 @@ func (t *transferring) relate(ctx context.Context, e *edit, i int) error {
 func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 	one, r := t.all[i], &e.result[i]
 	*r = one.record
-	if err := e.actor.may(r); err != nil {
+	if err := e.may(r); err != nil {
 		return err
 	}
 	if r.ExpiredAt(t.now) {
@@ -440,7 +447,7 @@ func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 		}
 	}
 	for _, v := range one.versions {
-		v.SavedBy = r.SavedBy
+		v.SavedBy, v.Writer = r.SavedBy, r.Writer
 		e.tx.Put(kv.Records, record.VersionKey(t.scope, r.ID, v.Version), record.Encode(v))
 		e.versions++
 	}
@@ -476,10 +483,11 @@ func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) 
 
 // sameLine tells whether two records are the same but for their vectors, of which the one
 // that is there may have more than it came with, and for what the store did to it: held it
-// for review, archived it.
+// for review, archived it, asked somebody here whether it may instruct.
 func sameLine(a, b record.Record) (bool, error) {
 	b.SavedBy = a.SavedBy
-	if a.Review == record.ReviewHeld && b.Review == 0 {
+	approval := func(r record.Review) bool { return r == 0 || r == record.ReviewApproved }
+	if a.Review == record.ReviewHeld && b.Review == 0 || a.Writer == writer.Import && approval(a.Review) && approval(b.Review) {
 		b.Review = a.Review
 	}
 	if a.Archived && !b.Archived { // the limit of the memory may have done so

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // Fields is a set of fields of a record.
@@ -110,12 +111,16 @@ func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, reque
 	if err := checkUpdate(u); err != nil {
 		return nil, err
 	}
+	by := writer.Of(ctx)
+	if u.Review != 0 && by != writer.Program {
+		return nil, invalid.Field(ErrInvalid, "review", "is for a person or a program: a model approves nothing")
+	}
 	values, err := record.Redact(u.Values, s.redact)
 	if err != nil {
 		return nil, err
 	}
 	u.Values = record.Normalize(values)
-	up := &updating{scope: scope, update: u, requestID: requestID, now: record.StoredTime(s.now())}
+	up := &updating{scope: scope, update: u, requestID: requestID, now: record.StoredTime(s.now()), writer: by}
 	if requestID != "" {
 		up.digest = up.content()
 	}
@@ -131,6 +136,7 @@ type updating struct {
 	requestID string
 	digest    [sha256.Size]byte
 	now       time.Time
+	writer    writer.Writer
 	// guess is what will be stored if the record is still what it was then, so
 	// that its text was analyzed without making anybody wait; nil: no guess.
 	guess *redrafted
@@ -271,7 +277,7 @@ func (e *edit) named(ctx context.Context, id, key string, expected int64, now ti
 	case expected != 0 && r.Version != expected:
 		return nil, nil, &VersionError{ID: r.ID, Expected: expected, Version: r.Version}
 	}
-	return r, stored, e.actor.may(r)
+	return r, stored, e.may(r)
 }
 
 // lowestSource is the least trusted origin of what the record derives from, as far as the
@@ -297,9 +303,23 @@ func (up *updating) lowestSource(ctx context.Context, e *edit, old *record.Recor
 	return lowest, nil
 }
 
+// vouch says by whose words the record is after the change.
+func (up *updating) vouch(r *record.Record) {
+	switch {
+	case up.writer != writer.Program:
+		r.Writer = up.writer
+		if r.Review == record.ReviewApproved {
+			r.Review = 0 // that was of other words
+		}
+	case up.update.Fields&(TextField|KindField|MetadataField) != 0 || len(up.update.Members) > 0:
+		r.Writer = writer.Program
+	}
+}
+
 // apply makes the change.
 func (up *updating) apply(r *record.Record) error {
 	fields, from := up.update.Fields, up.update.Values
+	up.vouch(r)
 	switch {
 	case up.update.Review != 0:
 		r.Review = up.update.Review

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // The fields of a stored record. Numbers are never used again (FORMAT.md).
@@ -48,6 +49,7 @@ const (
 	fieldValidUntil     = 60
 	fieldRelated        = 61
 	fieldReview         = 200
+	fieldWriter         = 201
 )
 
 // recordFormat is the format of the records that this version writes.
@@ -111,7 +113,8 @@ func appendLife(b []byte, r Record) []byte {
 	b = appendTime(b, fieldArchiveTime, r.ArchiveTime)
 	b = appendTime(b, fieldValidUntil, r.ValidUntil)
 	b = wire.AppendUint(b, fieldRelated, bit(r.Related))
-	return wire.AppendUint(b, fieldReview, uint64(r.Review))
+	b = wire.AppendUint(b, fieldReview, uint64(r.Review))
+	return wire.AppendUint(b, fieldWriter, uint64(r.Writer))
 }
 
 func bit(b bool) uint64 {
@@ -223,6 +226,8 @@ func (r *Record) setLife(f wire.Field) {
 		r.Related = f.Value != 0
 	case fieldReview:
 		r.Review = Review(f.Value)
+	case fieldWriter:
+		r.Writer = writer.Writer(f.Value)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/redact"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // Limits of a record. The protos state the same numbers.
@@ -107,6 +108,8 @@ type Record struct {
 	// SavedBy is the agent that saved it, in a memory that several share; empty in one
 	// that has one owner. Set by the store.
 	SavedBy string
+	// Writer is by whose words it is as it is; set by the store.
+	Writer writer.Writer
 	// Author is who said it, or empty. It is searched like the text.
 	Author string
 	// EventTime is when what it tells happened. Its date is searched, too.
@@ -209,6 +212,12 @@ func (r Record) Bytes() int {
 	return len(r.Text) + len(r.Metadata) + perNumber*len(r.Embedding)
 }
 
+// Vouched tells whether a program wrote the record, or somebody approved what another writer
+// wrote. Only such a record may stand where a prompt instructs its model.
+func (r *Record) Vouched() bool {
+	return !r.Origin.Foreign() && (r.Writer == writer.Program || r.Review == ReviewApproved)
+}
+
 // ExpiredAt tells whether the record is gone for readers at that moment.
 func (r *Record) ExpiredAt(now time.Time) bool {
 	return !r.ExpireTime.IsZero() && !r.ExpireTime.After(now)
@@ -225,7 +234,7 @@ func (r *Record) KeptVersions() (first, end int64) {
 func Normalize(r Record) Record {
 	r.EventTime, r.CreateTime, r.ExpireTime = StoredTime(r.EventTime), time.Time{}, StoredTime(r.ExpireTime)
 	r.ValidUntil = StoredTime(r.ValidUntil)
-	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy = "", time.Time{}, 1, time.Time{}, ""
+	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy, r.Writer = "", time.Time{}, 1, time.Time{}, "", 0
 	r.Document, r.Review, r.FirstVersion, r.Related = Document{}, 0, 0, false
 	r.Relations = slices.Clone(r.Relations)
 	r.Repeats, r.LastRepeatTime, r.ArchiveTime = 0, time.Time{}, time.Time{}
