@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -248,7 +249,11 @@ func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfile
 	if err != nil && !errors.Is(err, policy.ErrFile) {
 		return nil, err
 	}
-	return convert.Profile(profile, s.profiles.Approvals(scope, r.GetTool()), refused, err), nil
+	out := convert.Profile(profile, s.profiles.Approvals(scope, r.GetTool()), refused, err)
+	if r.GetPromptTexts() {
+		out.PromptTexts = convert.PromptTexts(instruct.Table())
+	}
+	return out, nil
 }
 
 // ToolServers is what the handlers need of the servers of the Model Context Protocol.
@@ -256,7 +261,7 @@ type ToolServers interface {
 	List(tenant string) []mcp.Status
 	Add(ctx context.Context, tenant string, s mcp.Server) (mcp.Status, error)
 	Remove(ctx context.Context, tenant, name string) error
-	Refresh(ctx context.Context, tenant, name string) (mcp.Status, error)
+	Refresh(ctx context.Context, tenant, name string, accept bool) (mcp.Status, error)
 }
 
 var _ ToolServers = (*mcp.Clients)(nil)
@@ -315,7 +320,7 @@ func (s *toolService) RefreshMcpServer(ctx context.Context, r *loombridgev1.Refr
 	if err := validate.RefreshMcpServerRequest(r); err != nil {
 		return nil, err
 	}
-	now, err := s.hosted.Refresh(ctx, tenant, r.GetName())
+	now, err := s.hosted.Refresh(ctx, tenant, r.GetName(), r.GetAcceptChanged())
 	if err != nil {
 		return nil, err
 	}

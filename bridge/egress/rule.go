@@ -81,6 +81,12 @@ type Policy struct {
 	Via *url.URL
 }
 
+// Allows tells whether a rule names the host and the port of a URL.
+func (p Policy) Allows(u *url.URL) bool {
+	t, err := targetOf(u.Scheme, u.Host)
+	return err == nil && slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.allows(t) })
+}
+
 // ErrPolicy: a policy can't be kept.
 var ErrPolicy = errors.New("egress: the policy is not well formed")
 

@@ -23,13 +23,18 @@ func (c *client) offer(t *sdk.Tool) (tool, bool) {
 	if err != nil || !bytes.HasPrefix(schema, []byte("{")) || len(schema) > tools.MaxSchemaBytes {
 		return tool{}, false
 	}
-	hints := t.Annotations
-	name := t.Name
-	return c.describe(tools.Descriptor{
-		Name: c.Name + ":" + name, Description: t.Description, Schema: schema, Mutates: hints == nil || !hints.ReadOnlyHint,
-	}, func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error) {
-		return n.call(ctx, name, in)
-	})
+	if schema, ok := toldSchema(schema); ok {
+		name := t.Name
+		// What a server says of itself is no reason to be less careful with it: its readOnlyHint
+		// is not taken.
+		own, ok := c.describe(tools.Descriptor{Name: c.Name + ":" + name, Description: told(t.Description), Schema: schema, Mutates: true},
+			func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error) {
+				return n.call(ctx, name, in)
+			})
+		own.said = saidOf(t)
+		return own, ok
+	}
+	return tool{}, false
 }
 
 // describe makes a tool; false for one that can't be called.

@@ -65,6 +65,9 @@ type Status struct {
 	// Tools is how many tools can be called, LeftOut how many can't, and Tokens what all
 	// of them would take in a prompt.
 	Tools, LeftOut, Tokens int
+	// Changed are the tools of which the server said something else when they were seen first.
+	// They are held back until somebody says yes (Clients.Refresh).
+	Changed []string
 	// Since is when the state began.
 	Since time.Time
 	// Attempts counts the times that it was connected to.
@@ -81,6 +84,8 @@ type client struct {
 	again      chan struct{} // whoever wants it connected anew
 	stop       context.CancelFunc
 	ended      chan struct{}
+	accepted   atomic.Bool // somebody says yes to what the server says of its tools now
+	pins       *pins       // used by keep alone
 
 	mu      sync.Mutex
 	status  Status        // guarded by mu; without the server
@@ -98,7 +103,9 @@ type connected struct {
 // tool is a tool of a server.
 type tool struct {
 	offer tools.Offer
-	run   func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error)
+	// said stands for what the server says of it; empty for what the bridge says.
+	said string
+	run  func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error)
 }
 
 // Status tells how the server is.
@@ -279,6 +286,12 @@ func (c *client) list(ctx context.Context, session *sdk.ClientSession, running *
 		}
 		next.tools = append(next.tools, own)
 	}
+	var changed []string
+	var err error
+	if next.tools, changed, err = c.pin(ctx, next.tools); err != nil {
+		return err
+	}
+	left += len(changed)
 	next.tools = append(next.tools, c.further(session)...)
 	left += next.arrange(c.set.opts.Called)
 	tokens := 0
@@ -287,12 +300,18 @@ func (c *client) list(ctx context.Context, session *sdk.ClientSession, running *
 		o.Tokens = c.set.opts.Count(o.Descriptor)
 		tokens += o.Tokens
 	}
+	if len(changed) > 0 {
+		c.set.opts.Logger.WarnContext(ctx, "an MCP server says something else of its tools than before", "server", c.Name, "held_back", changed)
+	}
 	level := slog.LevelInfo
 	if c.ready.Swap(next) != nil {
 		level = slog.LevelDebug // it may change its list all the time
 	}
 	c.change(func(s *Status) {
 		s.State, s.Problem, s.Tools, s.LeftOut, s.Tokens = Ready, "", len(next.tools), left, tokens
+		if s.Changed = changed; len(changed) > 0 {
+			s.Problem = heldBack(changed)
+		}
 		if about := session.InitializeResult(); about != nil {
 			s.Protocol = text.Head(text.OneLine(text.Valid(about.ProtocolVersion)), maxIdentity)
 			if i := about.ServerInfo; i != nil {
@@ -302,6 +321,12 @@ func (c *client) list(ctx context.Context, session *sdk.ClientSession, running *
 	})
 	c.set.opts.Logger.Log(ctx, level, "an MCP server is ready", "server", c.Name, "tools", len(next.tools), "tokens", tokens, "left_out", left)
 	return nil
+}
+
+// heldBack says which tools are not served, and what to do about it.
+func heldBack(changed []string) string {
+	return text.Head("the server says something else of these tools than when they were seen first, so they are held back until somebody who has looked says yes (RefreshMcpServer with accept_changed): "+
+		strings.Join(changed, ", "), maxProblem)
 }
 
 // arrange sorts the tools by name, and leaves out those that have the name of one before

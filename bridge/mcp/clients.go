@@ -185,6 +185,13 @@ func (c *Clients) Add(ctx context.Context, tenant string, s Server) (Status, err
 	case c.count() >= maxAllServers:
 		return Status{}, fmt.Errorf("%w: at most %d of all tenants", ErrTooMany, maxAllServers)
 	}
+	if s.URL != "" && c.opts.Network != nil {
+		_, end, err := c.opts.Network(tenant, s, false)
+		if err != nil {
+			return Status{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		end()
+	}
 	if err := c.keep(ctx, tenant, s); err != nil {
 		return Status{}, err
 	}
@@ -225,11 +232,15 @@ func (c *Clients) Remove(ctx context.Context, tenant, name string) error {
 }
 
 // Refresh connects anew to a server, and waits until it is ready, can't be reached, or
-// ctx ends. Calls in flight fail. An error is ErrNotFound or that of ctx.
-func (c *Clients) Refresh(ctx context.Context, tenant, name string) (Status, error) {
+// ctx ends. Calls in flight fail. accept says yes to what it says of its tools now, as when
+// they were seen first. An error is ErrNotFound or that of ctx.
+func (c *Clients) Refresh(ctx context.Context, tenant, name string, accept bool) (Status, error) {
 	one := c.find(tenant, name)
 	if one == nil {
 		return Status{}, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	if accept {
+		one.accepted.Store(true)
 	}
 	before := one.Status().Attempts
 	select {

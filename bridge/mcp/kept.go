@@ -56,9 +56,13 @@ func (c *Clients) keep(ctx context.Context, tenant string, s Server) error {
 	return c.commit(ctx, tenant, func(tx *kv.Tx) { tx.Put(kv.System, keptKey(tenant, s.Name), value) })
 }
 
-// forget deletes a server that was stored.
+// forget deletes a server that was stored, and what its tools were: whoever adds it again has
+// looked at it again.
 func (c *Clients) forget(ctx context.Context, tenant, name string) error {
-	return c.commit(ctx, tenant, func(tx *kv.Tx) { tx.Delete(kv.System, keptKey(tenant, name)) })
+	return c.commit(ctx, tenant, func(tx *kv.Tx) {
+		tx.Delete(kv.System, keptKey(tenant, name))
+		tx.Delete(kv.System, pinsKey(tenant, name))
+	})
 }
 
 func (c *Clients) commit(ctx context.Context, tenant string, stage func(tx *kv.Tx)) error {

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -22,15 +23,16 @@ const ProfileMCP = "mcp"
 // openMCP begins to connect to servers of the Model Context Protocol.
 func (d *Domain) openMCP(engine kv.Engine, writer *kv.Writer, workspaces hand.Workspaces, o Options) error {
 	var allowed sandbox.Policy
+	var allowedHosts egress.Policy
 	if own, ok := o.Policies.Profile(ProfileMCP); ok {
-		allowed = own.Sandbox()
+		allowed, allowedHosts = own.Sandbox(), egress.FromProfile(own)
 	}
 	clients, err := mcp.Start(context.Background(), map[string][]mcp.Server{o.MCPTenant: o.MCP}, mcp.Options{
 		Engine: engine, Writer: writer, Runner: o.Shell.Runner, Policy: allowed, Path: o.Path, Trusted: !o.OneTenant,
 		Takes: d.Tools.Takes, Called: d.Tools.Called, Count: func(t tools.Descriptor) int { return ToolTokens(d.Tokens, t) },
 		Root: func(tenant string) (*os.Root, error) { return workspaces.Root(kv.AgentScope(tenant, ProfileMCP)) },
 		Network: func(tenant string, s mcp.Server, configured bool) (http.RoundTripper, func(), error) {
-			return MCPNetwork(d.Egress, tenant, s, configured || o.OneTenant)
+			return MCPNetwork(d.Egress, tenant, s, configured, allowedHosts)
 		},
 		Logger: o.Logger, Now: o.Now,
 	})
@@ -43,19 +45,24 @@ func (d *Domain) openMCP(engine kv.Engine, writer *kv.Writer, workspaces hand.Wo
 	return nil
 }
 
-// MCPNetwork is the way to a server on a network, which reaches its host alone, in a
-// private network only where that is said.
-func MCPNetwork(gate *egress.Gate, tenant string, s mcp.Server, private bool) (http.RoundTripper, func(), error) {
+// MCPNetwork is the way to a server on a network. One of the settings is reached wherever it
+// is. Any other, which callers chose, is reached on the public internet, and where the
+// operator's profile for such servers says so: this machine, private networks, and what clouds
+// tell machines about themselves are refused.
+func MCPNetwork(gate *egress.Gate, tenant string, s mcp.Server, configured bool, profile egress.Policy) (http.RoundTripper, func(), error) {
 	address, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, nil, err
 	}
 	allowed, err := egress.PublicEndpoint(address)
-	if private {
+	switch {
+	case configured:
 		allowed, err = egress.Endpoint(address, nil)
+	case profile.Allows(address):
+		allowed, err = profile, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w, and no host of [profile.%s] names it", err, ProfileMCP)
 	}
 	way, err := gate.Session(egress.Caller{Tenant: tenant, Agent: ProfileMCP, Tool: s.Name + ":"}, allowed)
 	if err != nil {

@@ -161,7 +161,7 @@ func ToolServers(list []mcp.Status, whole bool) []*loombridgev1.McpServer {
 func ToolServer(s mcp.Status, whole bool) *loombridgev1.McpServer {
 	out := &loombridgev1.McpServer{
 		Definition: &loombridgev1.McpServerDefinition{Name: s.Name}, Configured: s.Configured, State: loombridgev1.McpServerState(s.State + 1), Problem: s.Problem, //nolint:gosec // G115: of three states
-		Identity: s.Identity, ProtocolVersion: s.Protocol, Tools: Int32(s.Tools), LeftOut: Int32(s.LeftOut), Tokens: Int32(s.Tokens), StateTime: timestamppb.New(s.Since),
+		Identity: s.Identity, ProtocolVersion: s.Protocol, Tools: Int32(s.Tools), LeftOut: Int32(s.LeftOut), Tokens: Int32(s.Tokens), StateTime: timestamppb.New(s.Since), Changed: s.Changed,
 	}
 	if whole {
 		out.Definition = &loombridgev1.McpServerDefinition{

@@ -152,7 +152,7 @@ func (c Config) tellServers(ctx context.Context, runner sandbox.Runner, stdout i
 	clients, err := client.Start(ctx, map[string][]client.Server{auth.DefaultTenant: servers}, client.Options{
 		Runner: runner, Policy: allowed, Path: c.ProgramPath, Root: func(string) (*os.Root, error) { return root, nil },
 		Network: func(tenant string, s client.Server, _ bool) (http.RoundTripper, func(), error) {
-			return compose.MCPNetwork(gate, tenant, s, true)
+			return compose.MCPNetwork(gate, tenant, s, true, egress.Policy{})
 		},
 		Count: func(t tools.Descriptor) int { return compose.ToolTokens(counter, t) },
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,9 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -204,20 +203,18 @@ func TestMCPServersBelongToTenants(t *testing.T) {
 			t.Errorf("%s refreshes: %v", token, err)
 		}
 	}
-	private := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return newMCPServer("good") }, nil))
-	defer private.CloseClientConnections()
-	_, err = p.toolService().AddMcpServer(as("boss"), &loombridgev1.AddMcpServerRequest{Definition: &loombridgev1.McpServerDefinition{Name: "near", Url: private.URL}})
-	must(t, err)
-	eventually(t, waitTime, func() error {
-		list, err := p.toolService().ListMcpServers(as("boss"), &loombridgev1.ListMcpServersRequest{})
-		must(t, err)
-		for _, s := range list.GetServers() {
-			if s.GetState() == loombridgev1.McpServerState_MCP_SERVER_STATE_AWAY && strings.Contains(s.GetProblem(), "127.0.0.1") {
-				return nil
-			}
+	asked := atomic.Bool{}
+	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
+	defer private.Close()
+	for _, address := range []string{private.URL, "http://169.254.169.254/latest", "http://[::1]:1/mcp", "http://10.0.0.1/mcp", "http://[::ffff:127.0.0.1]:1/mcp"} {
+		_, err = p.toolService().AddMcpServer(as("boss"), &loombridgev1.AddMcpServerRequest{Definition: &loombridgev1.McpServerDefinition{Name: "near", Url: address}})
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", address, err)
 		}
-		return errors.New(list.String())
-	})
+	}
+	if asked.Load() {
+		t.Error("the server has asked an address of its own machine")
+	}
 }
 
 // The settings file names servers in tables, and doctor tells how each is.

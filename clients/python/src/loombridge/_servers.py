@@ -24,7 +24,7 @@ class McpServer(_brief.Brief):
     state: str
     """`connecting`, `ready` or `away`."""
     problem: str
-    """Why it is away."""
+    """Why it is away, or which of its tools are held back."""
     identity: str
     """What it calls itself."""
     protocol_version: str
@@ -33,6 +33,9 @@ class McpServer(_brief.Brief):
     """How many tools can be called."""
     left_out: int
     """How many can't."""
+    changed: tuple[str, ...]
+    """Tools of which it said something else when they were seen first; held back until
+    `refresh` accepts them."""
     tokens: int
     """About what all its tools would take in a prompt."""
     since: datetime
@@ -111,13 +114,22 @@ class McpServers:
         request = pb.RemoveMcpServerRequest(name=_values.text("name", name))
         await self._transport.call(_rpc.REMOVE_MCP_SERVER, request, timeout=timeout)
 
-    async def refresh(self, name: str, *, timeout: _values.Seconds | None = None) -> McpServer:
+    async def refresh(
+        self, name: str, *, accept_changed: bool = False, timeout: _values.Seconds | None = None
+    ) -> McpServer:
         """Connect to a server anew, and return it when it is ready or away.
+
+        Args:
+            name: that of the server.
+            accept_changed: say yes to the tools that are held back, see `McpServer.changed`.
+            timeout: seconds for the call; default: the client's.
 
         Raises:
             McpServerNotFoundError: there is none of that name.
         """
-        request = pb.RefreshMcpServerRequest(name=_values.text("name", name))
+        request = pb.RefreshMcpServerRequest(
+            name=_values.text("name", name), accept_changed=accept_changed
+        )
         answer = await self._transport.call(_rpc.REFRESH_MCP_SERVER, request, timeout=timeout)
         return _server(answer.server)
 
@@ -135,6 +147,7 @@ def _server(m: pb.McpServer) -> McpServer:
         protocol_version=m.protocol_version,
         tools=m.tools,
         left_out=m.left_out,
+        changed=tuple(m.changed),
         tokens=m.tokens,
         since=_values.moment(m.state_time),
     )

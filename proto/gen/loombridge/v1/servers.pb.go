@@ -220,7 +220,10 @@ type McpServer struct {
 	// tokens is about what all its tools would take in a prompt.
 	Tokens int32 `protobuf:"varint,9,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// state_time is when the state began.
-	StateTime     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=state_time,json=stateTime,proto3" json:"state_time,omitempty"`
+	StateTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=state_time,json=stateTime,proto3" json:"state_time,omitempty"`
+	// changed are tools of which the server said something else when they were seen first: their
+	// description, schema or hints. They are held back until RefreshMcpServer accepts them.
+	Changed       []string `protobuf:"bytes,11,rep,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +324,13 @@ func (x *McpServer) GetTokens() int32 {
 func (x *McpServer) GetStateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.StateTime
+	}
+	return nil
+}
+
+func (x *McpServer) GetChanged() []string {
+	if x != nil {
+		return x.Changed
 	}
 	return nil
 }
@@ -587,7 +597,10 @@ func (*RemoveMcpServerResponse) Descriptor() ([]byte, []int) {
 type RefreshMcpServerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name of the server. Required, at most 48 bytes.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// accept_changed says yes to what the server says of its tools now: somebody has looked at
+	// those that are held back (McpServer.changed).
+	AcceptChanged bool `protobuf:"varint,2,opt,name=accept_changed,json=acceptChanged,proto3" json:"accept_changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +640,13 @@ func (x *RefreshMcpServerRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RefreshMcpServerRequest) GetAcceptChanged() bool {
+	if x != nil {
+		return x.AcceptChanged
+	}
+	return false
 }
 
 // RefreshMcpServerResponse has the server.
@@ -694,7 +714,7 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x89\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x03\n" +
 	"\tMcpServer\x12B\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\".loombridge.v1.McpServerDefinitionR\n" +
@@ -711,7 +731,8 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"\x06tokens\x18\t \x01(\x05R\x06tokens\x129\n" +
 	"\n" +
 	"state_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\tstateTime\"\x17\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\tstateTime\x12\x18\n" +
+	"\achanged\x18\v \x03(\tR\achanged\"\x17\n" +
 	"\x15ListMcpServersRequest\"L\n" +
 	"\x16ListMcpServersResponse\x122\n" +
 	"\aservers\x18\x01 \x03(\v2\x18.loombridge.v1.McpServerR\aservers\"Y\n" +
@@ -723,9 +744,10 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"\x06server\x18\x01 \x01(\v2\x18.loombridge.v1.McpServerR\x06server\",\n" +
 	"\x16RemoveMcpServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
-	"\x17RemoveMcpServerResponse\"-\n" +
+	"\x17RemoveMcpServerResponse\"T\n" +
 	"\x17RefreshMcpServerRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"L\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
+	"\x0eaccept_changed\x18\x02 \x01(\bR\racceptChanged\"L\n" +
 	"\x18RefreshMcpServerResponse\x120\n" +
 	"\x06server\x18\x01 \x01(\v2\x18.loombridge.v1.McpServerR\x06server*\x8a\x01\n" +
 	"\x0eMcpServerState\x12 \n" +

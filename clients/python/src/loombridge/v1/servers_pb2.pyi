@@ -56,7 +56,7 @@ class McpServerDefinition(_message.Message):
     def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., url: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., protocol_version: _Optional[str] = ...) -> None: ...
 
 class McpServer(_message.Message):
-    __slots__ = ("definition", "configured", "state", "problem", "identity", "protocol_version", "tools", "left_out", "tokens", "state_time")
+    __slots__ = ("definition", "configured", "state", "problem", "identity", "protocol_version", "tools", "left_out", "tokens", "state_time", "changed")
     DEFINITION_FIELD_NUMBER: _ClassVar[int]
     CONFIGURED_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class McpServer(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     STATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
     definition: McpServerDefinition
     configured: bool
     state: McpServerState
@@ -77,7 +78,8 @@ class McpServer(_message.Message):
     left_out: int
     tokens: int
     state_time: _timestamp_pb2.Timestamp
-    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., configured: bool = ..., state: _Optional[_Union[McpServerState, str]] = ..., problem: _Optional[str] = ..., identity: _Optional[str] = ..., protocol_version: _Optional[str] = ..., tools: _Optional[int] = ..., left_out: _Optional[int] = ..., tokens: _Optional[int] = ..., state_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    changed: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., configured: bool = ..., state: _Optional[_Union[McpServerState, str]] = ..., problem: _Optional[str] = ..., identity: _Optional[str] = ..., protocol_version: _Optional[str] = ..., tools: _Optional[int] = ..., left_out: _Optional[int] = ..., tokens: _Optional[int] = ..., state_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., changed: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListMcpServersRequest(_message.Message):
     __slots__ = ()
@@ -112,10 +114,12 @@ class RemoveMcpServerResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class RefreshMcpServerRequest(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "accept_changed")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    ACCEPT_CHANGED_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    accept_changed: bool
+    def __init__(self, name: _Optional[str] = ..., accept_changed: bool = ...) -> None: ...
 
 class RefreshMcpServerResponse(_message.Message):
     __slots__ = ("server",)
