@@ -74,6 +74,7 @@ func (s *Server) admit(ctx context.Context, call *tap.Info) (context.Context, er
 // authenticate puts the caller's identity into ctx. If ctx is that of a stream, the
 // stream ends with the credential.
 func (s *Server) authenticate(ctx context.Context) (context.Context, error) {
+	ctx = auth.Written(ctx)
 	if s.credentials == nil {
 		return auth.With(ctx, s.anyone), nil
 	}

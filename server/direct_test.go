@@ -209,11 +209,17 @@ func TestDirectMessagesInPrompts(t *testing.T) {
 		}
 	}
 	text := prompt("s1", nil, nil)
-	inOrder(text, "call before noon", "[Direct message] the key is under the mat", "sort the letters")
-	if strings.Contains(text, "another session") || strings.Contains(text, "[Direct message] call") {
+	inOrder(text, "call before noon", "ROLE_ASSISTANT [Direct message from a] the key is under the mat", "sort the letters")
+	if strings.Contains(text, "another session") || !strings.Contains(text, "ROLE_ASSISTANT [Direct message from a] call") {
 		t.Errorf("s1:\n%s", text)
 	}
-	if other := prompt("s2", nil, nil); !strings.Contains(other, "[Direct message] of another session") || strings.Contains(other, "mat") {
+	if told := prompt("s1", &loombridgev1.SourceSettings{Instructors: []string{"c", "a"}}, nil); !strings.Contains(told, "ROLE_USER [Direct message from a] call") {
+		t.Errorf("of an instructor:\n%s", told)
+	}
+	if told := prompt("s1", &loombridgev1.SourceSettings{Instructors: []string{"c"}}, nil); strings.Contains(told, "ROLE_USER [Direct message") {
+		t.Errorf("of somebody who is none:\n%s", told)
+	}
+	if other := prompt("s2", nil, nil); !strings.Contains(other, "[Direct message from a] of another session") || strings.Contains(other, "mat") {
 		t.Errorf("s2:\n%s", other)
 	}
 	inOrder(prompt("", nil, nil), "call before noon", "the mat", "of another session")
@@ -221,7 +227,7 @@ func TestDirectMessagesInPrompts(t *testing.T) {
 		t.Errorf("one at most:\n%s", one)
 	}
 	// The cap holds both messages, or one of them and the task.
-	narrow := map[string]int32{"tasks": 14}
+	narrow := map[string]int32{"tasks": 22}
 	if one := prompt("s1", &loombridgev1.SourceSettings{DirectShare: 0.1}, narrow); !strings.Contains(one, "noon") || strings.Contains(one, "mat") || !strings.Contains(one, "letters") {
 		t.Errorf("a small share:\n%s", one)
 	}

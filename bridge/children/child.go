@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -216,7 +217,9 @@ type Child struct {
 	Result *Result
 
 	requestID string
-	digest    [32]byte
+	// asks is who made it; known while it is made.
+	asks   instruct.Who
+	digest [32]byte
 }
 
 // Scope is the child's own.

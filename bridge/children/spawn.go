@@ -14,9 +14,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/guard"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // The tools under which the steps of parents stand.
@@ -27,9 +31,9 @@ const (
 	ToolResult = "agent:result"
 )
 
-// GoalMessage is the one message that a child's session begins with: of role system, of a
-// fork of role user.
-func GoalMessage(goal string) string { return "Goal: " + goal }
+// GoalMessage is the one message that a child's session begins with: of role system; of role
+// user for a fork, and where a model's tool made the child.
+func GoalMessage(goal string) string { return "Goal: " + guard.Inline(text.Seen(goal)) }
 
 // Birth is a child that is about to be made: whoever commits the step of its parent
 // commits Join with it, and calls End with what came of that.
@@ -160,7 +164,10 @@ func (s *Spawner) child(ctx context.Context, r *Spawn) (Child, []blob.Entry, err
 	now := s.opts.Now().UTC().Round(0) // the deadline is a moment of the clock that the store has
 	c := Child{
 		Tenant: r.Tenant, ID: r.Child, Parent: r.Parent, Depth: 1, Goal: r.Goal, SessionID: r.SessionID, ParentSession: r.ParentSession,
-		Tools: r.Tools, Profile: r.Profile, Limits: r.Limits.over(*s.opts.Limits), Time: now, requestID: r.RequestID,
+		Tools: r.Tools, Profile: r.Profile, Limits: r.Limits.over(*s.opts.Limits), Time: now, requestID: r.RequestID, asks: instruct.Parent,
+	}
+	if writer.Of(ctx) != writer.Program {
+		c.asks = instruct.Model
 	}
 	switch {
 	case isChild && (above.Result != nil || above.late(now)):
@@ -381,7 +388,7 @@ func (s *Spawner) stage(ctx context.Context, tx *kv.Tx, c *Child, grants []blob.
 	case there:
 		return exists(c.ID)
 	}
-	role := session.System
+	role := instruct.Of(instruct.ChildGoal).RoleOf(c.asks)
 	if c.Fork != "" {
 		role = session.User // it stands behind what was said
 	}

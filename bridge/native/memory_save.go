@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 func (m memories) save(ctx context.Context, c tools.Input) (tools.Output, error) {
@@ -39,7 +40,7 @@ func (m memories) save(ctx context.Context, c tools.Input) (tools.Output, error)
 	if err := checkSaved(&r); err != nil {
 		return tools.Output{}, err
 	}
-	saved, err := m.memory.Save(ctx, c.Scope, r)
+	saved, err := m.memory.Save(writer.As(ctx, writer.Model), c.Scope, r)
 	if err != nil {
 		return tools.Output{}, memoryFailure(err)
 	}
@@ -76,6 +77,8 @@ func memoryFailure(err error) error {
 		return wrapped(tools.NotFound, "Record not found: "+missing.Name, err)
 	}
 	switch {
+	case errors.Is(err, memory.ErrInstructs):
+		return wrapped(tools.PermissionDenied, "The record is an instruction of the agent's program, which only its program changes", err)
 	case errors.Is(err, session.ErrTaskNotFound):
 		return wrapped(tools.NotFound, "Task not found in the session", err)
 	case errors.Is(err, kv.ErrLimit):

@@ -20,6 +20,11 @@ const (
 	DefaultDirectMin = 1
 )
 
+// readerOf is whose prompt it is.
+func readerOf(a *gather.Ask) *converter.Reader {
+	return &converter.Reader{Agent: a.Scope.Owner, Instructors: a.Settings.Sources.Instructors}
+}
+
 // direct are the agent's direct messages of the session, in their order, as far as their
 // share of the tasks' cap goes, and the ids of those that had no room. A prompt of no
 // session of its own shows those of all.
@@ -32,6 +37,7 @@ func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left 
 	if q.SessionID == session.DefaultSession {
 		q.SessionID = ""
 	}
+	reader := readerOf(a)
 	all, err := t.Messages.At(a.View).List(ctx, a.Scope.Tenant, a.Scope.Owner, q)
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +47,7 @@ func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left 
 	least, sum := cmp.Or(from.DirectMin, DefaultDirectMin), 0
 	for i := range all {
 		task := topics.AsTask(&all[i])
-		m, ok := converter.Message(&task)
+		m, ok := reader.Message(&task, task.SourceAgent)
 		if !ok {
 			continue
 		}

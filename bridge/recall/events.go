@@ -122,10 +122,11 @@ func (t *Tasks) chosen(a *gather.Ask, all []heard) []entry {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.event.Time.Compare(a.event.Time))
 	})
 	most := cmp.Or(a.Settings.Sources.Events, DefaultEvents)
+	reader := readerOf(a)
 	var entries []entry
 	seen := make(map[string]bool)
 	for i := range all {
-		m, ok := converter.Message(&all[i].task)
+		m, ok := reader.Message(&all[i].task, all[i].event.Source)
 		if id := all[i].task.ID; ok && !seen[id] && len(entries) < most {
 			seen[id] = true
 			entries = append(entries, entry{id, all[i].event.Time, m, settings.Events})

@@ -12,10 +12,13 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // DefaultKnowledgeTimeout is how long a prompt waits for knowledge.
@@ -108,6 +111,7 @@ func (k *Knowledge) records(ctx context.Context, view memory.View, a *gather.Ask
 	pieces := make([]piece, len(hits))
 	for i, hit := range hits {
 		pieces[i] = pieceOf(&hit.Record)
+		pieces[i].Writers = writersOf(a.Scope, hit.Scope, &hit.Record)
 		pieces[i].Content = partOf(hit.Record.Text, hit.Record.ID, words, k.Terms)
 		pieces[i].Score = hit.Score
 		pieces[i].ref = refOf(hit.Scope, hit.Record.ID)
@@ -123,10 +127,24 @@ func pieceOf(r *record.Record) piece {
 	}
 	_ = json.Unmarshal(r.Metadata, &m) // what does not fit is not there
 	return piece{version: versionOf(r), Snippet: inject.Snippet{
-		Foreign: r.Origin.Foreign(),
-		Title:   label(cmp.Or(said(m.Title), r.Key, r.ID)), Type: label(cmp.Or(said(m.Type), KindKnowledge)),
+		Title: label(cmp.Or(said(m.Title), r.Key, r.ID)), Type: label(cmp.Or(said(m.Type), KindKnowledge)),
 		Source: label(cmp.Or(said(m.Source), said(m.Path), said(m.URL), r.Key, "memory:"+r.ID)),
 	}}
+}
+
+// writersOf is who wrote a record, for a prompt of an agent.
+func writersOf(agent, scope kv.Scope, r *record.Record) instruct.Who {
+	switch {
+	case r.Origin.Foreign():
+		return instruct.Tool
+	case scope != agent && r.SavedBy != agent.Owner:
+		return instruct.Agent
+	case r.Vouched():
+		return instruct.Program
+	case r.Writer == writer.Import:
+		return instruct.Import
+	}
+	return instruct.Model
 }
 
 // said is a value if it is text.
@@ -150,6 +168,7 @@ func (k *Knowledge) outside(ctx context.Context, a *gather.Ask, limit int) ([]pi
 	asked := askedWords(a, k.Terms)
 	for i := range all[:min(len(all), limit)] {
 		p := piece{Snippet: all[i]}
+		p.Writers = instruct.Tool
 		if strings.TrimSpace(p.Content) == "" || p.Score < inject.MinKnowledgeScore {
 			continue
 		}
@@ -180,8 +199,8 @@ func (k *Knowledge) block(a *gather.Ask, pieces []piece, limit int) *gather.Bloc
 	return b
 }
 
-// asMessages is the section of the layout task_context: a message of the system each, as
-// many as fit the cap.
+// asMessages is the section of the layout task_context: a message each, as many as fit the
+// cap.
 func (k *Knowledge) asMessages(a *gather.Ask, pieces []piece, found *gather.Found) {
 	limit, sum := a.Settings.Cap(settings.Knowledge), 0
 	var snippets []inject.Snippet

@@ -127,14 +127,14 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 }
 
 // candidatesOf are the playbooks among hits, and whose each is. A record that is no
-// playbook, or that a tool or the web wrote, is passed over, and so is one of the user's with the id of one of the agent's.
+// playbook, or that no program or person vouches for, is passed over, and so is one of the user's with the id of one of the agent's.
 func candidatesOf(hits []memory.Hit) ([]playbook.Found, map[string]kv.Scope) {
 	var all []playbook.Found
 	scopes := make(map[string]kv.Scope, len(hits))
 	for i := range hits {
 		r := &hits[i].Record
 		entry, err := playbook.Parse(r.Metadata)
-		if _, there := scopes[r.ID]; there || err != nil || r.Origin.Foreign() {
+		if _, there := scopes[r.ID]; there || err != nil || !r.Vouched() {
 			continue
 		}
 		scopes[r.ID] = hits[i].Scope
@@ -172,7 +172,7 @@ func hintVersion(f playbook.Found) string {
 func (p *Playbooks) changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error) {
 	return anyShown(ctx, view, a, func(r *record.Record, item gather.Item) bool {
 		entry, err := playbook.Parse(r.Metadata)
-		return err != nil || r.Archived || r.Origin.Foreign() || r.Review.Hides() || r.SupersededBy != "" || r.Kind != KindPlaybook ||
+		return err != nil || r.Archived || !r.Vouched() || r.Review.Hides() || r.SupersededBy != "" || r.Kind != KindPlaybook ||
 			hintVersion(playbook.Found{Entry: entry, RecordID: r.ID}) != item.Version
 	})
 }

@@ -46,8 +46,8 @@ const (
 // the skill is active, the metadata say name, description and tools.
 //
 // Skills stand in the system message. So only the agent's own records are skills, not
-// those of a user, which other agents write, too; and none that a tool printed or that was
-// read on the web. The tool memory:save saves none.
+// those of a user, which other agents write, too; and none that a tool printed, that was
+// read on the web, or that a model or an import wrote and nobody has approved.
 func SkillsOf(ctx context.Context, from Lister, scope kv.Scope) ([]settings.Skill, error) {
 	var all []settings.Skill
 	listing := memory.Listing{Filter: skillFilter, PageSize: settings.MaxSkills}
@@ -73,7 +73,7 @@ func SkillsOf(ctx context.Context, from Lister, scope kv.Scope) ([]settings.Skil
 
 // skillOf is the skill that a record is; false where it is none.
 func skillOf(r *record.Record) (settings.Skill, bool) {
-	if r.Archived || r.SupersededBy != "" || r.Origin.Foreign() || r.Review.Hides() {
+	if r.Archived || r.SupersededBy != "" || !r.Vouched() || r.Review.Hides() {
 		return settings.Skill{}, false
 	}
 	return settings.SkillOf(r.Text, r.Key, r.Metadata)

@@ -369,7 +369,7 @@ func TestEvents(t *testing.T) {
 	emit("node.error", "alice", "s", `{"content":"CANARY"}`)
 	emit("node.tool_call", "alice", "s", `{"tool_name":"fs:read_file","args":{"path":"a"}}`)
 	emit("execute", "alice", "s", `{"content":"later","task_id":"t9"}`)
-	want := "assistant I look first|assistant she is slow|user task 3|assistant [Calling fs:read_file({\"path\": \"a\"})]"
+	want := "assistant I look first|assistant [From boss] she is slow|user task 3|assistant [Calling fs:read_file({\"path\": \"a\"})]"
 	if got := messages(w.gather(source, w.at(a))); got != want {
 		t.Errorf("got %s", got)
 	}
@@ -383,7 +383,7 @@ func TestEvents(t *testing.T) {
 	}
 	a.Settings.Sources = settings.Sources{EventActions: []string{"execute", "node.thinking"}, Exclude: []string{"tasks"}}
 	a.Layout = settings.ThreePhase
-	if got := messages(w.gather(source, w.at(a))); got != "assistant I look first|assistant she is slow|user later" {
+	if got := messages(w.gather(source, w.at(a))); got != "assistant I look first|assistant [From boss] she is slow|user later" {
 		t.Errorf("other actions, without tasks: %s", got)
 	}
 	a.Settings.Sources = settings.Sources{Exclude: []string{"events"}}

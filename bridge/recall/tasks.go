@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/converter"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -118,14 +119,14 @@ func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []e
 			return nil, nil, err
 		}
 		slices.SortStableFunc(tasks, byTime)
-		important = t.entries(tasks, seen)
+		important = entries(a, tasks, seen)
 		room = maxShownTasks - len(important)
 	}
 	tasks, err := view.L1(ctx, a.Scope, a.SessionID, room)
 	if err != nil {
 		return nil, nil, err
 	}
-	return important, t.entries(tasks, seen), nil
+	return important, entries(a, tasks, seen), nil
 }
 
 func byTime(a, b session.Task) int {
@@ -133,7 +134,8 @@ func byTime(a, b session.Task) int {
 }
 
 // entries are the tasks that become messages and are not seen yet.
-func (t *Tasks) entries(tasks []session.Task, seen map[string]bool) []entry {
+func entries(a *gather.Ask, tasks []session.Task, seen map[string]bool) []entry {
+	reader := readerOf(a)
 	var all []entry
 	for i := range tasks {
 		task := &tasks[i]
@@ -141,7 +143,11 @@ func (t *Tasks) entries(tasks []session.Task, seen map[string]bool) []entry {
 			continue
 		}
 		seen[task.ID] = true
-		if m, ok := converter.Message(task); ok {
+		writer := a.Scope.Owner // its program took the task in
+		if task.Action == converter.ActionMessage {
+			writer = cmp.Or(task.SourceAgent, writer)
+		}
+		if m, ok := reader.Message(task, writer); ok {
 			all = append(all, entry{task.ID, task.CreateTime, m, settings.Tasks})
 		}
 	}
@@ -175,7 +181,7 @@ func (t *Tasks) fill(a *gather.Ask, direct, all []entry, found *gather.Found) {
 	}
 	in := inject.Injection{
 		Name: settings.Tasks, Phase: inject.UserContext, Cache: inject.Dynamic, Priority: inject.DefaultPriority,
-		MaxTokens: limit, Framed: true, Source: "tasks and events",
+		MaxTokens: limit, Framed: true, Source: "tasks and events", Row: instruct.Plans, // each message has its role from its own row
 	}
 	for _, e := range shown {
 		in.Messages = append(in.Messages, e.message)

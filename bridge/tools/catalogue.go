@@ -32,8 +32,8 @@ type Offer struct {
 // CategoryMCP is that of tools of servers of the Model Context Protocol.
 const CategoryMCP = "mcp"
 
-// foreign tells whether others than the server say what the tool is called.
-func (o Offer) foreign() bool { return o.AgentID != "" || o.Category == CategoryMCP }
+// Foreign tells whether others than the server say what the tool is called, and what it does.
+func (o Offer) Foreign() bool { return o.AgentID != "" || o.Category == CategoryMCP }
 
 // NameForm says how those who run models write the name of a tool, and whether they take
 // it at all.
@@ -150,7 +150,7 @@ func (c *Catalogue) List(tenant, after string, levels ...int) []Offer {
 		if o.Name <= after || len(levels) > 0 && !slices.Contains(levels, o.Level) {
 			continue
 		}
-		if o.foreign() {
+		if o.Foreign() {
 			if _, own := c.registry.Find(o.Name); own || len(o.Name) > MaxNameBytes {
 				continue
 			}
@@ -168,13 +168,13 @@ func (c *Catalogue) Offered(tenant string, form NameForm) []Offer {
 	list := c.List(tenant, "")
 	names := make(map[string]bool, len(list))
 	for _, o := range list {
-		if !o.foreign() {
+		if !o.Foreign() {
 			name, _ := form(o.Name)
 			names[name] = true
 		}
 	}
 	return slices.DeleteFunc(list, func(o Offer) bool {
-		if !o.foreign() {
+		if !o.Foreign() {
 			return false
 		}
 		name, taken := form(o.Name)

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // messagesSuffix ends the topic on which an agent hears of its direct messages.
@@ -107,6 +108,9 @@ func (r *Rules) send(ctx context.Context, tenant string, e *events.Event, opts *
 	}
 	if probe, _ := telling(&m); probe.Check() != nil {
 		return refuse("payload.target_agent", "can't be part of a topic; use SendMessage")
+	}
+	if writer.Of(ctx) != writer.Program && m.Role != "" {
+		return refuse("payload.parameters.context_role", "is for programs: what a model's tool sends has no role of its own")
 	}
 	sent, err := r.messages.Send(ctx, tenant, m)
 	if err != nil {

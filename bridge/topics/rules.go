@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // Tasks takes tasks in.
@@ -40,6 +41,9 @@ func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts 
 			return err
 		}
 	}
+	if writer.Of(ctx) != writer.Program && instructs(e.Topic) {
+		return refuse("topic", "is "+e.Topic+", which asks and tells as a program does: a model's tool emits on another topic")
+	}
 	switch topic := e.Topic; {
 	case topic == Status, topic == Folded, topic == Progress && !opts.Legacy, isMessages(topic), isFamily(topic), isInterrupts(topic) && !opts.Legacy:
 		return &ReservedError{topic}
@@ -57,6 +61,9 @@ func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts 
 	}
 	return nil
 }
+
+// instructs tells whether what is said on a topic instructs in the prompts of who says it.
+func instructs(topic string) bool { return topic == execute || topic == nodePlanning }
 
 // asks tells whether an event asks for what its topic does. Of loom.v1 that is an object
 // with a key: anything else has always passed there.

@@ -18,9 +18,10 @@ const (
 
 const (
 	// execute is a task's topic, and so are those with nodePrefix but nodeMessage.
-	execute     = "execute"
-	nodePrefix  = "node."
-	nodeMessage = "node.message"
+	execute      = "execute"
+	nodePrefix   = "node."
+	nodeMessage  = "node.message"
+	nodePlanning = "node.planning"
 	// agentPrefix begins the topics that belong to one agent.
 	agentPrefix = "agent."
 	// mailboxSuffix ends the topics of answers, which matter to one reader at one

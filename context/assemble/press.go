@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
-	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/window"
@@ -200,13 +200,10 @@ func (p *pressed) show(state window.State) (items []pairing.Item, tokens int, er
 	return items, sizeOf(items), p.t.err
 }
 
-// collapsed is the message that stands for the middle: of the system, where the format
-// takes that between others.
+// collapsed is the message that stands for the middle. It has words of everybody who spoke
+// there, results of tools among them.
 func (p *pressed) collapsed(state *window.State) pairing.Item {
-	role := session.System
-	if f := p.t.r.Format; f == provider.Anthropic || f == provider.Gemini {
-		role = session.User
-	}
+	role := instruct.Of(instruct.Collapsed).RoleOf(instruct.Everybody)
 	return pairing.Item{Label: pairing.LabelSummary, Message: session.Message{Role: role, Content: state.CollapsedText(p.units)}}
 }
 

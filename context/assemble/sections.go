@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/working"
@@ -106,7 +107,8 @@ func (t *task) leaveParent(ctx context.Context) error {
 func (t *task) injections() []inject.Injection {
 	all := []inject.Injection{inject.SystemRole(t.r.System, t.prompt.Cap(settings.System))}
 	if t.prompt.Rendering == settings.AsText {
-		all = append(all, inject.Tools(t.text, t.prompt.Cap(settings.ToolList)))
+		limit := t.prompt.Cap(settings.ToolList)
+		all = append(all, inject.Tools(t.text, limit), inject.OtherTools(t.others, limit))
 	}
 	if !t.prompt.Excludes(settings.SkillTexts) {
 		all = append(all, t.skills())
@@ -177,6 +179,7 @@ func (t *task) callers() []inject.Injection {
 		out = append(out, inject.Injection{
 			Name: in.Name, Phase: inject.Phase(in.Phase), Cache: inject.Cache(in.Strategy), Tag: in.Tag, Text: in.Content,
 			Priority: cmp.Or(in.Priority, inject.DefaultPriority), MaxTokens: limit, Source: "caller",
+			Row: instruct.Caller, Writers: instruct.Program,
 		})
 	}
 	return out
@@ -187,9 +190,20 @@ func (t *task) textTools() {
 	if t.prompt.Rendering != settings.AsText {
 		return
 	}
-	t.text = make([]tokens.Tool, len(t.r.Tools))
+	foreign := make(map[string]bool)
+	for i := range t.served {
+		foreign[t.served[i].Name] = t.served[i].Foreign
+	}
+	for i := range t.ownTools { // which win over those that are served
+		foreign[t.ownTools[i].Name] = false
+	}
 	for i := range t.r.Tools {
-		t.text[i] = tokens.Tool{Name: t.r.Tools[i].Name, Description: t.r.Tools[i].Description, Schema: t.r.Tools[i].Schema}
+		tool := tokens.Tool{Name: t.r.Tools[i].Name, Description: t.r.Tools[i].Description, Schema: t.r.Tools[i].Schema}
+		if foreign[tool.Name] {
+			t.others = append(t.others, tool)
+		} else {
+			t.text = append(t.text, tool)
+		}
 	}
 	t.r.Tools = nil
 }

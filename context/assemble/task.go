@@ -64,7 +64,9 @@ type task struct {
 	memory          int
 	trimmed, evicts bool
 	evicting        bool
-	text            []tokens.Tool
+	// text and others are the tools as text: the server's and the caller's own, and those of
+	// others.
+	text, others []tokens.Tool
 	// rules are those of the levels of pressure, scoring weighs messages.
 	rules   window.Rules
 	scoring decay.Scoring

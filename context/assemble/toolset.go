@@ -128,6 +128,8 @@ type Served struct {
 	Level int
 	// AgentID is who runs it; empty for the server's own.
 	AgentID string
+	// Foreign says that others than the server say what it does.
+	Foreign bool
 }
 
 // levelsShown are the levels whose tools stand in prompts by default.

@@ -17,7 +17,7 @@ const Mark = "| "
 var openings = []string{
 	"goal:", "current goal:", "plan (", "past errors:", "timestamps:", "# available tools", "# skill:", "# other skills",
 	"📚 knowledge:", "(source:", "source:", "tools:", "earlier output, by step:", "low confidence:", "summary:",
-	"[calling ", "[direct message", "[delegation ", "[parent plan", "[tool result",
+	"[calling ", "[direct message", "[delegation ", "[parent plan", "[from ", "[tool result",
 }
 
 // foldMarks are how lines begin that stand for what was folded, cut or shown before, and

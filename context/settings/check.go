@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -160,6 +161,10 @@ func (c *checker) sources(s *Sources) {
 	c.number("sources.errors", s.Errors, MaxErrors)
 	c.number("sources.direct_messages", s.DirectMessages, MaxDirect)
 	c.number("sources.direct_min", s.DirectMin, MaxDirectMin)
+	c.count("sources.instructors", len(s.Instructors), MaxInstructors)
+	for i, agent := range s.Instructors {
+		c.named(fmt.Sprintf("sources.instructors[%d]", i), agent, kv.MaxOwnerBytes)
+	}
 	if !(s.DirectShare >= 0 && s.DirectShare <= 1) {
 		c.add("sources.direct_share", "must be from 0 to 1")
 	}

@@ -48,6 +48,8 @@ const (
 	// shown in any case.
 	MaxDirect    = 1000
 	MaxDirectMin = 50
+	// MaxInstructors bounds the agents whose messages instruct.
+	MaxInstructors = 32
 	// MaxErrors bounds the failed calls that are shown.
 	MaxErrors = 10
 	// MaxInjections bounds the caller's sections, and the others what one holds.

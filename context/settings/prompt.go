@@ -117,6 +117,9 @@ type Sources struct {
 	DirectMessages int     `json:"direct_messages,omitempty"`
 	DirectShare    float64 `json:"direct_share,omitempty"`
 	DirectMin      int     `json:"direct_min,omitempty"`
+	// Instructors are the agents whose direct messages have the role that they ask for, and
+	// whose plans and tasks that they tell of instruct.
+	Instructors []string `json:"instructors,omitempty"`
 }
 
 // Example shows what is asked, and what is to be answered.
@@ -222,6 +225,7 @@ func (s Sources) over(base Sources) Sources {
 		DirectMessages:   cmp.Or(s.DirectMessages, base.DirectMessages),
 		DirectShare:      cmp.Or(s.DirectShare, base.DirectShare),
 		DirectMin:        cmp.Or(s.DirectMin, base.DirectMin),
+		Instructors:      listOr(s.Instructors, base.Instructors),
 	}
 }
 

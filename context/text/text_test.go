@@ -34,6 +34,7 @@ func TestOneLine(t *testing.T) {
 		"a\r\nb": "a b", "a\x1b[0m\x00b": "a [0m b", "é\nß": "é ß",
 		"a\u202egpj.exe": "agpj.exe", "\u2066a\u2069 \u200f \u061cb\u200e": "a b", "\u202a": "",
 		"pears\U000e0020\U000e0069\U000e0067\U000e007f and": "pears and", "\U000e0001": "",
+		"a\u200bb\ufeff\u00adc\U000e0100": "abc", "\u0915\u094d\u200d\u0937 \U0001f469\u200d\U0001f52c \u2764\ufe0f": "\u0915\u094d\u200d\u0937 \U0001f469\u200d\U0001f52c \u2764\ufe0f",
 	} {
 		if got := text.OneLine(in); got != want {
 			t.Errorf("OneLine(%q) = %q, want %q", in, got, want)

@@ -10,7 +10,21 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
+
+// WriterKey is the metadata key by which a caller says that it passes on what a model's tool
+// asks for, as `model`. It takes rights away and gives none.
+const WriterKey = "loom-writer"
+
+// Written returns the context of a call with who writes what the call says.
+func Written(ctx context.Context) context.Context {
+	if values := metadata.ValueFromIncomingContext(ctx, WriterKey); len(values) > 0 && values[0] == writer.Model.String() {
+		return writer.As(ctx, writer.Model)
+	}
+	return ctx
+}
 
 // authorizationKey is the metadata key of a bearer token.
 const authorizationKey = "authorization"

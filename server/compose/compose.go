@@ -36,6 +36,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -251,6 +252,7 @@ func (d *Domain) forget(o Options) error {
 // openStores opens memory, the log and the blobs.
 func (d *Domain) openStores(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Memory.CountTokens = func(text string) int { return d.Tokens.Size(text) }
+	o.Memory.Instructing = instruct.Kinds()
 	d.Memory = memory.New(engine, writer, &o.Memory)
 	d.onClose(d.Memory.Close)
 	d.Grants = grants.New(engine, writer, &grants.Options{Now: o.Now, Logger: o.Logger, Clear: d.Memory.Clear, Parent: d.Family.Parent, HolderOf: o.HolderOf})
@@ -376,7 +378,7 @@ func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) 
 		if given.Has(o.Name) {
 			out = append(out, assemble.Served{
 				Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
-				Level: o.Level, AgentID: o.AgentID,
+				Level: o.Level, AgentID: o.AgentID, Foreign: o.Foreign(),
 			})
 		}
 	}

@@ -101,7 +101,7 @@ func sourcesToSet(s *loombridgev1.SourceSettings) settings.Sources {
 	return settings.Sources{
 		Exclude: s.GetExclude(), Layers: s.GetMemoryLayers(), UserMemories: int(s.GetUserMemories()), Knowledge: int(s.GetKnowledge()),
 		KnowledgeTimeout: spanOf(s.GetKnowledgeTimeout()), EventActions: s.GetEventActions(), Events: int(s.GetEvents()), MinEvents: int(s.GetMinEvents()), Errors: int(s.GetErrors()),
-		DirectMessages: int(s.GetDirectMessages()), DirectShare: s.GetDirectShare(), DirectMin: int(s.GetDirectMin()),
+		DirectMessages: int(s.GetDirectMessages()), DirectShare: s.GetDirectShare(), DirectMin: int(s.GetDirectMin()), Instructors: s.GetInstructors(),
 	}
 }
 
@@ -179,7 +179,7 @@ func sourcesOf(s *settings.Sources) *loombridgev1.SourceSettings {
 	return &loombridgev1.SourceSettings{
 		Exclude: s.Exclude, MemoryLayers: s.Layers, UserMemories: Int32(s.UserMemories), Knowledge: Int32(s.Knowledge),
 		KnowledgeTimeout: spanTo(s.KnowledgeTimeout), EventActions: s.EventActions, Events: Int32(s.Events), MinEvents: Int32(s.MinEvents), Errors: Int32(s.Errors),
-		DirectMessages: Int32(s.DirectMessages), DirectShare: s.DirectShare, DirectMin: Int32(s.DirectMin),
+		DirectMessages: Int32(s.DirectMessages), DirectShare: s.DirectShare, DirectMin: Int32(s.DirectMin), Instructors: s.Instructors,
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 const (
@@ -135,7 +137,7 @@ func (s *Server) callerOf(ctx context.Context, request sdk.Request) caller {
 		header = extra.Header
 	}
 	who := caller{agent: cmp.Or(header.Get(HeaderAgent), s.own.Agent), session: cmp.Or(header.Get(HeaderSession), s.own.Session)}
-	var pairs []string
+	pairs := []string{auth.WriterKey, writer.Model.String()} // whatever a host calls, its model has said so
 	authorization := header.Get("Authorization")
 	if authorization == "" && s.own.Token != "" {
 		authorization = "Bearer " + s.own.Token

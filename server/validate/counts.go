@@ -118,6 +118,7 @@ func Counts() admission.Table {
 		"loombridge.v1.SourceSettings.exclude":       settings.MaxExcluded,
 		"loombridge.v1.SourceSettings.memory_layers": settings.MaxLayers,
 		"loombridge.v1.SourceSettings.event_actions": settings.MaxEventActions,
+		"loombridge.v1.SourceSettings.instructors":   settings.MaxInstructors,
 		"loombridge.v1.InjectionLimits.sections":     settings.MaxCaps,
 
 		"loombridge.v1.ToolRequest.arguments":   maxJSONValues,

@@ -54,7 +54,9 @@ async def test_direct_messages(srv: testing.Server) -> None:
         assert await target.messages.list(parent_task_id="p", limit=1) == (one,)
 
         prompt = await target.context.assemble(goal="Go home.", format="openai")
-        assert "[Direct message] The key is under the mat." in json.dumps(prompt.openai())
+        assert "[Direct message from msg-a] The key is under the mat." in json.dumps(
+            prompt.openai()
+        )
         assert await target.messages.delete([one.task_id, two.task_id]) == 2
         assert await target.messages.delete("t1") == 0
         assert await target.messages.list() == ()

@@ -2,8 +2,10 @@ package converter
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/guard"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -28,43 +30,69 @@ const unknownSource = "unknown"
 
 // rule says what becomes of an action.
 type rule struct {
-	role session.Role
+	// source is the row that says in which role it may stand.
+	source instruct.Source
 	// words are the text of the message; empty gives no message.
 	words func(*facts) string
-	// ownRole lets the parameters choose the role.
-	ownRole bool
 }
 
 // rules are the rules by action.
 func rules(action string) (rule, bool) {
 	r, ok := map[string]rule{
-		ActionThinking:           {role: session.Assistant, words: (*facts).content},
-		ActionExecute:            {role: session.User, words: (*facts).content},
-		ActionToolCall:           {role: session.Assistant, words: (*facts).call},
-		ActionMessage:            {role: session.Assistant, words: (*facts).direct, ownRole: true},
-		ActionDelegationRequest:  {role: session.Assistant, words: (*facts).delegated},
-		ActionDelegationResponse: {role: session.Assistant, words: (*facts).reported},
-		ActionPlanning:           {role: session.System, words: (*facts).plan},
+		ActionThinking:           {instruct.Tasks, (*facts).content},
+		ActionExecute:            {instruct.Execute, (*facts).content},
+		ActionToolCall:           {instruct.Tasks, (*facts).call},
+		ActionMessage:            {instruct.Direct, (*facts).direct},
+		ActionDelegationRequest:  {instruct.Tasks, (*facts).delegated},
+		ActionDelegationResponse: {instruct.Tasks, (*facts).reported},
+		ActionPlanning:           {instruct.Plans, (*facts).plan},
 	}[action]
 	return r, ok
 }
 
-// Message returns the message that stands for a task, in which nobody writes what only a
-// prompt itself does (package guard); false where none does: of an
-// action without a rule, and of one that says nothing.
-func Message(t *session.Task) (session.Message, bool) {
-	r, ok := rules(t.Action)
+// Reader is whose prompt it is.
+type Reader struct {
+	// Agent is its id.
+	Agent string
+	// Instructors are the other agents whose messages and plans instruct it. What any other
+	// agent says stands in the role of the assistant, with its name in front.
+	Instructors []string
+}
+
+// writes says what kind of writer an agent is for the reader.
+func (r *Reader) writes(agent string) instruct.Who {
+	switch {
+	case agent == r.Agent:
+		return instruct.Program
+	case slices.Contains(r.Instructors, agent):
+		return instruct.Instructor
+	}
+	return instruct.Agent
+}
+
+// Message returns the message that stands for a task which an agent has written, in which
+// nobody writes what only a prompt itself does (package guard); false where none does: of an
+// action without a rule, and of one that says nothing. The role is package instruct's to
+// give; what a direct message asks for is a wish.
+func (r *Reader) Message(t *session.Task, writtenBy string) (session.Message, bool) {
+	rule, ok := rules(t.Action)
 	if !ok {
 		return session.Message{}, false
 	}
 	f := factsOf(t)
-	words := r.words(f)
+	f.writer, f.reader = text.OneLine(text.Valid(writtenBy)), r
+	f.foreign = writtenBy != r.Agent
+	words := rule.words(f)
 	if words == "" {
 		return session.Message{}, false
 	}
-	m := session.Message{Role: r.role, Content: words}
-	if role, own := f.role(); own && r.ownRole {
-		m.Role = role
+	row := instruct.Of(rule.source)
+	m := session.Message{Role: row.RoleOf(r.writes(writtenBy)), Content: words}
+	if rule.source == instruct.Direct {
+		asked, ok := f.role()
+		if m.Role = row.Otherwise; ok && row.Instructs(r.writes(writtenBy)) {
+			m.Role = asked
+		}
 	}
 	return m, true
 }

@@ -1,11 +1,11 @@
 // Package converter turns tasks into the messages that stand for them in a prompt.
 //
-// A [session.Task] becomes one message or none, by its action: [Message] looks the
+// A [session.Task] becomes one message or none, by its action: [Reader.Message] looks the
 // action up in one table. Equal tasks give equal messages. [Calling] is the text
 // that stands for a call of a tool whose result is left out.
 //
-// Caveats: what a task holds was written by agents. It stands in the message as it
-// came; only names, which stand inside brackets, are put on one line. A direct
-// message has the role that it asks for, and a plan of the parent the role system,
-// as the documents say.
+// Caveats: what a task holds was written by agents, and perhaps by others than the one
+// whose prompt it is. Package instruct says in which role it stands; the name of another
+// agent stands in front of its words, inside brackets and on one line, and letters that
+// nobody sees are left out.
 package converter

@@ -15,6 +15,10 @@ import (
 type facts struct {
 	task       *session.Task
 	parameters map[string]any
+	// writer is who has written it, reader whose prompt it is, foreign says that they are two.
+	writer  string
+	reader  *Reader
+	foreign bool
 }
 
 func factsOf(t *session.Task) *facts {
@@ -38,7 +42,19 @@ func (f *facts) said(names ...string) string {
 // name is said on one line.
 func (f *facts) name(names ...string) string { return text.OneLine(f.said(names...)) }
 
-func (f *facts) content() string { return guard.Text(f.said("content")) }
+// content is what it says; in front of what another agent says stands who that is.
+func (f *facts) content() string {
+	content := text.Seen(f.said("content"))
+	if content == "" || !f.foreign {
+		return guard.Text(content)
+	}
+	return f.from("From", content)
+}
+
+// from is a text with who wrote it in front.
+func (f *facts) from(head, words string) string {
+	return "[" + head + " " + named(f.writer) + "] " + guard.Inline(words)
+}
 
 // call is a call of a tool, or empty where no tool is named.
 func (f *facts) call() string {
@@ -46,12 +62,17 @@ func (f *facts) call() string {
 	if tool == "" {
 		return ""
 	}
+	var given json.RawMessage
 	for _, name := range []string{"args", "arguments", "params"} {
-		if args, given := f.parameters[name]; given {
-			return Calling(tool, argsOf(args))
+		if args, ok := f.parameters[name]; ok {
+			given = argsOf(args)
+			break
 		}
 	}
-	return Calling(tool, nil)
+	if f.foreign {
+		return f.from("From", Calling(tool, given))
+	}
+	return Calling(tool, given)
 }
 
 // argsOf are arguments as JSON; those that are a string are JSON themselves, or not.
@@ -73,23 +94,30 @@ func (f *facts) role() (session.Role, bool) {
 }
 
 func (f *facts) direct() string {
-	if _, own := f.role(); own {
-		return f.content()
-	}
-	content := f.said("content")
+	content := text.Seen(f.said("content"))
 	if content == "" {
 		return ""
 	}
-	return "[Direct message] " + guard.Inline(content)
+	return f.from("Direct message from", content)
 }
 
 // brackets would end what a message says of where it is from.
 var brackets = strings.NewReplacer("[", "(", "]", ")")
 
-// source is the agent of a delegation.
+// maxNameChars bounds a name within brackets.
+const maxNameChars = 256
+
+// named is a name as it stands within brackets.
+func named(agent string) string {
+	return guard.Inline(text.CutChars(brackets.Replace(cmp.Or(text.OneLine(text.Valid(agent)), unknownSource)), maxNameChars, text.Ellipsis))
+}
+
+// source is the agent of a delegation: for what another agent has written, that agent.
 func (f *facts) source() string {
-	agent := cmp.Or(f.name("source", "source_agent"), text.OneLine(f.task.SourceAgent), unknownSource)
-	return guard.Inline(brackets.Replace(agent))
+	if f.foreign {
+		return named(f.writer)
+	}
+	return named(cmp.Or(f.name("source", "source_agent"), f.task.SourceAgent))
 }
 
 func (f *facts) delegated() string { return f.delegation("request", f.said("subtask")) }
@@ -106,7 +134,7 @@ func (f *facts) delegation(what, words string) string {
 	if words == "" {
 		return ""
 	}
-	return "[Delegation " + what + " from " + f.source() + "] " + guard.Inline(words)
+	return "[Delegation " + what + " from " + f.source() + "] " + guard.Inline(text.Seen(words))
 }
 
 // plan is the plan of the parent, or empty where it says nothing. It speaks in the role of
@@ -117,7 +145,11 @@ func (f *facts) plan() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("[Parent Plan] Goal: " + goal)
+	head := "[Parent Plan] "
+	if f.foreign {
+		head = "[Parent Plan from " + named(f.writer) + "] "
+	}
+	b.WriteString(head + "Goal: " + goal)
 	if reasoning != "" {
 		b.WriteString("\nReasoning: " + reasoning)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/guard"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -48,9 +49,8 @@ type Snippet struct {
 	Title, Type, Source string
 	Content             string
 	Score               float64
-	// Foreign says that a tool printed it, or that it was read on the web: it never speaks
-	// in the role of the system.
-	Foreign bool
+	// Writers wrote it; nobody is not known.
+	Writers instruct.Who
 }
 
 // enough are the first most snippets from MinKnowledgeScore up.
@@ -100,7 +100,7 @@ func (s *Snippet) Numbered(i int) string {
 }
 
 // KnowledgeMessages are those of Knowledge as a message each, for layout task_context: of
-// the system, but of the user where a snippet is foreign.
+// the system where the agent's own program wrote it, and otherwise of the user.
 func KnowledgeMessages(found []Snippet, most, limit int) Injection {
 	in := knowledge(limit)
 	for _, s := range enough(found, most) {
@@ -108,11 +108,7 @@ func KnowledgeMessages(found []Snippet, most, limit int) Injection {
 		if s.Source != "" {
 			content += "\n(Source: " + guard.Inline(text.OneLine(s.Source)) + ")"
 		}
-		role := session.System
-		if s.Foreign {
-			role = session.User
-		}
-		in.Messages = append(in.Messages, session.Message{Role: role, Content: content})
+		in.Messages = append(in.Messages, session.Message{Role: instruct.Of(instruct.Knowledge).RoleOf(s.Writers), Content: content})
 	}
 	return in
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject/playbook"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/working"
@@ -54,6 +55,9 @@ func (s *scene) inputs() inject.Inputs {
 		inject.UserMemory(s.Memories, inject.DefaultShown, limit(settings.UserMemory)),
 	}
 	if s.Style == settings.TaskContext {
+		for i := range s.Knowledge {
+			s.Knowledge[i].Writers = instruct.Program
+		}
 		all = append(all, inject.KnowledgeMessages(s.Knowledge, inject.DefaultShown, limit(settings.Knowledge)))
 	} else {
 		all = append(all, inject.Knowledge(s.Knowledge, inject.DefaultShown, limit(settings.Knowledge)))

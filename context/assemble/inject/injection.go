@@ -1,6 +1,12 @@
 package inject
 
-import "github.com/loom-bridge/loom-bridge/context/session"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/loom-bridge/loom-bridge/context/instruct"
+	"github.com/loom-bridge/loom-bridge/context/session"
+)
 
 // Phase is where in a prompt an injection stands.
 type Phase uint8
@@ -71,7 +77,31 @@ type Injection struct {
 	Framed bool
 	// Source says where it came from, for the receipt.
 	Source string
+	// Row is its row in the table of package instruct; empty is that of its name. Writers
+	// wrote it; nobody is not known. What they may not say in the role of the system stands
+	// among what is known of the user, whatever its phase.
+	Row     instruct.Source
+	Writers instruct.Who
 }
+
+// row is what holds for its words.
+func (in *Injection) row() *instruct.Row {
+	name, _, _ := strings.Cut(in.Name, newSuffix)
+	return instruct.Of(cmp.Or(in.Row, instruct.Source(name)))
+}
+
+// newSuffix ends the names of what is found beyond a section that stands.
+const newSuffix = ":new"
+
+// Instructs tells whether it may stand in the role of the system.
+func (in *Injection) Instructs() bool {
+	row := in.row()
+	return row.Role == session.System && row.Instructs(in.Writers)
+}
+
+// MayInstruct tells whether messages of its own may: each has a role that was given to it by
+// its writer.
+func (in *Injection) MayInstruct() bool { return in.row().Role == session.System }
 
 // kept tells whether it is never cut.
 func (in *Injection) kept() bool { return in.Whole || in.Last }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/guard"
+	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -35,19 +36,30 @@ const (
 func SystemRole(prompt string, limit int) Injection {
 	return Injection{
 		Name: settings.System, Phase: System, Cache: Stable, Priority: systemPriority, MaxTokens: limit,
-		Text: prompt, Whole: true, Source: "system prompt",
+		Text: prompt, Whole: true, Source: "system prompt", Writers: instruct.Program,
 	}
 }
 
 // toolsHead begins tools as text.
 const toolsHead = "# Available tools"
 
+// OtherTools are tools as text that other agents and servers of the Model Context Protocol
+// offer. What these say of them stands among what is known of the user.
+func OtherTools(all []tokens.Tool, limit int) Injection {
+	in := Tools(all, limit)
+	in.Name, in.Phase, in.Source, in.Writers = settings.ToolList+othersSuffix, UserContext, "tools of others", instruct.Agent|instruct.Tool
+	return in
+}
+
+// othersSuffix ends the name of the section of what others offer.
+const othersSuffix = ":others"
+
 // Tools are tools as text, by name, for prompts that do not offer them as a parameter.
 // The words of whoever registered them are guarded.
 func Tools(all []tokens.Tool, limit int) Injection {
 	in := Injection{
 		Name: settings.ToolList, Phase: System, Cache: Stable, Priority: toolPriority, MaxTokens: limit,
-		Whole: true, Framed: true, Source: "tools",
+		Whole: true, Framed: true, Source: "tools", Writers: instruct.Program,
 	}
 	if len(all) == 0 {
 		return in
@@ -73,7 +85,7 @@ func Attribute(name, value string) string {
 
 func writeTool(b *strings.Builder, t *tokens.Tool) {
 	b.WriteString("\n<" + guard.TagTool + " " + Attribute("name", t.Name) + ">\n")
-	if description := strings.TrimSpace(t.Description); description != "" {
+	if description := strings.TrimSpace(text.Seen(t.Description)); description != "" {
 		b.WriteString(guard.Text(description) + "\n")
 	}
 	for _, p := range parametersOf(t.Schema) {
@@ -152,7 +164,7 @@ const (
 func Skills(all []settings.Skill, active []string, limit int) Injection {
 	in := Injection{
 		Name: settings.SkillTexts, Phase: System, Cache: Stable, Priority: skillPriority, MaxTokens: limit,
-		Framed: true, Source: "skills",
+		Framed: true, Source: "skills", Writers: instruct.Program,
 	}
 	var texts []string
 	for _, name := range active {
@@ -195,7 +207,7 @@ func otherSkill(s *settings.Skill) string {
 func FewShot(examples []settings.Example, asText bool, limit int) Injection {
 	in := Injection{
 		Name: settings.FewShots, Phase: System, Cache: Stable, Priority: shotPriority, MaxTokens: limit,
-		Framed: true, Source: "examples",
+		Framed: true, Source: "examples", Writers: instruct.Program,
 	}
 	for _, e := range examples {
 		if asText {

@@ -112,7 +112,7 @@ func piecesOf(a *inject.Arranged, phase inject.Phase, last bool) (pieces []Piece
 	cache = inject.Stable
 	for i := range a.Pieces {
 		p := &a.Pieces[i]
-		if p.Phase != phase || p.Last != last || p.Shown == "" || isSecond(p) {
+		if standing(p) != phase || p.Last != last || p.Shown == "" || isSecond(p) {
 			continue
 		}
 		text := p.Shown
@@ -126,6 +126,15 @@ func piecesOf(a *inject.Arranged, phase inject.Phase, last bool) (pieces []Piece
 		}
 	}
 	return pieces, cache
+}
+
+// standing is the phase in which a text stands: what may not instruct is no part of the
+// system message, whatever it asks for.
+func standing(p *inject.Piece) inject.Phase {
+	if p.Phase == inject.System && !p.Instructs() {
+		return inject.UserContext
+	}
+	return p.Phase
 }
 
 // isSecond tells whether a piece is the working state right behind the system message.
@@ -151,6 +160,9 @@ func own(p *inject.Piece) []Message {
 		cache = inject.Dynamic
 	}
 	for _, m := range p.ShownMessages() {
+		if (m.Role == session.System || m.Role == session.Developer) && !p.MayInstruct() {
+			m.Role = session.User
+		}
 		out = append(out, Message{Message: m, Pieces: []Piece{{p.Name, m.Content}}, Cache: cache})
 	}
 	return out

@@ -229,15 +229,15 @@ func sourceEffects() []effect {
 		{setting: "min-events", args: []string{"--min-events", "1"}, see: after(thinks, shows(least, nil, parts("THOUGHT"))), with: "1", without: "0"},
 		{
 			setting: "direct-messages", args: []string{"--direct-messages", "7"}, both: []string{"--section-tokens", "tasks=0"},
-			see: after(told, shows(nil, nil, parts("[Direct message]"))), with: "7", without: "50",
+			see: after(told, shows(nil, nil, parts("[Direct message from "))), with: "7", without: "50",
 		},
 		{
 			setting: "direct-share", args: []string{"--direct-share", "1"}, both: []string{"--section-tokens", "tasks=60"},
-			see: after(told, shows(nil, nil, parts("[Direct message]"))), with: "10", without: "3",
+			see: after(told, shows(nil, nil, parts("[Direct message from "))), with: "10", without: "3",
 		},
 		{
 			setting: "direct-min", args: []string{"--direct-min", "5"}, both: []string{"--section-tokens", "tasks=60"},
-			see: after(told, shows(nil, nil, parts("[Direct message]"))), with: "5", without: "3",
+			see: after(told, shows(nil, nil, parts("[Direct message from "))), with: "5", without: "3",
 		},
 		{
 			setting: "errors-shown", args: []string{"--errors-shown", "7"},

@@ -528,8 +528,10 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             ttl: seconds that it lives; default: for ever.
             session_id: the session that it belongs to; default: the client's.
             parent_task_id: the task that it belongs to.
-            role: the role that it has in prompts: `system`, `user` or `assistant`;
-                default: the assistant's, beginning with `[Direct message]`.
+            role: the role that it asks for in prompts: `system`, `user` or `assistant`.
+                Targets whose settings name the sender among the `instructors` give it;
+                with others it has the assistant's. It begins with
+                `[Direct message from sender]` in each.
             node: a second name under which the target finds it.
             metadata: fields of one's own, at most 4,096 bytes of JSON.
             task_id: names it: the same id with the same message is one message, however

@@ -85,6 +85,9 @@ class SourceSettings:
     """Which part of the tasks' cap they have, up to 1; at first 0.3."""
     direct_min: int | None = None
     """How many of them stand there whatever they take, up to 50; at first 1."""
+    instructors: Sequence[str] = ()
+    """Agents whose direct messages have the role that they ask for, and whose plans instruct:
+    at most 32; at first nobody. What others send has the sender's name in front."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -360,6 +363,7 @@ def _sources(name: str, value: object) -> pb.SourceSettings:
         direct_messages=_integer(f"{name}.direct_messages", s.direct_messages),
         direct_share=_share(f"{name}.direct_share", s.direct_share),
         direct_min=_integer(f"{name}.direct_min", s.direct_min),
+        instructors=_values.texts(f"{name}.instructors", s.instructors),
     )
 
 
@@ -531,6 +535,7 @@ def _seen_sources(m: pb.SourceSettings) -> SourceSettings:
         direct_messages=m.direct_messages or None,
         direct_share=m.direct_share or None,
         direct_min=m.direct_min or None,
+        instructors=tuple(m.instructors),
     )
 
 

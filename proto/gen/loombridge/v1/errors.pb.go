@@ -247,7 +247,8 @@ const (
 	// ERROR_REASON_ACCESS_DENIED: the agent has not the access that the call needs to the
 	// memory of a person or a space, or there is no such space: which of the two is not told.
 	// Metadata has `needed` (`read`, `write` or `admin`) and `space_id` or `user_id`.
-	// Example: MemorySave to a space that the agent may only read.
+	// Also: a model's tool would change, replace or remove a record that instructs and that the
+	// agent's program saved. Example: MemorySave to a space that the agent may only read.
 	ErrorReason_ERROR_REASON_ACCESS_DENIED ErrorReason = 340
 	// ERROR_REASON_SPACE_EXISTS: a space of that name is there, to which the agent has access.
 	// Example: CreateSpace twice.

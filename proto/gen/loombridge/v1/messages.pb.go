@@ -37,8 +37,9 @@ type DirectMessage struct {
 	TargetNodeId string `protobuf:"bytes,4,opt,name=target_node_id,json=targetNodeId,proto3" json:"target_node_id,omitempty"`
 	// content is what it says.
 	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
-	// context_role is the role that it has in prompts: `system`, `user` or `assistant`.
-	// Empty: the assistant's, beginning with `[Direct message]`.
+	// context_role is the role that its sender asks for. It stands in prompts that name the
+	// sender as an instructor (SourceSettings.instructors); in all others it is the
+	// assistant's. Each begins with `[Direct message from sender]`.
 	ContextRole string `protobuf:"bytes,6,opt,name=context_role,json=contextRole,proto3" json:"context_role,omitempty"`
 	// priority is from 0 to 1.
 	Priority float64 `protobuf:"fixed64,7,opt,name=priority,proto3" json:"priority,omitempty"`
@@ -183,8 +184,10 @@ type SendMessageRequest struct {
 	// content is what it says, 1 to 8,192 bytes and not blank. Over 1,000 characters it is
 	// taken with a warning. Required.
 	Content string `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
-	// context_role is the role that it has in the target's prompts: `system`, `user` or
-	// `assistant`. Default: the assistant's, beginning with `[Direct message]`.
+	// context_role is the role that it asks for in the target's prompts: `system`, `user` or
+	// `assistant`. It has it where the target's settings name the sender as an instructor
+	// (SourceSettings.instructors), and otherwise that of the assistant. Each begins with
+	// `[Direct message from sender]`. Not for a model's tools. Default: the assistant's.
 	ContextRole string `protobuf:"bytes,5,opt,name=context_role,json=contextRole,proto3" json:"context_role,omitempty"`
 	// priority is from 0 to 1: higher ones come first. Default 0.5.
 	Priority *float64 `protobuf:"fixed64,6,opt,name=priority,proto3,oneof" json:"priority,omitempty"`

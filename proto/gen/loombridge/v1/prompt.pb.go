@@ -790,7 +790,11 @@ type SourceSettings struct {
 	DirectShare float64 `protobuf:"fixed64,11,opt,name=direct_share,json=directShare,proto3" json:"direct_share,omitempty"`
 	// direct_min is how many of them stand there whatever they take of the cap, up to 50.
 	// Default 1.
-	DirectMin     int32 `protobuf:"varint,12,opt,name=direct_min,json=directMin,proto3" json:"direct_min,omitempty"`
+	DirectMin int32 `protobuf:"varint,12,opt,name=direct_min,json=directMin,proto3" json:"direct_min,omitempty"`
+	// instructors are the agents whose direct messages have the role that they ask for in
+	// `context_role`, and whose plans instruct: at most 32. What any other agent sends stands in
+	// the role of the assistant, with the sender's name in front. Default: nobody.
+	Instructors   []string `protobuf:"bytes,13,rep,name=instructors,proto3" json:"instructors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -907,6 +911,13 @@ func (x *SourceSettings) GetDirectMin() int32 {
 		return x.DirectMin
 	}
 	return 0
+}
+
+func (x *SourceSettings) GetInstructors() []string {
+	if x != nil {
+		return x.Instructors
+	}
+	return nil
 }
 
 // Example shows what is asked, and what is to be answered.
@@ -2310,7 +2321,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\rToolSelection\x12\x12\n" +
 	"\x04none\x18\x01 \x01(\bR\x04none\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x14\n" +
-	"\x05names\x18\x03 \x03(\tR\x05names\"\xb9\x03\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\"\xdb\x03\n" +
 	"\x0eSourceSettings\x12\x18\n" +
 	"\aexclude\x18\x01 \x03(\tR\aexclude\x12#\n" +
 	"\rmemory_layers\x18\x02 \x03(\tR\fmemoryLayers\x12#\n" +
@@ -2326,7 +2337,8 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	" \x01(\x05R\x0edirectMessages\x12!\n" +
 	"\fdirect_share\x18\v \x01(\x01R\vdirectShare\x12\x1d\n" +
 	"\n" +
-	"direct_min\x18\f \x01(\x05R\tdirectMin\"7\n" +
+	"direct_min\x18\f \x01(\x05R\tdirectMin\x12 \n" +
+	"\vinstructors\x18\r \x03(\tR\vinstructors\"7\n" +
 	"\aExample\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\tR\x06output\"\x7f\n" +

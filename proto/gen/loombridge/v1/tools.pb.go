@@ -957,7 +957,9 @@ type GetProfileRequest struct {
 	// agent_id is whose calls. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// tool is the registered name of the tool. Required, at most 128 bytes.
-	Tool          string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	// prompt_texts asks which texts can enter prompts, too, and who instructs by them.
+	PromptTexts   bool `protobuf:"varint,3,opt,name=prompt_texts,json=promptTexts,proto3" json:"prompt_texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1006,6 +1008,123 @@ func (x *GetProfileRequest) GetTool() string {
 	return ""
 }
 
+func (x *GetProfileRequest) GetPromptTexts() bool {
+	if x != nil {
+		return x.PromptTexts
+	}
+	return false
+}
+
+// PromptText is what holds for a text that can enter prompts.
+type PromptText struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// source names it, such as `skills`.
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// about says what it is, for people.
+	About string `protobuf:"bytes,2,opt,name=about,proto3" json:"about,omitempty"`
+	// writers can write it: `operator`, `program`, `parent`, `instructor`, `agent`, `model`,
+	// `tool` and `import`.
+	Writers []string `protobuf:"bytes,3,rep,name=writers,proto3" json:"writers,omitempty"`
+	// instructors are those of them whose words have instructor_role.
+	Instructors []string `protobuf:"bytes,4,rep,name=instructors,proto3" json:"instructors,omitempty"`
+	// instructor_role is the role of their words; unset where nobody instructs by it.
+	InstructorRole Role `protobuf:"varint,5,opt,name=instructor_role,json=instructorRole,proto3,enum=loombridge.v1.Role" json:"instructor_role,omitempty"`
+	// role is that of the words of all others; unset where these are not shown.
+	Role Role `protobuf:"varint,6,opt,name=role,proto3,enum=loombridge.v1.Role" json:"role,omitempty"`
+	// frame says how it is told apart from the words of others.
+	Frame string `protobuf:"bytes,7,opt,name=frame,proto3" json:"frame,omitempty"`
+	// removers may change, replace and remove it.
+	Removers      []string `protobuf:"bytes,8,rep,name=removers,proto3" json:"removers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromptText) Reset() {
+	*x = PromptText{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromptText) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromptText) ProtoMessage() {}
+
+func (x *PromptText) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromptText.ProtoReflect.Descriptor instead.
+func (*PromptText) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PromptText) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *PromptText) GetAbout() string {
+	if x != nil {
+		return x.About
+	}
+	return ""
+}
+
+func (x *PromptText) GetWriters() []string {
+	if x != nil {
+		return x.Writers
+	}
+	return nil
+}
+
+func (x *PromptText) GetInstructors() []string {
+	if x != nil {
+		return x.Instructors
+	}
+	return nil
+}
+
+func (x *PromptText) GetInstructorRole() Role {
+	if x != nil {
+		return x.InstructorRole
+	}
+	return Role_ROLE_UNSPECIFIED
+}
+
+func (x *PromptText) GetRole() Role {
+	if x != nil {
+		return x.Role
+	}
+	return Role_ROLE_UNSPECIFIED
+}
+
+func (x *PromptText) GetFrame() string {
+	if x != nil {
+		return x.Frame
+	}
+	return ""
+}
+
+func (x *PromptText) GetRemovers() []string {
+	if x != nil {
+		return x.Removers
+	}
+	return nil
+}
+
 // GetProfileResponse tells what calls may do.
 type GetProfileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1016,14 +1135,16 @@ type GetProfileResponse struct {
 	Refused []*RefusedKey `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
 	// problem says why the workspace's file can't be used, for people; empty when it can.
 	// Until it is mended all calls of the server's own tools are denied.
-	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	// prompt_texts are all texts that can enter prompts, where they were asked for.
+	PromptTexts   []*PromptText `protobuf:"bytes,4,rep,name=prompt_texts,json=promptTexts,proto3" json:"prompt_texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetProfileResponse) Reset() {
 	*x = GetProfileResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1156,7 @@ func (x *GetProfileResponse) String() string {
 func (*GetProfileResponse) ProtoMessage() {}
 
 func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1169,7 @@ func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
 func (*GetProfileResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetProfileResponse) GetProfile() *ToolProfile {
@@ -1072,6 +1193,13 @@ func (x *GetProfileResponse) GetProblem() string {
 	return ""
 }
 
+func (x *GetProfileResponse) GetPromptTexts() []*PromptText {
+	if x != nil {
+		return x.PromptTexts
+	}
+	return nil
+}
+
 // RefusedKey is a key of a workspace's file that would give more.
 type RefusedKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1087,7 +1215,7 @@ type RefusedKey struct {
 
 func (x *RefusedKey) Reset() {
 	*x = RefusedKey{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1227,7 @@ func (x *RefusedKey) String() string {
 func (*RefusedKey) ProtoMessage() {}
 
 func (x *RefusedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1240,7 @@ func (x *RefusedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
 func (*RefusedKey) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RefusedKey) GetKey() string {
@@ -1167,7 +1295,7 @@ type ToolProfile struct {
 
 func (x *ToolProfile) Reset() {
 	*x = ToolProfile{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1307,7 @@ func (x *ToolProfile) String() string {
 func (*ToolProfile) ProtoMessage() {}
 
 func (x *ToolProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1320,7 @@ func (x *ToolProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
 func (*ToolProfile) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ToolProfile) GetName() string {
@@ -1288,7 +1416,7 @@ type HostRule struct {
 
 func (x *HostRule) Reset() {
 	*x = HostRule{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1428,7 @@ func (x *HostRule) String() string {
 func (*HostRule) ProtoMessage() {}
 
 func (x *HostRule) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1441,7 @@ func (x *HostRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostRule.ProtoReflect.Descriptor instead.
 func (*HostRule) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HostRule) GetHost() string {
@@ -1385,7 +1513,7 @@ type ProgramLimits struct {
 
 func (x *ProgramLimits) Reset() {
 	*x = ProgramLimits{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +1525,7 @@ func (x *ProgramLimits) String() string {
 func (*ProgramLimits) ProtoMessage() {}
 
 func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +1538,7 @@ func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramLimits.ProtoReflect.Descriptor instead.
 func (*ProgramLimits) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProgramLimits) GetCpu() *durationpb.Duration {
@@ -1515,7 +1643,7 @@ type ToolDescriptor struct {
 
 func (x *ToolDescriptor) Reset() {
 	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1655,7 @@ func (x *ToolDescriptor) String() string {
 func (*ToolDescriptor) ProtoMessage() {}
 
 func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1668,7 @@ func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
 func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolDescriptor) GetName() string {
@@ -1670,7 +1798,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1810,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1823,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListToolsRequest) GetAgentId() string {
@@ -1746,7 +1874,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1886,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1899,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
@@ -1817,7 +1945,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +1957,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +1970,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -1922,7 +2050,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2062,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2075,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -2025,7 +2153,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2165,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2178,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AuditRecord) GetEpoch() int64 {
@@ -2252,7 +2380,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2392,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2405,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -2435,7 +2563,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2575,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2588,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -2662,14 +2790,26 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x15RevokeApprovalRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x18\n" +
-	"\x16RevokeApprovalResponse\"B\n" +
+	"\x16RevokeApprovalResponse\"e\n" +
 	"\x11GetProfileRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
-	"\x04tool\x18\x02 \x01(\tR\x04tool\"\x99\x01\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x12!\n" +
+	"\fprompt_texts\x18\x03 \x01(\bR\vpromptTexts\"\x8f\x02\n" +
+	"\n" +
+	"PromptText\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
+	"\x05about\x18\x02 \x01(\tR\x05about\x12\x18\n" +
+	"\awriters\x18\x03 \x03(\tR\awriters\x12 \n" +
+	"\vinstructors\x18\x04 \x03(\tR\vinstructors\x12<\n" +
+	"\x0finstructor_role\x18\x05 \x01(\x0e2\x13.loombridge.v1.RoleR\x0einstructorRole\x12'\n" +
+	"\x04role\x18\x06 \x01(\x0e2\x13.loombridge.v1.RoleR\x04role\x12\x14\n" +
+	"\x05frame\x18\a \x01(\tR\x05frame\x12\x1a\n" +
+	"\bremovers\x18\b \x03(\tR\bremovers\"\xd7\x01\n" +
 	"\x12GetProfileResponse\x124\n" +
 	"\aprofile\x18\x01 \x01(\v2\x1a.loombridge.v1.ToolProfileR\aprofile\x123\n" +
 	"\arefused\x18\x02 \x03(\v2\x19.loombridge.v1.RefusedKeyR\arefused\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"J\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\x12<\n" +
+	"\fprompt_texts\x18\x04 \x03(\v2\x19.loombridge.v1.PromptTextR\vpromptTexts\"J\n" +
 	"\n" +
 	"RefusedKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
@@ -2868,7 +3008,7 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_loombridge_v1_tools_proto_goTypes = []any{
 	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
 	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
@@ -2885,100 +3025,105 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(*RevokeApprovalRequest)(nil),    // 12: loombridge.v1.RevokeApprovalRequest
 	(*RevokeApprovalResponse)(nil),   // 13: loombridge.v1.RevokeApprovalResponse
 	(*GetProfileRequest)(nil),        // 14: loombridge.v1.GetProfileRequest
-	(*GetProfileResponse)(nil),       // 15: loombridge.v1.GetProfileResponse
-	(*RefusedKey)(nil),               // 16: loombridge.v1.RefusedKey
-	(*ToolProfile)(nil),              // 17: loombridge.v1.ToolProfile
-	(*HostRule)(nil),                 // 18: loombridge.v1.HostRule
-	(*ProgramLimits)(nil),            // 19: loombridge.v1.ProgramLimits
-	(*ToolDescriptor)(nil),           // 20: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),         // 21: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),        // 22: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),         // 23: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 24: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),              // 25: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),              // 26: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),             // 27: loombridge.v1.ToolResponse
-	nil,                              // 28: loombridge.v1.ToolResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),    // 29: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 31: google.protobuf.Struct
-	(JsonForm)(0),                    // 32: loombridge.v1.JsonForm
-	(*structpb.Value)(nil),           // 33: google.protobuf.Value
-	(*ResultBytes)(nil),              // 34: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 35: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 36: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 37: loombridge.v1.ListMcpServersRequest
-	(*AddMcpServerRequest)(nil),      // 38: loombridge.v1.AddMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 39: loombridge.v1.RemoveMcpServerRequest
-	(*RefreshMcpServerRequest)(nil),  // 40: loombridge.v1.RefreshMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 41: loombridge.v1.ListMcpServersResponse
-	(*AddMcpServerResponse)(nil),     // 42: loombridge.v1.AddMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 43: loombridge.v1.RemoveMcpServerResponse
-	(*RefreshMcpServerResponse)(nil), // 44: loombridge.v1.RefreshMcpServerResponse
+	(*PromptText)(nil),               // 15: loombridge.v1.PromptText
+	(*GetProfileResponse)(nil),       // 16: loombridge.v1.GetProfileResponse
+	(*RefusedKey)(nil),               // 17: loombridge.v1.RefusedKey
+	(*ToolProfile)(nil),              // 18: loombridge.v1.ToolProfile
+	(*HostRule)(nil),                 // 19: loombridge.v1.HostRule
+	(*ProgramLimits)(nil),            // 20: loombridge.v1.ProgramLimits
+	(*ToolDescriptor)(nil),           // 21: loombridge.v1.ToolDescriptor
+	(*ListToolsRequest)(nil),         // 22: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),        // 23: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),         // 24: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 25: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 26: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),              // 27: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),             // 28: loombridge.v1.ToolResponse
+	nil,                              // 29: loombridge.v1.ToolResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),    // 30: google.protobuf.Timestamp
+	(Role)(0),                        // 31: loombridge.v1.Role
+	(*durationpb.Duration)(nil),      // 32: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 33: google.protobuf.Struct
+	(JsonForm)(0),                    // 34: loombridge.v1.JsonForm
+	(*structpb.Value)(nil),           // 35: google.protobuf.Value
+	(*ResultBytes)(nil),              // 36: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 37: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 38: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 39: loombridge.v1.ListMcpServersRequest
+	(*AddMcpServerRequest)(nil),      // 40: loombridge.v1.AddMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 41: loombridge.v1.RemoveMcpServerRequest
+	(*RefreshMcpServerRequest)(nil),  // 42: loombridge.v1.RefreshMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 43: loombridge.v1.ListMcpServersResponse
+	(*AddMcpServerResponse)(nil),     // 44: loombridge.v1.AddMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 45: loombridge.v1.RemoveMcpServerResponse
+	(*RefreshMcpServerResponse)(nil), // 46: loombridge.v1.RefreshMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	29, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	29, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	30, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	30, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
 	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
 	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
 	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
 	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
 	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	29, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	30, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
 	9,  // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
-	17, // 10: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
-	16, // 11: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
-	18, // 12: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
-	19, // 13: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
-	30, // 14: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
-	30, // 15: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
-	31, // 16: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	32, // 17: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	20, // 18: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	1,  // 19: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	29, // 20: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	29, // 21: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	25, // 22: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 23: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	29, // 24: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	30, // 25: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	31, // 26: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	30, // 27: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	32, // 28: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	33, // 29: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	34, // 30: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 31: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	35, // 32: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	36, // 33: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	28, // 34: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
-	21, // 35: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	23, // 36: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	5,  // 37: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	7,  // 38: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	10, // 39: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	12, // 40: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	14, // 41: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
-	37, // 42: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	38, // 43: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
-	39, // 44: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	40, // 45: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
-	22, // 46: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	24, // 47: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	6,  // 48: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	8,  // 49: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	11, // 50: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	13, // 51: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	15, // 52: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
-	41, // 53: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	42, // 54: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
-	43, // 55: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	44, // 56: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
-	46, // [46:57] is the sub-list for method output_type
-	35, // [35:46] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	31, // 10: loombridge.v1.PromptText.instructor_role:type_name -> loombridge.v1.Role
+	31, // 11: loombridge.v1.PromptText.role:type_name -> loombridge.v1.Role
+	18, // 12: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
+	17, // 13: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
+	15, // 14: loombridge.v1.GetProfileResponse.prompt_texts:type_name -> loombridge.v1.PromptText
+	19, // 15: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
+	20, // 16: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
+	32, // 17: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
+	32, // 18: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
+	33, // 19: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
+	34, // 20: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	21, // 21: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	1,  // 22: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	30, // 23: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	30, // 24: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	26, // 25: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 26: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	30, // 27: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	32, // 28: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	33, // 29: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	32, // 30: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	34, // 31: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
+	35, // 32: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	36, // 33: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 34: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	37, // 35: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	38, // 36: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	29, // 37: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	22, // 38: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	24, // 39: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	5,  // 40: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	7,  // 41: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	10, // 42: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	12, // 43: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	14, // 44: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
+	39, // 45: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	40, // 46: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
+	41, // 47: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	42, // 48: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
+	23, // 49: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	25, // 50: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	6,  // 51: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	8,  // 52: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	11, // 53: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	13, // 54: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	16, // 55: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
+	43, // 56: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	44, // 57: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
+	45, // 58: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	46, // 59: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
+	49, // [49:60] is the sub-list for method output_type
+	38, // [38:49] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -2994,15 +3139,15 @@ func file_loombridge_v1_tools_proto_init() {
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[17].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
 		(*ToolDescriptor_ParametersSchema)(nil),
 		(*ToolDescriptor_ParametersSchemaJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[23].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[24].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[24].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[25].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -3013,7 +3158,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

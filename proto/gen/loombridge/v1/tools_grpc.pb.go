@@ -75,7 +75,8 @@ type ToolServiceClient interface {
 	// one that stands in the settings.
 	RemoveMcpServer(ctx context.Context, in *RemoveMcpServerRequest, opts ...grpc.CallOption) (*RemoveMcpServerResponse, error)
 	// RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
-	// reached. Calls of its tools that are under way fail. With authentication the
+	// reached. It says yes, if asked to, to tools that are held back because the server says
+	// something else of them than before. Calls of its tools that are under way fail. With authentication the
 	// credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
 	RefreshMcpServer(ctx context.Context, in *RefreshMcpServerRequest, opts ...grpc.CallOption) (*RefreshMcpServerResponse, error)
 }
@@ -250,7 +251,8 @@ type ToolServiceServer interface {
 	// one that stands in the settings.
 	RemoveMcpServer(context.Context, *RemoveMcpServerRequest) (*RemoveMcpServerResponse, error)
 	// RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
-	// reached. Calls of its tools that are under way fail. With authentication the
+	// reached. It says yes, if asked to, to tools that are held back because the server says
+	// something else of them than before. Calls of its tools that are under way fail. With authentication the
 	// credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
 	RefreshMcpServer(context.Context, *RefreshMcpServerRequest) (*RefreshMcpServerResponse, error)
 	mustEmbedUnimplementedToolServiceServer()

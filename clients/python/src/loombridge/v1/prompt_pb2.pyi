@@ -150,7 +150,7 @@ class ToolSelection(_message.Message):
     def __init__(self, none: bool = ..., levels: _Optional[_Iterable[int]] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SourceSettings(_message.Message):
-    __slots__ = ("exclude", "memory_layers", "user_memories", "knowledge", "knowledge_timeout", "event_actions", "events", "min_events", "errors", "direct_messages", "direct_share", "direct_min")
+    __slots__ = ("exclude", "memory_layers", "user_memories", "knowledge", "knowledge_timeout", "event_actions", "events", "min_events", "errors", "direct_messages", "direct_share", "direct_min", "instructors")
     EXCLUDE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_LAYERS_FIELD_NUMBER: _ClassVar[int]
     USER_MEMORIES_FIELD_NUMBER: _ClassVar[int]
@@ -163,6 +163,7 @@ class SourceSettings(_message.Message):
     DIRECT_MESSAGES_FIELD_NUMBER: _ClassVar[int]
     DIRECT_SHARE_FIELD_NUMBER: _ClassVar[int]
     DIRECT_MIN_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTORS_FIELD_NUMBER: _ClassVar[int]
     exclude: _containers.RepeatedScalarFieldContainer[str]
     memory_layers: _containers.RepeatedScalarFieldContainer[str]
     user_memories: int
@@ -175,7 +176,8 @@ class SourceSettings(_message.Message):
     direct_messages: int
     direct_share: float
     direct_min: int
-    def __init__(self, exclude: _Optional[_Iterable[str]] = ..., memory_layers: _Optional[_Iterable[str]] = ..., user_memories: _Optional[int] = ..., knowledge: _Optional[int] = ..., knowledge_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., event_actions: _Optional[_Iterable[str]] = ..., events: _Optional[int] = ..., min_events: _Optional[int] = ..., errors: _Optional[int] = ..., direct_messages: _Optional[int] = ..., direct_share: _Optional[float] = ..., direct_min: _Optional[int] = ...) -> None: ...
+    instructors: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, exclude: _Optional[_Iterable[str]] = ..., memory_layers: _Optional[_Iterable[str]] = ..., user_memories: _Optional[int] = ..., knowledge: _Optional[int] = ..., knowledge_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., event_actions: _Optional[_Iterable[str]] = ..., events: _Optional[int] = ..., min_events: _Optional[int] = ..., errors: _Optional[int] = ..., direct_messages: _Optional[int] = ..., direct_share: _Optional[float] = ..., direct_min: _Optional[int] = ..., instructors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Example(_message.Message):
     __slots__ = ("input", "output")

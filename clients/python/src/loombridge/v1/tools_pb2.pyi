@@ -174,22 +174,46 @@ class RevokeApprovalResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class GetProfileRequest(_message.Message):
-    __slots__ = ("agent_id", "tool")
+    __slots__ = ("agent_id", "tool", "prompt_texts")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_TEXTS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     tool: str
-    def __init__(self, agent_id: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
+    prompt_texts: bool
+    def __init__(self, agent_id: _Optional[str] = ..., tool: _Optional[str] = ..., prompt_texts: bool = ...) -> None: ...
+
+class PromptText(_message.Message):
+    __slots__ = ("source", "about", "writers", "instructors", "instructor_role", "role", "frame", "removers")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    WRITERS_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTORS_FIELD_NUMBER: _ClassVar[int]
+    INSTRUCTOR_ROLE_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
+    REMOVERS_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    about: str
+    writers: _containers.RepeatedScalarFieldContainer[str]
+    instructors: _containers.RepeatedScalarFieldContainer[str]
+    instructor_role: _context_pb2.Role
+    role: _context_pb2.Role
+    frame: str
+    removers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, source: _Optional[str] = ..., about: _Optional[str] = ..., writers: _Optional[_Iterable[str]] = ..., instructors: _Optional[_Iterable[str]] = ..., instructor_role: _Optional[_Union[_context_pb2.Role, str]] = ..., role: _Optional[_Union[_context_pb2.Role, str]] = ..., frame: _Optional[str] = ..., removers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetProfileResponse(_message.Message):
-    __slots__ = ("profile", "refused", "problem")
+    __slots__ = ("profile", "refused", "problem", "prompt_texts")
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_TEXTS_FIELD_NUMBER: _ClassVar[int]
     profile: ToolProfile
     refused: _containers.RepeatedCompositeFieldContainer[RefusedKey]
     problem: str
-    def __init__(self, profile: _Optional[_Union[ToolProfile, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ...) -> None: ...
+    prompt_texts: _containers.RepeatedCompositeFieldContainer[PromptText]
+    def __init__(self, profile: _Optional[_Union[ToolProfile, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ..., prompt_texts: _Optional[_Iterable[_Union[PromptText, _Mapping]]] = ...) -> None: ...
 
 class RefusedKey(_message.Message):
     __slots__ = ("key", "line", "reason")

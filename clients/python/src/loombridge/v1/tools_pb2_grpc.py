@@ -185,7 +185,8 @@ class ToolServiceServicer(object):
 
     def RefreshMcpServer(self, request, context):
         """RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
-        reached. Calls of its tools that are under way fail. With authentication the
+        reached. It says yes, if asked to, to tools that are held back because the server says
+        something else of them than before. Calls of its tools that are under way fail. With authentication the
         credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

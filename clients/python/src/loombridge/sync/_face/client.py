@@ -366,7 +366,7 @@ class Client(_twin.Root, _spelling.Helpful):
     def tool(
         self,
         name: str,
-        arguments: Mapping[str, _values.JsonValue] | None = None,
+        arguments: Mapping[str, _values.JsonValue] | str | None = None,
         *,
         timeout: _values.Seconds | None = None,
         thought: str | None = None,
@@ -393,7 +393,7 @@ class Client(_twin.Root, _spelling.Helpful):
     def tool(
         self,
         name: str | _client.FunctionT | None = None,
-        arguments: Mapping[str, _values.JsonValue] | None = None,
+        arguments: Mapping[str, _values.JsonValue] | str | None = None,
         *,
         timeout: _values.Seconds | None = None,
         thought: str | None = None,

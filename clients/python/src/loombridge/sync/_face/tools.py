@@ -24,7 +24,7 @@ class Tools(_twin.Twin):
     def run(
         self,
         name: str,
-        arguments: Mapping[str, _values.JsonValue] | None = None,
+        arguments: Mapping[str, _values.JsonValue] | str | None = None,
         *,
         session_id: str,
         timeout: _values.Seconds | None = None,
