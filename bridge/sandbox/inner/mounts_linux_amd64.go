@@ -53,7 +53,8 @@ func (s *supervisor) mountBase() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
 	}
-	if err := unix.Mount("tmpfs", tmpFolder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=4m"); err != nil {
+	// Without times of access: while one is written, the tree can't become read-only.
+	if err := unix.Mount("tmpfs", tmpFolder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "mode=755,size=4m"); err != nil {
 		return fmt.Errorf("root: %w", err)
 	}
 	if err := os.Chdir(tmpFolder); err != nil {

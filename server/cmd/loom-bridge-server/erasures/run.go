@@ -271,8 +271,7 @@ func (e *erasing) refill(ctx context.Context, from, to kv.Engine, c *erasure.Cer
 	return err
 }
 
-// carry copies what servers keep in folders inside of the store, such as the contents of
-// protected files that a killed one has to put back. A copy of the store that a backup was
+// carry copies what servers keep in folders inside of the store. A copy of the store that a backup was
 // being made from is not carried: it goes with the old store.
 func carry(from, to string) error {
 	entries, err := os.ReadDir(from)
