@@ -144,7 +144,7 @@ func (f *Follower) named(root *os.Root, own []sandbox.Folder) []string {
 func (w *workspace) repository(folder string, own []sandbox.Folder) {
 	git := path.Join(folder, gitFolder)
 	info, err := w.root.Lstat(git)
-	if err != nil || slices.Contains(own, folderOf(info)) {
+	if err != nil || slices.Contains(own, w.which(git)) {
 		return
 	}
 	switch {
@@ -160,9 +160,9 @@ func (w *workspace) repository(folder string, own []sandbox.Folder) {
 	w.modules(path.Join(git, "modules"), 0)
 }
 
-func folderOf(info fs.FileInfo) sandbox.Folder {
-	s := info.Sys().(*syscall.Stat_t)
-	return sandbox.Folder{Dev: s.Dev, Ino: s.Ino}
+// which is which folder a name stands for.
+func (w *workspace) which(name string) sandbox.Folder {
+	return sandbox.FolderAt(filepath.Join(w.root.Name(), name))
 }
 
 // nested are the folders below a workspace in which repositories lie.

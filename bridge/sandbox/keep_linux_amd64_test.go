@@ -215,3 +215,34 @@ func TestDiskFloor(t *testing.T) {
 		}
 	})
 }
+
+// What a run tells of the repositories that it made are those that are there: the number of
+// one that is gone goes to another, which is not the run's.
+func TestMade(t *testing.T) {
+	for _, tier := range []string{sandbox.TierNamespaces, sandbox.TierLandlock} {
+		t.Run(tier, func(t *testing.T) {
+			runner := newRunner(t, sandbox.Options{Tier: tier})
+			if c := runner.Describe(t.Context()); !c.Confined() {
+				machine.Lacks(t, tier, c.Problems)
+			}
+			b := MustBox(t, runner, 0)
+			if got := b.sh("git init -q gone && rm -rf gone"); got.err != nil || got.Exit != 0 || len(got.Made) > 0 {
+				t.Errorf("of one that is gone: %+v", got)
+			}
+			got := b.sh("git init -q made && git -C made config user.name a")
+			if want := sandbox.FolderAt(filepath.Join(b.dir, "made/.git")); got.err != nil || got.Exit != 0 || !slices.Equal(got.Made, []sandbox.Folder{want}) || want.Ino == 0 {
+				t.Errorf("of one that is there: %+v, want %v", got, want)
+			}
+			if got := b.sh("git -C made config user.name b"); got.Exit == 0 {
+				t.Error("another run that is not told of it changed it")
+			}
+			b.policy.Own = got.Made
+			b.want("git -C made config user.name b && echo ok", "ok\n")
+			must(t, os.RemoveAll(filepath.Join(b.dir, "made")))
+			b.put("made/.git/config", "[core]\n")
+			if got := b.sh("echo x >> made/.git/config"); got.Exit == 0 {
+				t.Error("one that a person made in its place was changed")
+			}
+		})
+	}
+}

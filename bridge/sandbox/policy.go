@@ -10,8 +10,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
 )
 
-// Folder is which folder one is, whatever its name.
-type Folder struct{ Dev, Ino uint64 }
+// Folder is which folder one is, whatever its name: by device, inode, and when it was made, in
+// ns (0: not known).
+type Folder struct {
+	Dev, Ino uint64
+	Born     int64
+}
 
 // Setting is what the operator asks of the sandbox.
 type Setting string

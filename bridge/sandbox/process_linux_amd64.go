@@ -278,3 +278,9 @@ func (p *process) close() {
 		}
 	}
 }
+
+// FolderAt is which folder a place is; the zero Folder for none.
+func FolderAt(place string) Folder {
+	f := inner.Which(unix.AT_FDCWD, place)
+	return Folder{f.Dev, f.Ino, f.Born}
+}

@@ -70,7 +70,7 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, err
 	}
 	o := Outcome{Exit: report.Exit, Signal: report.Signal, Limit: report.Limit, Refused: report.Refused, Usage: usage, Confinement: c}
 	for _, f := range report.Made {
-		o.Made = append(o.Made, Folder{f.Dev, f.Ino})
+		o.Made = append(o.Made, Folder{f.Dev, f.Ino, f.Born})
 	}
 	return o, nil
 }
@@ -98,7 +98,7 @@ func (l *Local) plan(c Confinement, job Job, policy Policy) (inner.Spec, error) 
 		},
 	}
 	for _, f := range policy.Own {
-		spec.Own = append(spec.Own, inner.Folder{Dev: f.Dev, Ino: f.Ino})
+		spec.Own = append(spec.Own, inner.Folder{Dev: f.Dev, Ino: f.Ino, Born: f.Born})
 	}
 	if c.LandlockABI == 0 {
 		spec.Without = append(spec.Without, inner.LayerLandlock)

@@ -37,7 +37,7 @@ type names struct {
 func newNames(spec *Spec) *names {
 	n := &names{set: commands.NewSet(spec.Protect), own: map[Folder]bool{}}
 	for _, f := range spec.Own {
-		n.own[Folder{Dev: f.Dev, Ino: f.Ino}] = true
+		n.own[Folder{Dev: f.Dev, Ino: f.Ino, Born: f.Born}] = true
 	}
 	return n
 }
@@ -177,8 +177,20 @@ func (n *names) ours(workspace, name string) bool {
 
 // has tells whether there is a folder of a repository that programs have made.
 func (n *names) has(place string) bool {
-	var stat unix.Stat_t
-	return len(n.own) > 0 && unix.Lstat(place, &stat) == nil && n.own[Folder{Dev: stat.Dev, Ino: stat.Ino}]
+	return len(n.own) > 0 && n.own[Which(unix.AT_FDCWD, place)]
+}
+
+// Which is which folder a name stands for, without its path; the zero Folder for none.
+func Which(dir int, name string) Folder {
+	var stat unix.Statx_t
+	if unix.Statx(dir, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &stat) != nil {
+		return Folder{}
+	}
+	f := Folder{Dev: unix.Mkdev(stat.Dev_major, stat.Dev_minor), Ino: stat.Ino}
+	if stat.Mask&unix.STATX_BTIME != 0 {
+		f.Born = stat.Btime.Sec*1e9 + int64(stat.Btime.Nsec)
+	}
+	return f
 }
 
 // note remembers a folder that the run has made in the place of nothing, if it is that of a
@@ -187,17 +199,27 @@ func (n *names) note(folder int, base, place string) {
 	if !strings.HasSuffix(base, ".git") && filepath.Base(filepath.Dir(place)) != "worktrees" {
 		return
 	}
-	var stat unix.Stat_t
-	if unix.Fstatat(folder, base, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	f := Which(folder, base)
+	if f == (Folder{}) {
 		return
 	}
-	f := Folder{Dev: stat.Dev, Ino: stat.Ino}
 	n.own[f] = true
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.made) < maxOwn {
 		n.made = append(n.made, f)
 	}
+}
+
+// forget takes a folder that is gone from those of the run's.
+func (n *names) forget(f Folder) {
+	if !n.own[f] {
+		return
+	}
+	delete(n.own, f)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.made = slices.DeleteFunc(n.made, func(other Folder) bool { return other == f })
 }
 
 // maxOwn bounds the folders that a report tells of.
@@ -474,7 +496,15 @@ func (c *caller) remove(dir, argument, flags int) error {
 	if err := c.may(f.place(), false); err != nil {
 		return err
 	}
-	return unix.Unlinkat(f.folder, f.base, flags)
+	gone := Folder{}
+	if flags&unix.AT_REMOVEDIR != 0 && len(c.s.names.own) > 0 {
+		gone = Which(f.folder, f.base)
+	}
+	err = unix.Unlinkat(f.folder, f.base, flags)
+	if err == nil {
+		c.s.names.forget(gone)
+	}
+	return err
 }
 
 // rename moves a name to another one.

@@ -115,6 +115,9 @@ type Folder struct {
 	Path string `json:"path"`
 	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
+	// Born is when it was made, in ns, as the number of one that is gone goes to another; 0:
+	// not known.
+	Born int64 `json:"born,omitempty"`
 }
 
 // Limits bound one run. Zero fields bound nothing.
