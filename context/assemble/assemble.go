@@ -360,7 +360,7 @@ func (t *task) drafted(ctx context.Context, s *source) (*draft, error) {
 		fixed.hard, fixed.soft = t.limits(fixed.anchor)
 		d, err = t.fit(ctx, s, fixed)
 	}
-	return d, err
+	return t.lastResort(ctx, s, fixed, d, err)
 }
 
 // store keeps what was folded, before anybody sees it folded.

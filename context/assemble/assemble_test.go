@@ -31,13 +31,13 @@ func TestOverflowNamesTheLargestPart(t *testing.T) {
 		{"tools", nil, assemble.Request{Tools: []assemble.Tool{{Name: "t", Description: long}}}, "tools"},
 		{"goal", nil, assemble.Request{Goal: long}, "goal"},
 		{"message", func(h *entries) { h.say(text(session.User, long)) }, assemble.Request{System: "s"}, "message 2 (user)"},
-		{"step", func(h *entries) { h.do(step.Step{ToolName: "fs:read_file", Inline: long}) }, assemble.Request{}, "step_001 (fs:read_file)"},
+		{"step", func(h *entries) { h.do(step.Step{ToolName: "fs:read_file", Inline: long, Pinned: true}) }, assemble.Request{}, "pinned"},
 		{"arguments", func(h *entries) { h.do(step.Step{ToolName: "fs:x", Args: json.RawMessage(long)}) }, assemble.Request{}, "step_001 (fs:x)"},
 		{"result of a call", func(h *entries) {
 			h.say(asks("", "a", "b"))
 			h.do(step.Step{ToolName: "fs:stat", CallID: "a"})
-			h.do(step.Step{ToolName: "fs:stat", CallID: "b", Inline: long})
-		}, assemble.Request{}, "step_002 (fs:stat)"},
+			h.do(step.Step{ToolName: "fs:stat", CallID: "b", Inline: long, Pinned: true})
+		}, assemble.Request{}, "pinned"},
 		{"largest of all", func(h *entries) {
 			h.say(text(session.User, long))
 			h.say(text(session.Assistant, long+long))

@@ -60,7 +60,7 @@ func TestOverflowAfterFolding(t *testing.T) {
 		{"pinned", assemble.Request{}, []session.Message{
 			{Role: session.Assistant, Content: long, Pinned: true}, {Role: session.Assistant, Content: long, Pinned: true},
 		}, "pinned"},
-		{"many", assemble.Request{}, manySaid(100), "messages"},
+		{"many", assemble.Request{}, instructed(100), "messages"},
 		{"open call", assemble.Request{}, []session.Message{{
 			Role: session.Assistant, ToolCalls: []session.ToolCall{{ID: "a", Name: "fs:write_file", Arguments: long}},
 		}}, "message 1 (assistant)"},
@@ -96,6 +96,15 @@ func manySaid(n int) []session.Message {
 	out := make([]session.Message, n)
 	for i := range out {
 		out[i] = text(session.User, "Yes, please go on, and thank you.")
+	}
+	return out
+}
+
+// instructed is manySaid by the system, which never leaves a prompt.
+func instructed(n int) []session.Message {
+	out := manySaid(n)
+	for i := range out {
+		out[i].Role = session.System
 	}
 	return out
 }

@@ -118,7 +118,7 @@ func (t *task) compact(ctx context.Context, summary string) (Compaction, error) 
 	}
 	h := t.given(ctx, s, t.r.MaxTokens)
 	h.Now, h.Summary = true, summary
-	v, err := t.compacted(s, h)
+	v, _, err := t.fitted(s, h)
 	if t.err != nil {
 		return Compaction{}, t.err
 	}

@@ -22,9 +22,13 @@
 //   - An assistant message with calls, and steps that share a turn id, begin a
 //     turn. The results that follow it in the log join it, in the order of its
 //     calls. Anything else ends the turn.
+//   - Assistant messages side by side are one turn, if none of their calls was
+//     answered in between. A result that comes behind other words takes its place
+//     with its call, until the model answers somebody else.
 //   - A call that has no result when its turn ends gets one that says so. A
 //     step that comes later stands for itself, as a call of its own; a tool
-//     message that no call waits for becomes a user message.
+//     message that no call waits for becomes a user message. Calls and results
+//     without an id are paired by their order and names.
 //   - A second result of a call is left out while its turn lasts, unless it is
 //     pinned: callers record what the server recorded, too. The log keeps it.
 //   - Steps that were recorded directly before the assistant message that asks
@@ -53,7 +57,11 @@
 //
 // All of them are made of the one log, so that a policy may change with any
 // call. User and system messages, and what is pinned, are never folded, cut or
-// deduplicated.
+// deduplicated, but for what is done before a prompt is refused: under the ledger
+// a talk that is longer than the budget begins in its middle, and says how to read
+// what was before; under a preset a goal, or a newest message, that is too long is
+// cut in its middle. The newest results, which the model has not seen, are never
+// folded where a part of each fits: they are shortened together, each to a fair share.
 //
 // Prompts grow at the end only, until a receipt reports a batch: everything
 // before the goal, up to a turn that is still open, is a byte prefix of the next

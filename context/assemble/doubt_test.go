@@ -95,7 +95,7 @@ func TestSecondReport(t *testing.T) {
 // An overflow says so when the prompt would fit as it is counted here.
 func TestOverflowNamesUsage(t *testing.T) {
 	w := newWorld(t)
-	w.say(manySaid(60)...)
+	w.say(instructed(60)...)
 	for range 30 {
 		w.say(text(session.User, "go on"))
 		p := w.prompt()

@@ -174,7 +174,7 @@ func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]
 	if t.policy == session.PolicyLedger {
 		return t.ledgerHistory(ctx, s, d, budget)
 	}
-	v, err := t.compacted(s, t.given(ctx, s, budget))
+	v, s, err := t.fitted(s, t.given(ctx, s, budget))
 	if err != nil {
 		return nil, fmt.Errorf("assemble: %w", err)
 	}

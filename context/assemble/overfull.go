@@ -223,16 +223,6 @@ func (b *Batch) plus(other *Batch) *Batch {
 	return &sum
 }
 
-// compacted is what a ledger makes of a history. Where that does not fit, steps
-// are folded whose message may still come.
-func (t *task) compacted(s *source, h history.History) (history.View, error) {
-	v, err := t.ledger.Compact(h)
-	if err == nil || s.firm || t.err != nil || !s.release() {
-		return v, err
-	}
-	return t.ledger.Compact(h)
-}
-
 // release lets go of steps that a message may still ask for.
 func (s *source) release() bool {
 	awaited := make(map[uint64]bool)
@@ -298,6 +288,18 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 			break
 		}
 	}
+	if err != nil && t.leavesTalk {
+		units = t.withoutTalk(s, units)
+		for errors.As(err, new(*history.OverflowError)) {
+			before := state.Gone
+			state = state.Press(window.Reactive, units, snapshot.Goal, t.rules, t.scoring)
+			if state.Level = window.Renewal; slices.Equal(state.Gone, before) {
+				break
+			}
+			state.Handoff = snapshot.Handoff() + leftOut(units, &state)
+			items, err = t.behind(ctx, s, d, state, budget-1)
+		}
+	}
 	t.evicts = err != nil
 	if err == nil {
 		t.press(s, d, state, units, &session.Renewal{Snapshot: snapshot, Before: t.before, Swapped: t.swapped})
@@ -358,7 +360,7 @@ func (t *task) behind(ctx context.Context, s *source, d *draft, state window.Sta
 	if err != nil {
 		return nil, err
 	}
-	v, err := t.compacted(shown, t.given(ctx, shown, max(budget-sizeOf(items), 1)))
+	v, shown, err := t.fitted(shown, t.given(ctx, shown, max(budget-sizeOf(items), 1)))
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
 		own := *overflow // what the handoff takes is as much in the way
 		own.Tokens, own.Fixed = own.Tokens+sizeOf(items), own.Fixed+sizeOf(items)

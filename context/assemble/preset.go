@@ -192,12 +192,18 @@ type partKey struct {
 	first, last   uint64
 	members       int
 	open, awaited bool
+	// said is the length of the text of a message, which may be cut.
+	said int
 }
 
 func (t *task) partKey(g *pairing.Group) partKey {
 	last := g.Members[len(g.Members)-1].Entry.Position
+	said := 0
+	if first := g.Turns; len(first) > 0 && first[0].Said != nil {
+		said = len(first[0].Said.Content)
+	}
 	return partKey{
-		session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results, style: t.preset.Style,
+		said: said, session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results, style: t.preset.Style,
 		resultTokens: t.options.ResultTokens, first: g.First(), last: last, members: len(g.Members), open: g.Open, awaited: g.Awaited,
 	}
 }

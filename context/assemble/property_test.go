@@ -112,7 +112,9 @@ func (w *writer) turn() {
 		}
 		w.answer(id)
 	}
+	// A turn is over when the model answers somebody else.
 	w.say(text(session.User, "end of turn"))
+	w.say(text(session.Assistant, "so be it"))
 }
 
 // Whatever the log, a provider takes the prompt, and once a turn is over its

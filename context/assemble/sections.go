@@ -77,7 +77,7 @@ func (t *task) arrange(recent *recent) {
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: recent.failures(),
 		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
 		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
-		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count,
+		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count, Beside: t.tools.Count.Tokens,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
 	if t.fork != nil {

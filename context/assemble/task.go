@@ -67,6 +67,8 @@ type task struct {
 	// text and others are the tools as text: the server's and the caller's own, and those of
 	// others.
 	text, others []tokens.Tool
+	// leavesTalk says that what was said leaves the window, too: nothing else is left.
+	leavesTalk bool
 	// rules are those of the levels of pressure, scoring weighs messages.
 	rules   window.Rules
 	scoring decay.Scoring

@@ -6,9 +6,11 @@ import "strings"
 func (r *reader) anthropic(p *Part, kind string, f fields, depth int) bool {
 	switch kind {
 	case "tool_use":
-		p.Kind, p.ID, p.Name, p.Arguments = Call, f.text("id"), f.text("name"), string(f.get("input"))
+		p.Kind, p.Name, p.Arguments = Call, f.text("name"), string(f.get("input"))
+		p.called(f.text("id"), unnamed, r.calls)
 	case "tool_result":
-		p.Kind, p.ID, p.Failed = Result, f.text("tool_use_id"), f.isTrue("is_error")
+		p.Kind, p.Failed = Result, f.isTrue("is_error")
+		p.called(f.text("tool_use_id"), unnamed, r.results)
 		p.Parts = r.content(f.get("content"), depth)
 	case "thinking":
 		p.Kind, p.Text = Thought, f.text("thinking")
@@ -35,6 +37,9 @@ func (r *reader) anthropic(p *Part, kind string, f fields, depth int) bool {
 	p.Dialect = Anthropic
 	return true
 }
+
+// unnamed stands for the tool of a result that does not say it.
+const unnamed = "call"
 
 func anthropicSource(source fields) *Media {
 	m := &Media{Type: source.text("media_type"), URL: source.text("url"), FileID: source.text("file_id")}

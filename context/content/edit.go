@@ -16,7 +16,7 @@ func WithArguments(blocks json.RawMessage, arguments func(id string) (string, bo
 			return nil
 		}
 		if s, ok := arguments(p.ID); ok {
-			return p.withArguments(s)
+			return p.WithArguments(s)
 		}
 		return nil
 	})
@@ -38,17 +38,42 @@ func WithResults(blocks json.RawMessage, result func(id string) (string, bool)) 
 }
 
 // WithID returns the block of a call or a result under another id of the call. Only
-// Gemini's has none: it stays.
+// Gemini's call has none: it stays.
 func (p *Part) WithID(id string) json.RawMessage {
-	for _, name := range []string{"call_id", "tool_use_id", "id"} {
-		if fieldsOf(p.Raw).get(name) != nil {
-			return withField(p.Raw, id, name)
-		}
+	f := fieldsOf(p.Raw)
+	switch name := map[bool]string{true: "tool_use_id", false: "id"}[p.Kind == Result]; {
+	case p.Dialect == Responses:
+		return withField(p.Raw, id, "call_id")
+	case p.Dialect == Anthropic:
+		return withField(p.Raw, id, name)
+	case p.Kind == Result && f.get("functionResponse") != nil:
+		return withField(p.Raw, id, "functionResponse", "id")
+	case p.Kind == Result && f.get("function_response") != nil:
+		return withField(p.Raw, id, "function_response", "id")
 	}
 	return p.Raw
 }
 
-func (p *Part) withArguments(s string) json.RawMessage {
+// Identified returns blocks in which calls and results that came without an id have the
+// one that id gives, unless that is empty. All other blocks stay byte for byte.
+func Identified(blocks json.RawMessage, id func(*Part) string) json.RawMessage {
+	return edited(blocks, func(p *Part) json.RawMessage {
+		if p.Unnamed {
+			if s := id(p); s != "" {
+				return p.WithID(s)
+			}
+		}
+		return nil
+	})
+}
+
+// Joined is the blocks of one list and, behind them, those of another.
+func Joined(a, b json.RawMessage) json.RawMessage {
+	return list(slices.Concat(elements(a), elements(b)))
+}
+
+// WithArguments returns the block of a call with other arguments.
+func (p *Part) WithArguments(s string) json.RawMessage {
 	f := fieldsOf(p.Raw)
 	switch {
 	case p.Dialect == Anthropic:
@@ -141,8 +166,12 @@ func (p *Part) withOutput(change func(string) string) json.RawMessage {
 		}
 		return nil
 	}
-	if s := joined(Texts(p.Parts)); OnlyText(p.Parts) && change(s) != s {
-		return p.withText(change(s))
+	if !OnlyText(p.Parts) {
+		return nil
+	}
+	s := joined(Texts(p.Parts))
+	if own := change(s); own != s {
+		return p.withText(own)
 	}
 	return nil
 }
@@ -214,6 +243,11 @@ func (p *Part) WithoutField(name string) json.RawMessage {
 	}
 	delete(object, name)
 	return text.CanonicalJSON(object)
+}
+
+// HasOthers tells whether the block has other fields than those of some names.
+func (p *Part) HasOthers(names ...string) bool {
+	return slices.ContainsFunc(fieldsOf(p.Raw), func(f field) bool { return !slices.Contains(names, f.name) })
 }
 
 // FieldText is a field of the block that is a text, or empty.

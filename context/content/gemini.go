@@ -20,11 +20,11 @@ func (r *reader) gemini(p *Part, f fields, depth int) {
 	case f.either("functionCall", "function_call") != nil:
 		call := f.object("functionCall", "function_call")
 		p.Kind, p.Name, p.Arguments = Call, call.text("name"), string(call.get("args"))
-		p.ID = called(call.text("id"), p.Name, r.calls)
+		p.called(call.text("id"), p.Name, r.calls)
 	case f.either("functionResponse", "function_response") != nil:
 		result := f.object("functionResponse", "function_response")
 		p.Kind, p.Name = Result, result.text("name")
-		p.ID = called(result.text("id"), p.Name, r.results)
+		p.called(result.text("id"), p.Name, r.results)
 		p.Parts, p.Failed = responseParts(result.get("response"))
 		p.Parts = append(p.Parts, r.list(result.get("parts"), depth+1)...)
 	case f.either("inlineData", "inline_data") != nil:

@@ -60,11 +60,14 @@ func (r *reader) responses(p *Part, kind string, f fields, depth int) bool {
 	case "reasoning":
 		p.Kind = Thought
 	case "function_call":
-		p.Kind, p.ID, p.Name, p.Arguments = Call, f.text("call_id"), f.text("name"), f.text("arguments")
+		p.Kind, p.Name, p.Arguments = Call, f.text("name"), f.text("arguments")
+		p.called(f.text("call_id"), unnamed, r.calls)
 	case "custom_tool_call":
-		p.Kind, p.ID, p.Name, p.Arguments = Call, f.text("call_id"), f.text("name"), f.text("input")
+		p.Kind, p.Name, p.Arguments, p.Custom = Call, f.text("name"), f.text("input"), true
+		p.called(f.text("call_id"), unnamed, r.calls)
 	case "function_call_output", "custom_tool_call_output":
-		p.Kind, p.ID, p.Parts = Result, f.text("call_id"), r.content(f.get("output"), depth)
+		p.Kind, p.Parts = Result, r.content(f.get("output"), depth)
+		p.called(f.text("call_id"), unnamed, r.results)
 	default:
 		p.Dialect = Shared
 		return r.hosted(p, kind, f)
@@ -75,6 +78,10 @@ func (r *reader) responses(p *Part, kind string, f fields, depth int) bool {
 // hosted reads an item of a tool that OpenAI runs itself: only Responses knows what
 // to do with it.
 func (r *reader) hosted(p *Part, kind string, f fields) bool {
+	if kind == "compaction" && f.get("content") != nil {
+		p.Kind, p.Dialect = Other, Anthropic // OpenAI's is encrypted
+		return true
+	}
 	if kind != "item_reference" && kind != "compaction" && !strings.HasSuffix(kind, "_call") &&
 		!strings.HasSuffix(kind, "_call_output") && !strings.HasPrefix(kind, "mcp_") {
 		return false

@@ -113,13 +113,12 @@ func (r *reader) content(raw json.RawMessage, depth int) []Part {
 	return r.list(raw, depth+1)
 }
 
-// called names a call of Gemini, or its result, that has no id.
-func called(id, name string, before map[string]int) string {
-	if id != "" {
-		return id
+// called names a call, or its result, that has no id.
+func (p *Part) called(id, name string, before map[string]int) {
+	if p.ID = id; id == "" {
+		before[name]++
+		p.ID, p.Unnamed = name+"-"+strconv.Itoa(before[name]), true
 	}
-	before[name]++
-	return name + "-" + strconv.Itoa(before[name])
 }
 
 func newReader() *reader {

@@ -67,6 +67,11 @@ type Part struct {
 	// ID is that of a Call, and the call's in a Result. Name is the tool's, which
 	// not every Result has.
 	ID, Name string
+	// Unnamed says that the block has no id: ID is made of the name of the tool, and how
+	// many of it came before in the message.
+	Unnamed bool
+	// Custom says of a Call that its Arguments are any text, not JSON.
+	Custom bool
 	// Arguments are those of a Call, as its dialect has them: JSON, or any text.
 	Arguments string
 	// Parts are the content of a Result, and of a Said.

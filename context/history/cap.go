@@ -26,8 +26,7 @@ const (
 // are its end, where failures say what happened. cut is the first line that is
 // not shown whole, resumed the first that is again; both are zero when nothing
 // was cut.
-func (l *Ledger) capped(e *Entry, text string) (short string, cut, resumed int) {
-	limit := l.opts.ResultTokens
+func (l *Ledger) capped(e *Entry, text string, limit int) (short string, cut, resumed int) {
 	// A token has at least one byte.
 	if len(text) <= limit {
 		return text, 0, 0

@@ -65,6 +65,10 @@ type Entry struct {
 	// Whole says that the output is shown as it is, however long it is: content
 	// that can't be cut, such as images.
 	Whole bool
+	// Limit is the most tokens that are shown of the output, where that is fewer than
+	// the ledger shows of any; 0 leaves it to the ledger. It bounds nothing that is
+	// Pinned or Whole.
+	Limit int
 	// Brief says that Output is a summary of what the call gave, not that itself:
 	// a fold keeps it.
 	Brief bool

@@ -125,7 +125,7 @@ func (p *pass) output(e *Entry, lines *shown) (text string, saved int) {
 		lines.hideBetween(at, cut, resumed)
 	}
 	if reduced != full {
-		saved = p.l.within(p.l.count(full)) - p.l.count(short)
+		saved = p.l.within(e, p.l.count(full)) - p.l.count(short)
 	}
 	return short, max(saved, 0)
 }
@@ -140,20 +140,36 @@ func (l *Ledger) Shown(e *Entry) string {
 	return short
 }
 
-// within is a size of an output within the limit of a result.
-func (l *Ledger) within(tokens int) int {
-	if l.opts.ResultTokens < 0 {
-		return tokens
+// Cut is a text of at most limit tokens: one that has more is shown without its middle,
+// and says where the output of e can be read whole.
+func (l *Ledger) Cut(e *Entry, text string, limit int) string {
+	short, _, _ := l.capped(e, text, limit)
+	return short
+}
+
+// limit is the most tokens that are shown of an output; negative is no bound.
+func (l *Ledger) limit(e *Entry) int {
+	if limit := l.opts.ResultTokens; e.Limit == 0 || limit >= 0 && limit < e.Limit {
+		return limit
 	}
-	return min(tokens, l.opts.ResultTokens)
+	return e.Limit
+}
+
+// within is a size of an output within its limit.
+func (l *Ledger) within(e *Entry, tokens int) int {
+	if limit := l.limit(e); limit >= 0 {
+		return min(tokens, limit)
+	}
+	return tokens
 }
 
 // limited caps an output, unless there is no limit.
 func (l *Ledger) limited(e *Entry, text string) (short string, cut, resumed int) {
-	if l.opts.ResultTokens < 0 {
+	limit := l.limit(e)
+	if limit < 0 {
 		return text, 0, 0
 	}
-	return l.capped(e, text)
+	return l.capped(e, text, limit)
 }
 
 // Size is what an entry takes in a prompt without its output, unless that is

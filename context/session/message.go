@@ -22,8 +22,12 @@ const (
 	// MaxMessages bounds the messages of one append.
 	MaxMessages = 256
 	// MaxMessageBytes bounds all text of one message together: content, blocks,
-	// names, and the ids and arguments of its calls. It is what fits one value.
+	// names, and the ids and arguments of its calls.
 	MaxMessageBytes = 1 << 20
+	// MaxMediaBytes bounds the same with the bytes of images, sounds and files among the
+	// blocks, as base64: an image of about 2.9 MiB, or several of less. It is what fits one
+	// value.
+	MaxMediaBytes = 4 << 20
 	// MaxAppendBytes bounds the text of one append, so that it fits one commit.
 	MaxAppendBytes = 8 << 20
 	// MaxNameBytes bounds a speaker's name.
@@ -89,8 +93,8 @@ type Message struct {
 	Name string
 	// ToolCalls are what an Assistant asks for.
 	ToolCalls []ToolCall
-	// ToolCallID says which call a Tool message answers; required there, and
-	// only there.
+	// ToolCallID says which call a Tool message answers. Some hosts give calls no id:
+	// without one, a Tool message answers the first call that waits and has its Name.
 	ToolCallID string
 	// Pinned keeps the message in every prompt as it is.
 	Pinned bool
@@ -105,8 +109,8 @@ type Message struct {
 
 // ToolCall is a model's wish to call a tool.
 type ToolCall struct {
-	// ID is the model's id of the call, Name the tool as the model wrote it.
-	// Both are required.
+	// ID is the model's id of the call, empty where its host gave none; Name, which is
+	// required, is the tool as the model wrote it.
 	ID, Name string
 	// Arguments are as the model wrote them; they need not be JSON.
 	Arguments string
@@ -119,7 +123,7 @@ type ToolCall struct {
 // a message and of a call: what stands there is no extra.
 var (
 	messageFields = []string{"role", "content", "name", "tool_calls", "tool_call_id"}
-	callFields    = []string{"id", "type", "function"}
+	callFields    = []string{"id", "function", "custom"}
 )
 
 // AppendMessages adds 1 to MaxMessages messages to a session, all or none, and
@@ -244,7 +248,9 @@ func (m Message) check() (field, problem string) {
 	switch {
 	case m.Role < System || m.Role > Developer:
 		return "role", "is required"
-	case m.size() > MaxMessageBytes:
+	case m.size() > MaxMediaBytes:
+		return "content", fmt.Sprintf("and the other text and media of a message are longer than %d bytes: send smaller images, or an address or a file id of the provider in their place", MaxMediaBytes)
+	case m.size() > MaxMessageBytes && m.size()-mediaBytes(m.BlocksJSON) > MaxMessageBytes:
 		return "content", fmt.Sprintf("and the other text of a message are longer than %d bytes", MaxMessageBytes)
 	case !validText(m.Content, m.Name, m.ToolCallID, string(m.BlocksJSON), string(m.ExtraJSON)):
 		return "content", "or another text of the message is not UTF-8"
@@ -254,8 +260,6 @@ func (m Message) check() (field, problem string) {
 		return "blocks_json", "stands in place of content, so only one of them may be set"
 	case len(m.Name) > MaxNameBytes:
 		return "name", fmt.Sprintf("is longer than %d bytes", MaxNameBytes)
-	case m.Role == Tool && m.ToolCallID == "":
-		return "tool_call_id", "is required in a tool message"
 	case m.Role != Tool && m.ToolCallID != "":
 		return "tool_call_id", "belongs into tool messages only"
 	case len(m.ToolCallID) > MaxCallIDBytes:
@@ -280,16 +284,49 @@ func (m Message) check() (field, problem string) {
 	return "", ""
 }
 
+// mediaBytes are the bytes of the images, sounds and files among blocks, those of results
+// included.
+func mediaBytes(blocks json.RawMessage) int {
+	return mediaOf(content.Parse(blocks))
+}
+
+func mediaOf(parts []content.Part) int {
+	n := 0
+	for i := range parts {
+		n += len(parts[i].Media().Data) + mediaOf(parts[i].Parts)
+	}
+	return n
+}
+
 func (c ToolCall) check() (field, problem string) {
 	switch {
-	case c.ID == "" || len(c.ID) > MaxCallIDBytes:
-		return "id", fmt.Sprintf("must be 1 to %d bytes", MaxCallIDBytes)
+	case len(c.ID) > MaxCallIDBytes:
+		return "id", fmt.Sprintf("must be at most %d bytes", MaxCallIDBytes)
 	case c.Name == "" || len(c.Name) > MaxToolNameBytes:
 		return "name", fmt.Sprintf("must be 1 to %d bytes", MaxToolNameBytes)
 	case !validText(c.ID, c.Name, c.Arguments, c.Extra):
 		return "arguments_json", "or another text of the call is not UTF-8"
 	}
+	if kind := c.kind(); kind != "" && kind != customCall {
+		return "extra_json", fmt.Sprintf("holds the type %q: a call is of the type %s, or else a function", kind, customCall)
+	}
 	return "extra_json", checkExtra(json.RawMessage(c.Extra), callFields)
+}
+
+// customCall is the type of a call whose arguments are any text.
+const customCall = "custom"
+
+// Custom tells whether the call is of a tool that takes any text: its Extra holds the type
+// custom, as OpenAI calls it.
+func (c ToolCall) Custom() bool { return c.kind() == customCall }
+
+func (c ToolCall) kind() string {
+	if !strings.Contains(c.Extra, `"type"`) {
+		return ""
+	}
+	var extra struct{ Type string }
+	_ = json.Unmarshal([]byte(c.Extra), &extra) // checkExtra tells what it is otherwise
+	return extra.Type
 }
 
 // checkExtra returns what is wrong with further fields: they are an object, and

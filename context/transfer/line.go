@@ -13,7 +13,7 @@ import (
 
 const (
 	// MaxLineBytes bounds a line: the longest stored value there can be, as base64.
-	MaxLineBytes = 2 << 20
+	MaxLineBytes = 6 << 20
 	// pieceBytes is how much of an offloaded result stands in a line.
 	pieceBytes = 256 << 10
 	// format is the version of the lines.

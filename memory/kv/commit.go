@@ -12,8 +12,8 @@ const (
 	MaxKeyBytes = 1 << 10
 	// ValueHeaderBytes is the room a value has beside its payload.
 	ValueHeaderBytes = 4 << 10
-	// MaxValueBytes bounds one value: 1 MiB of payload and a header.
-	MaxValueBytes = 1<<20 + ValueHeaderBytes
+	// MaxValueBytes bounds one value: 4 MiB of payload and a header.
+	MaxValueBytes = 4<<20 + ValueHeaderBytes
 	// MaxBatchBytes bounds the keys and values of one commit together.
 	MaxBatchBytes = 16 << 20
 	// MaxWatchBytes bounds the keys and values that one commit watches.

@@ -42,7 +42,7 @@ func (c *checker) message(field string, m *loombridgev1.Message) {
 	}
 	c.enum(field+"role", m.GetRole())
 	c.text(field+"content", m.GetContent(), session.MaxMessageBytes)
-	c.text(field+"blocks_json", m.GetBlocksJson(), session.MaxMessageBytes)
+	c.text(field+"blocks_json", m.GetBlocksJson(), session.MaxMediaBytes)
 	c.name(field+"name", m.GetName(), session.MaxNameBytes)
 	c.name(field+"tool_call_id", m.GetToolCallId(), session.MaxCallIDBytes)
 	c.text(field+"extra_json", m.GetExtraJson(), session.MaxMessageBytes)
@@ -51,7 +51,7 @@ func (c *checker) message(field string, m *loombridgev1.Message) {
 	}
 	for i, call := range m.GetToolCalls() {
 		inner := Item(field+"tool_calls", i) + "."
-		c.requiredName(inner+"id", call.GetId(), session.MaxCallIDBytes)
+		c.name(inner+"id", call.GetId(), session.MaxCallIDBytes)
 		c.requiredName(inner+"name", call.GetName(), session.MaxToolNameBytes)
 		c.text(inner+"arguments_json", call.GetArgumentsJson(), session.MaxMessageBytes)
 		c.text(inner+"extra_json", call.GetExtraJson(), session.MaxMessageBytes)

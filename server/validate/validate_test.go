@@ -209,7 +209,7 @@ func TestAppendMessagesRequest(t *testing.T) {
 		{"name over its limit", func(m r) { m.Messages[0].Name = long(257) }, []string{"messages[0].name"}},
 		{"empty call", func(m r) {
 			m.Messages[0].ToolCalls = []*loombridgev1.ModelToolCall{{}}
-		}, []string{"messages[0].tool_calls[0].id", "messages[0].tool_calls[0].name"}},
+		}, []string{"messages[0].tool_calls[0].name"}},
 		{"129 calls", func(m r) {
 			for range 129 {
 				m.Messages[0].ToolCalls = append(m.Messages[0].ToolCalls, &loombridgev1.ModelToolCall{Id: "i", Name: "n"})

@@ -23,6 +23,9 @@ type Inputs struct {
 	// Tokens is how long the prompt is, and Repeats how often the last call was made in a
 	// row. Only an adaptive variation asks for them.
 	Tokens, Repeats int
+	// Beside is what stands in the prompt and is no injection, such as the tools: it counts
+	// against the total.
+	Beside int
 	// Settings have the caps, the variation, and what is left out.
 	Settings settings.Prompt
 	// Runtime says that the prompt tells of failed calls, and ends with the goal block.
@@ -56,7 +59,8 @@ func Prepare(in Inputs) Prepared {
 		all = in.runtime(all)
 	}
 	all = append(all, in.Injections...)
-	return Prepared{Arrange(all, Options{Count: in.Count, Total: s.Limits.Total}), forms, s.Position}
+	total := max(cmp.Or(s.Limits.Total, DefaultTotal)-in.Beside, 1)
+	return Prepared{Arrange(all, Options{Count: in.Count, Total: total}), forms, s.Position}
 }
 
 // runtime adds the runtime sections of layout three_phase.

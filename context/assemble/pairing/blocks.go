@@ -14,54 +14,101 @@ import (
 // message, of any provider: the first session.MaxToolCalls of them, which is what a
 // message may ask for.
 func CallsWithin(m *session.Message) []session.ToolCall {
+	calls, _ := callsWithin(m)
+	return calls
+}
+
+// callsWithin is CallsWithin. unnamed tells whether one needs an id and has none.
+func callsWithin(m *session.Message) (calls []session.ToolCall, unnamed bool) {
 	if m.Role != session.Assistant {
-		return nil
+		return nil, false
 	}
-	var calls []session.ToolCall
 	for _, p := range content.Parse(m.BlocksJSON) {
 		if len(calls) == session.MaxToolCalls {
 			break
 		}
-		if p.Kind == content.Call && p.ID != "" {
+		if p.Kind == content.Call {
 			calls = append(calls, session.ToolCall{ID: p.ID, Name: p.Name, Arguments: p.Arguments})
+			unnamed = unnamed || p.Unnamed && p.Dialect != content.Gemini
 		}
 	}
-	return calls
+	return calls, unnamed
 }
 
-// answeredWithin puts a message of the user whose blocks answer calls of the
-// message before to it.
+// answeredWithin puts a message of the user whose blocks answer calls to the messages that
+// ask for them.
 func (p *Pairer) answeredWithin(e session.Entry) bool {
-	m, t := e.Message, p.last.Asks()
-	if t == nil || len(m.BlocksJSON) == 0 {
+	m := e.Message
+	if p.last == nil || len(m.BlocksJSON) == 0 {
 		return false
 	}
-	found, forged := false, false
+	var asked []*Turn                // those that results answer, in order
+	of := make(map[string]*Turn)     // which one each answers
+	named := make(map[string]string) // the ids of results that came without one
+	forged := false
 	for _, b := range content.Parse(m.BlocksJSON) {
 		if b.Kind != content.Result {
 			continue
 		}
 		forged = forged || forges(b.Parts)
-		if c := t.waiting(b.ID); c != nil && c.within {
-			c.Answered, found = true, true
+		t, c := p.late(b.ID, false)
+		if c == nil && b.Unnamed {
+			t = p.last.Asks()
+			if c = t.unnamed(b.Name, b.Name != ""); c != nil {
+				named[b.ID] = c.Wish.ID
+			}
+		}
+		if c == nil {
+			continue
+		}
+		c.Answered = true
+		if of[b.ID] = t; !slices.Contains(asked, t) {
+			asked = append(asked, t)
 		}
 	}
-	if !found {
+	if len(asked) == 0 {
 		return false
 	}
 	u := Spoken
 	if OnlyResults(m) {
 		u = Observed
 	}
-	said := m
-	if forged {
+	blocks := m.BlocksJSON
+	if len(named) > 0 {
+		blocks = content.Identified(blocks, func(b *content.Part) string { return named[b.ID] })
 		own := *m
-		own.BlocksJSON = content.WithOutputs(m.BlocksJSON, guard.Output)
-		said = &own
+		own.BlocksJSON = blocks
+		e.Message = &own
 	}
-	p.last.Turns = append(p.last.Turns, &Turn{Label: MessageLabel(e), Said: said})
+	if forged {
+		blocks = content.WithOutputs(blocks, guard.Output)
+	}
+	for i, t := range asked {
+		said := *m
+		said.BlocksJSON = blocks
+		if len(asked) > 1 {
+			// What else is said stands behind all results.
+			said.BlocksJSON = content.Without(m.BlocksJSON, func(b *content.Part) bool {
+				if b.Kind == content.Result {
+					return of[b.ID] != nil && of[b.ID] != t || of[b.ID] == nil && i < len(asked)-1
+				}
+				return i < len(asked)-1
+			})
+		}
+		p.last.answer(t, &Turn{Label: MessageLabel(e), Said: &said, at: e.Position})
+	}
 	p.last.add(e, u)
 	return true
+}
+
+// answer puts a message with results behind the turn that asks for them, and what answered
+// that before.
+func (g *Group) answer(asked, answer *Turn) {
+	at := slices.Index(g.Turns, asked) + 1
+	for at < len(g.Turns) && g.Turns[at].at != 0 {
+		at++
+	}
+	g.Turns = slices.Insert(g.Turns, at, answer)
 }
 
 // forges tells whether parts of a result have lines that look like those of a fold.

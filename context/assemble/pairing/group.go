@@ -69,6 +69,8 @@ type Turn struct {
 	// Output is the position of the entry whose output is the content of Said,
 	// behind its Content; 0 where it says everything itself.
 	Output uint64
+	// at is the position of the message whose blocks Said has, 0 for none.
+	at uint64
 	// Described keeps the descriptions of images in what a prompt shows.
 	Described bool
 }
@@ -153,6 +155,37 @@ func (t *Turn) waiting(id string) *Call {
 	return nil
 }
 
+// unnamed returns the first call that awaits a result and has the name of a tool, those
+// first that came without an id; where it need not have that name, the first of all. It
+// is nil for none.
+func (t *Turn) unnamed(name string, exactly bool) *Call {
+	if t == nil {
+		return nil
+	}
+	var first, named *Call
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		switch {
+		case !c.Waits() || exactly && c.Wish.Name != name:
+		case c.ID == "" && (name == "" || c.Wish.Name == name):
+			return c
+		case named == nil && c.Wish.Name == name:
+			named = c
+		case first == nil:
+			first = c
+		}
+	}
+	if exactly || named != nil {
+		return named
+	}
+	return first
+}
+
+// waits tells whether a call of the turn has no result.
+func (t *Turn) waits() bool {
+	return slices.ContainsFunc(t.Calls, func(c Call) bool { return c.Waits() })
+}
+
 // has tells whether the turn has a call with an id.
 func (t *Turn) has(id string) bool {
 	return slices.ContainsFunc(t.Calls, func(c Call) bool { return c.ID == id })
@@ -216,6 +249,22 @@ func (g *Group) Copied() *Group {
 		own.Turns[i] = &turn
 	}
 	return &own
+}
+
+// Replace lets a copied group show other blocks of the message at a position.
+func (g *Group) Replace(position uint64, was, now *session.Message) {
+	for _, t := range g.Turns {
+		if t.Said != nil && t.Said.Role == session.User && t.at == position {
+			said := *t.Said
+			said.BlocksJSON = now.BlocksJSON
+			t.Said = &said
+		}
+		for i := range t.Calls {
+			if t.Calls[i].Result == position && was.Role == session.Tool {
+				t.Calls[i].Blocks = now.BlocksJSON
+			}
+		}
+	}
 }
 
 // Lost is how many calls of a group have no result and wait for none.

@@ -30,6 +30,8 @@ type Pairer struct {
 	// held are groups of steps right before last, each with a call id, so that a
 	// message that follows may still ask for them.
 	held []*Group
+	// cut is how many groups stand before the last fold: what follows joins none of them.
+	cut int
 	// previous is the position of the entry before. gap is that of the first entry
 	// behind a gap, while all behind it are steps that a message may still ask
 	// for, else 0.
@@ -40,13 +42,13 @@ type Pairer struct {
 }
 
 // Cut ends what is open: a fold stands here.
-func (p *Pairer) Cut() { p.last, p.held = nil, nil }
+func (p *Pairer) Cut() { p.last, p.held, p.cut = nil, nil, len(p.Groups) }
 
 // Done returns the groups. The last one is open if its calls wait, and the last
 // steps are awaited if the message that asks for them may still come.
 func (p *Pairer) Done() []*Group {
-	if t := p.last.Asks(); t != nil {
-		p.last.Open = slices.ContainsFunc(t.Calls, func(c Call) bool { return c.Waits() })
+	if p.last != nil {
+		p.last.Open = slices.ContainsFunc(p.last.Turns, (*Turn).waits)
 	}
 	run := p.Asked()
 	for i, g := range slices.Backward(run) {
@@ -95,6 +97,7 @@ func (p *Pairer) Add(e session.Entry) error {
 	if e.Message == nil {
 		return fmt.Errorf("entry %d holds neither a message nor a step", e.Position)
 	}
+	e.Message = sound(e.Message)
 	if e.Message.Role == session.User {
 		// What is nothing but a goal block may be the user's own words, and stays.
 		if short := inject.StripMessage(e.Message); short != nil {
@@ -115,10 +118,17 @@ func (p *Pairer) message(e session.Entry) error {
 	case len(m.ToolCalls) > 0:
 		return p.asking(e, m.ToolCalls, false)
 	default:
-		if wishes := CallsWithin(m); len(wishes) > 0 {
+		wishes, unnamed := callsWithin(m)
+		if unnamed {
+			e.Message = identified(m, e.Position)
+			wishes, _ = callsWithin(e.Message)
+		}
+		if m = e.Message; len(wishes) > 0 {
 			return p.asking(e, wishes, true)
 		}
-		p.begin(e, Spoken, &Turn{Label: MessageLabel(e), Said: m})
+		if t := (&Turn{Label: MessageLabel(e), Said: m}); !p.joins(e, t) {
+			p.begin(e, Spoken, t)
+		}
 	}
 	return nil
 }
@@ -126,7 +136,11 @@ func (p *Pairer) message(e session.Entry) error {
 // step is the result of a call that waits for it, or a call of its own.
 func (p *Pairer) step(e session.Entry) {
 	s := e.Step
-	if c := p.last.Asks().waiting(s.CallID); c != nil {
+	_, c := p.late(s.CallID, true)
+	if s.CallID == "" {
+		c = p.last.Asks().unnamed(CalledName(s), true)
+	}
+	if c != nil {
 		c.Result, c.label = e.Position, stepLabel(s)
 		p.last.add(e, answer)
 		return
@@ -143,8 +157,8 @@ func (p *Pairer) step(e session.Entry) {
 	} else {
 		p.held = nil
 	}
-	c := callOf(e)
-	t := &Turn{Label: c.label, turnID: s.TurnID, Calls: []Call{c}}
+	own := callOf(e)
+	t := &Turn{Label: own.label, turnID: s.TurnID, Calls: []Call{own}}
 	t.thoughts.add(s.Thought)
 	p.next(e, Alone, t)
 }
@@ -154,7 +168,11 @@ func (p *Pairer) step(e session.Entry) {
 // a provider takes results nowhere else.
 func (p *Pairer) toolMessage(e session.Entry) {
 	m, asked := e.Message, p.last.Asks()
-	if c := asked.waiting(m.ToolCallID); c != nil {
+	_, c := p.late(m.ToolCallID, false)
+	if m.ToolCallID == "" {
+		c = asked.unnamed(m.Name, false)
+	}
+	if c != nil {
 		blocks := m.BlocksJSON
 		if forges(content.Parse(blocks)) {
 			blocks = content.WithTexts(blocks, guard.Output)
@@ -219,8 +237,15 @@ func (m Member) Speaks() bool {
 // them.
 func (p *Pairer) asking(e session.Entry, wishes []session.ToolCall, within bool) error {
 	t := &Turn{Label: MessageLabel(e), Said: e.Message}
-	for _, wish := range wishes {
-		t.Calls = append(t.Calls, Call{ID: wish.ID, Wish: wish, label: t.Label, within: within})
+	for i, wish := range wishes {
+		c := Call{ID: wish.ID, Wish: wish, label: t.Label, within: within}
+		if wish.ID == "" {
+			c.Wish.ID = madeID(e.Position, i)
+		}
+		t.Calls = append(t.Calls, c)
+	}
+	if p.joins(e, t) {
+		return nil
 	}
 	if err := p.askEarlier(t); err != nil {
 		return err

@@ -50,6 +50,8 @@ func (w *Writer) chat(out *bytes.Buffer, m session.Message) error {
 func isChat(role session.Role, parts []content.Part) bool {
 	return !slices.ContainsFunc(parts, func(p content.Part) bool {
 		switch {
+		case p.HasOthers("type", p.Type) && p.Kind != content.Other:
+			return true // Anthropic's cache marks, or what a library adds
 		case p.Dialect != content.Shared && p.Dialect != content.Chat:
 			return true
 		case role == session.Assistant, role == session.Tool:
@@ -121,7 +123,7 @@ func chatMessage(m session.Message, parts []content.Part) session.Message {
 		switch {
 		case p.Kind == content.Call && m.Role == session.Assistant:
 			if !own {
-				m.ToolCalls = append(m.ToolCalls, session.ToolCall{ID: p.ID, Name: OpenAIChat.name(p.Name), Arguments: arguments(p)})
+				m.ToolCalls = append(m.ToolCalls, chatCall(p))
 			}
 			continue
 		case p.Kind == content.Refusal && m.Role == session.Assistant:
@@ -145,6 +147,14 @@ func chatMessage(m session.Message, parts []content.Part) session.Message {
 		m.BlocksJSON = text.CanonicalJSON(blocks)
 	}
 	return m
+}
+
+func chatCall(p *content.Part) session.ToolCall {
+	c := session.ToolCall{ID: p.ID, Name: OpenAIChat.name(p.Name), Arguments: arguments(p)}
+	if p.Custom {
+		c.Extra = `{"type":"custom"}`
+	}
+	return c
 }
 
 // chatMedia is a block of Chat for an image, a sound or a file; nil where Chat has

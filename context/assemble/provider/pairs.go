@@ -71,7 +71,7 @@ func (p *pairing) asks(c *piece) {
 	f := string(c.Raw)
 	p.open = append(p.open, openCall{
 		id: c.ID, given: id, name: c.Name, at: c.at,
-		custom: strings.Contains(f, `"custom_tool_call"`),
+		custom: c.Custom,
 		native: c.Dialect == content.Gemini && strings.Contains(f, `"id"`),
 	})
 	c.renamed = id != c.ID

@@ -178,6 +178,9 @@ func responsesCall(p *piece) []byte {
 	if p.Dialect == content.Responses {
 		return ownItem(p)
 	}
+	if p.Custom {
+		return newObject("custom_tool_call").text("call_id", p.ID).text("name", OpenAIResponses.name(p.Name)).text("input", p.Arguments).end()
+	}
 	args := p.Arguments
 	if p.Dialect != content.Shared {
 		args = arguments(&p.Part)
@@ -186,12 +189,12 @@ func responsesCall(p *piece) []byte {
 }
 
 func responsesResult(p *piece) []byte {
-	if p.Dialect == content.Responses {
-		return ownItem(p)
-	}
 	kind := "function_call_output"
 	if p.custom {
 		kind = "custom_tool_call_output"
+	}
+	if p.Dialect == content.Responses && p.Type == kind {
+		return ownItem(p)
 	}
 	o := newObject(kind).text("call_id", p.ID)
 	var texts []string

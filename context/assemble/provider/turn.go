@@ -84,7 +84,7 @@ func asked(f Format, m session.Message, parts []content.Part) []content.Part {
 	}
 	for _, c := range m.ToolCalls {
 		parts = append(parts, content.Part{
-			Kind: content.Call, ID: c.ID, Name: f.name(c.Name), Arguments: c.Arguments, Signature: signature(c.Extra),
+			Kind: content.Call, ID: c.ID, Name: f.name(c.Name), Arguments: c.Arguments, Signature: signature(c.Extra), Custom: c.Custom(),
 		})
 	}
 	return parts

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // Writer writes the messages of a prompt one by one, as OpenAI's Chat has them.
@@ -103,17 +104,40 @@ func encodeExtra(out *bytes.Buffer, extra json.RawMessage) error {
 	return nil
 }
 
+// The fields of a call before the name of its tool, and before what that is given.
+var (
+	functionShape = [2]string{`,"type":"function","function":{"name":`, `,"arguments":`}
+	customShape   = [2]string{`,"type":"custom","custom":{"name":`, `,"input":`}
+)
+
+// withoutType are the further fields of a call but for its type.
+func withoutType(c session.ToolCall) json.RawMessage {
+	if !c.Custom() {
+		return json.RawMessage(c.Extra)
+	}
+	var extra map[string]json.RawMessage
+	if json.Unmarshal([]byte(c.Extra), &extra) != nil {
+		return nil
+	}
+	delete(extra, "type")
+	return text.CanonicalJSON(extra)
+}
+
 func encodeCalls(out *bytes.Buffer, calls []session.ToolCall) error {
 	before := `,"tool_calls":[{"id":`
 	for _, c := range calls {
 		out.WriteString(before)
 		quote(out, c.ID)
-		out.WriteString(`,"type":"function","function":{"name":`)
+		shape := functionShape
+		if c.Custom() {
+			shape = customShape
+		}
+		out.WriteString(shape[0])
 		quote(out, c.Name)
-		out.WriteString(`,"arguments":`)
+		out.WriteString(shape[1])
 		quote(out, c.Arguments)
 		out.WriteByte('}')
-		if err := encodeExtra(out, json.RawMessage(c.Extra)); err != nil {
+		if err := encodeExtra(out, withoutType(c)); err != nil {
 			return err
 		}
 		out.WriteByte('}')

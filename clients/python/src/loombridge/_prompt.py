@@ -30,18 +30,23 @@ _MESSAGE_FIELDS = (
 )
 
 
+_CALL_INPUT = {"function": "arguments", "custom": "input"}
+"""What a call gives its tool, by the type of the call."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ToolCall(_brief.Brief):
     """A model's wish to call a tool."""
 
     id: str
-    """The model's id of the call; at most 128 bytes."""
+    """The model's id of the call; at most 128 bytes. Empty where its host gave none."""
     name: str
     """The tool's name as the model wrote it."""
     arguments: str = ""
     """The arguments as the model wrote them; need not be JSON."""
     extra: Mapping[str, Any] | None = None
-    """The provider's further fields of the call, kept as they came."""
+    """The provider's further fields of the call, kept as they came. Those of a free-form
+    tool of OpenAI's hold `type`: `custom`; its `arguments` are any text."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,7 +56,8 @@ class Message(_brief.Brief):
     role: Role
     """Who speaks."""
     content: str = ""
-    """Plain text; at most 1 MiB together with all other text."""
+    """Plain text; at most 1 MiB together with all other text, and 4 MiB with the base64 of
+    images, sounds and files."""
     blocks: Any = None
     """A JSON array of the provider's own content blocks, kept as they came;
     instead of `content`."""
@@ -60,7 +66,8 @@ class Message(_brief.Brief):
     tool_calls: tuple[ToolCall, ...] = ()
     """The calls an assistant asks for; at most 128."""
     tool_call_id: str = ""
-    """Which call a tool message answers; required there."""
+    """Which call a tool message answers. Where the host gave the call no id it is empty, and
+    the message answers the first call that waits and has its `name`."""
     pinned: bool = False
     """It stays in every prompt as it is. System and user messages always do."""
     observation: bool = False
@@ -84,7 +91,7 @@ class Message(_brief.Brief):
                 name is nearly that of another, such as `toolcalls`.
         """
         m = _values.mapping("message", message)
-        extra = _extra("message", m, _MESSAGE_FIELDS)
+        extra = _extra("message", m, (*_MESSAGE_FIELDS, "tool_name"))
         role = cast("Role", m.get("role"))
         _role_number(role)
         content = m.get("content") or ""
@@ -93,7 +100,7 @@ class Message(_brief.Brief):
             role=role,
             content=content if isinstance(content, str) else "",
             blocks=None if isinstance(content, str) else content,
-            name=m.get("name") or "",
+            name=m.get("name") or m.get("tool_name") or "",
             tool_calls=tuple(_openai_call(call) for call in calls),
             tool_call_id=m.get("tool_call_id") or "",
             pinned=bool(m.get("pinned")),
@@ -241,14 +248,16 @@ def message_to_wire(name: str, value: object) -> pb.Message:
     if not isinstance(value, Message):
         raise TypeError(f"{name} must be a Message or a mapping, not {type(value).__name__}")
     result = pb.Message(
-        content=_values.text(f"{name}.content", value.content),
+        content=_values.text(f"{name}.content", value.content, mend=True),
         name=_values.text(f"{name}.name", value.name),
         tool_call_id=_values.text(f"{name}.tool_call_id", value.tool_call_id),
         tool_calls=[
             pb.ModelToolCall(
                 id=call.id,
                 name=call.name,
-                arguments_json=call.arguments,
+                arguments_json=_values.text(
+                    f"{name}.tool_calls[{i}].arguments", call.arguments, mend=True
+                ),
                 extra_json=_extra_json(f"{name}.tool_calls[{i}].extra", call.extra),
             )
             for i, call in enumerate(value.tool_calls)
@@ -260,7 +269,7 @@ def message_to_wire(name: str, value: object) -> pb.Message:
     # pyright knows enums of the wire by their names only; the number is the same.
     result.role = cast("pb.Role", _role_number(value.role))
     if value.blocks is not None:
-        result.blocks_json = _values.json_text(f"{name}.blocks", value.blocks)
+        result.blocks_json = _values.json_text(f"{name}.blocks", value.blocks, mend=True)
     return result
 
 
@@ -348,11 +357,11 @@ def _call_in(block: object, named: dict[str, int]) -> ToolCall | None:
     b = cast("dict[str, Any]", block)
     match b.get("type"):
         case "tool_use":
-            return ToolCall(b["id"], b["name"], json.dumps(b.get("input") or {}))
+            return ToolCall(b.get("id") or "", b["name"], json.dumps(b.get("input") or {}))
         case "function_call":
-            return ToolCall(b["call_id"], b["name"], b.get("arguments") or "")
+            return ToolCall(b.get("call_id") or "", b["name"], b.get("arguments") or "")
         case "custom_tool_call":
-            return ToolCall(b["call_id"], b["name"], b.get("input") or "")
+            return ToolCall(b.get("call_id") or "", b["name"], b.get("input") or "")
         case None:
             call: Any = b.get("functionCall") or b.get("function_call")
             if call is None:
@@ -366,16 +375,24 @@ def _call_in(block: object, named: dict[str, int]) -> ToolCall | None:
 
 
 def _openai_call(call: Mapping[str, Any]) -> ToolCall:
-    if call.get("type", "function") != "function":
-        raise ValueError(f"tool_calls hold a call of type {call['type']!r}, not 'function'")
-    function: Mapping[str, Any] = call.get("function") or {}
-    if unknown := sorted(function.keys() - {"name", "arguments"}):
-        raise ValueError(f"the function of a tool call has no field {unknown[0]!r}")
+    kind = call.get("type") or "function"
+    if kind not in _CALL_INPUT:
+        raise ValueError(
+            f"tool_calls hold a call of type {kind!r}, neither 'function' nor 'custom'"
+        )
+    function: Mapping[str, Any] = call.get(kind) or {}
+    given = _CALL_INPUT[kind]
+    if unknown := sorted(function.keys() - {"name", given}):
+        raise ValueError(f"the {kind} of a tool call has no field {unknown[0]!r}")
+    extra = _extra("a tool call", call, ("id", "type", kind))
+    arguments: object = function.get(given) or ""
+    if isinstance(arguments, Mapping):  # Ollama's
+        arguments = _values.json_object("arguments", arguments)
     return ToolCall(
         id=call.get("id") or "",
         name=function.get("name") or "",
-        arguments=function.get("arguments") or "",
-        extra=_extra("a tool call", call, ("id", "type", "function")),
+        arguments=cast("str", arguments),
+        extra=extra if kind == "function" else {**(extra or {}), "type": kind},
     )
 
 
@@ -398,7 +415,9 @@ def _extra(what: str, fields: Mapping[str, Any], known: Sequence[str]) -> Mappin
 
 
 def _extra_json(name: str, extra: Mapping[str, Any] | None) -> str:
-    return "" if extra is None else _values.json_object(name, extra)
+    if extra is None:
+        return ""
+    return _values.json_text(name, _values.mapping(name, extra), mend=True)
 
 
 def _role_number(role: object) -> int:

@@ -20,8 +20,11 @@ Seconds: TypeAlias = timedelta | float
 """A span of time: a `timedelta`, or a number of seconds."""
 
 
-def text(name: str, value: object) -> str:
+def text(name: str, value: object, *, mend: bool = False) -> str:
     """Return value as text that the wire can carry.
+
+    With mend, halves of surrogate pairs that belong together become the character that
+    they stand for, and others the replacement character: models write both.
 
     Raises:
         TypeError: it is no string.
@@ -32,6 +35,8 @@ def text(name: str, value: object) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as err:
+        if mend:
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         raise ValueError(f"{name} is not valid Unicode at character {err.start}") from None
     return value
 
@@ -133,8 +138,8 @@ def moment(value: Timestamp) -> datetime:
     return value.ToDatetime(tzinfo=UTC)
 
 
-def json_text(name: str, value: object) -> str:
-    """Return value as exact JSON text.
+def json_text(name: str, value: object, *, mend: bool = False) -> str:
+    """Return value as exact JSON text; mend is that of `text`.
 
     Raises:
         TypeError: it holds something that JSON cannot say.
@@ -148,7 +153,7 @@ def json_text(name: str, value: object) -> str:
         raise TypeError(f"{name} is not JSON: {err}") from None
     except (ValueError, RecursionError) as err:
         raise ValueError(f"{name} is not JSON: {err}") from None
-    return text(name, result)
+    return text(name, result, mend=mend)
 
 
 def json_object(name: str, value: object) -> str:

@@ -109,6 +109,11 @@ def said(blocks: Any, role: str, where: str, ids: set[str], marks: Marks) -> lis
             need(role == "assistant", at, f"{kind} belongs into assistant messages")
         if kind in ("tool_result", "image", "document"):
             need(role == "user", at, f"{kind} belongs into user messages")
+        if kind in OWN or kind.endswith("_tool_result"):
+            need(role == "assistant", at, f"{kind} belongs into assistant messages")
+        if kind.endswith("_tool_result"):
+            before = [b.get("id") for b in blocks[:j] if b["type"] in OWN]
+            need(each["tool_use_id"] in before, at, "has no tool use before it")
         if kind == "tool_result":
             need(all(b["type"] == kind for b in blocks[:j]), at, "tool_result blocks come first")
         if kind in thoughts:
@@ -128,7 +133,17 @@ BLOCKS = {
     "tool_result": (("tool_use_id", "content", "is_error"), ("tool_use_id",)),
     "image": (("source",), ("source",)),
     "document": (("source", "title", "context", "citations"), ("source",)),
+    "search_result": (("source", "title", "content", "citations"), ("source", "title", "content")),
+    "server_tool_use": (("id", "name", "input"), ("id", "name", "input")),
+    "mcp_tool_use": (("id", "name", "server_name", "input"), ("id", "name", "server_name")),
+    "web_search_tool_result": (("tool_use_id", "content"), ("tool_use_id", "content")),
+    "code_execution_tool_result": (("tool_use_id", "content"), ("tool_use_id", "content")),
+    "mcp_tool_result": (("tool_use_id", "is_error", "content"), ("tool_use_id", "content")),
+    "compaction": (("content",), ("content",)),
+    "container_upload": (("file_id",), ("file_id",)),
 }
+OWN = ("server_tool_use", "mcp_tool_use", "compaction")
+"""What the model says of tools that the provider runs; results of those belong to it, too."""
 
 
 def block(value: Any, where: str, marks: Marks) -> None:
@@ -156,12 +171,15 @@ def block(value: Any, where: str, marks: Marks) -> None:
             content = b.get("content", "")
             if not isinstance(content, str):
                 for j, each in enumerate(a_list(content, f"{where}.content")):
-                    need(each["type"] in ("text", "image", "document"), where, "content")
+                    kinds = ("text", "image", "document", "search_result")
+                    need(each["type"] in kinds, where, "content")
                     block(each, f"{where}.content.{j}", marks)
         case "image":
             source(b["source"], f"{where}.source", IMAGES)
-        case _:
+        case "document":
             source(b["source"], f"{where}.source", ("application/pdf",))
+        case _:
+            pass
 
 
 def source(value: Any, where: str, kinds: tuple[str, ...]) -> None:

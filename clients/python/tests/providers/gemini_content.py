@@ -89,7 +89,8 @@ def called(parts: Any, where: str) -> list[str]:
 
 
 def part(value: Any, role: str, where: str) -> None:
-    kinds = ("text", "functionCall", "functionResponse", "inlineData", "fileData")
+    run = ("executableCode", "codeExecutionResult")
+    kinds = ("text", "functionCall", "functionResponse", "inlineData", "fileData", *run)
     p = an_object(value, where, (*kinds, "thought", "thoughtSignature"), ())
     need(sum(kind in p for kind in kinds) == 1, where, "must have exactly one kind of data")
     if "thoughtSignature" in p:
@@ -114,6 +115,8 @@ def part(value: Any, role: str, where: str) -> None:
         for j, each in enumerate(response.get("parts", [])):
             inner = an_object(each, f"{where}.{j}", ("inlineData", "fileData"), ())
             data(inner, f"{where}.{j}")
+    elif any(kind in p for kind in run):
+        need(role == "model", where, "code that ran is the model's")
     else:
         data(p, where)
 

@@ -79,10 +79,13 @@ def calls(m: Object, where: str) -> list[str]:
         need(m["tool_calls"], where, "tool_calls must not be empty")
     for j, each in enumerate(m.get("tool_calls", [])):
         at = f"{where}.tool_calls.{j}"
-        call = an_object(each, at, ("id", "type", "function"), ("id", "type", "function"))
-        f = an_object(call["function"], at, ("name", "arguments"), ("name", "arguments"))
+        kind = each.get("type") if isinstance(each, dict) else None
+        need(kind in ("function", "custom"), at, "is neither a function nor custom")
+        given = "arguments" if kind == "function" else "input"
+        call = an_object(each, at, ("id", "type", kind), ("id", "type", kind))
+        f = an_object(call[kind], at, ("name", given), ("name", given))
         a_name(f["name"], f"{at}.name", NAME)
-        a_text(f["arguments"], f"{at}.arguments")
+        a_text(f[given], f"{at}.{given}")
         need(call["id"] not in found, at, "ids must be unique in a message")
         found.append(a_text(call["id"], at))
     return found

@@ -26,6 +26,18 @@ CALLS = {
 }
 
 
+HOSTED = (
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_list_tools",
+    "mcp_call",
+    "compaction",
+    "item_reference",
+)
+
+
 def check(body: Object) -> None:
     """Refuse what Responses refuses."""
     an_object(body, "body", FIELDS, ("model", "input"))
@@ -65,7 +77,7 @@ def check(body: Object) -> None:
         elif kind == "message":
             message(each, where)
         else:
-            need(kind in ("web_search_call", "item_reference"), where, f"{kind!r} is unknown")
+            need(kind in HOSTED, where, f"{kind!r} is unknown")
     need(not open_calls, "input", f"no tool output found for {list(open_calls)}")
 
 

@@ -1056,14 +1056,16 @@ func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
 // ModelToolCall is a model's wish to call a tool.
 type ModelToolCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// id is the model's id of the call. Required, at most 128 bytes.
+	// id is the model's id of the call. At most 128 bytes. Empty where its host
+	// gave none.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// name is the tool's name as the model wrote it. Required.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// arguments_json is the arguments as the model wrote them; need not be JSON.
 	ArgumentsJson string `protobuf:"bytes,3,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// extra_json is a JSON object of the provider's further fields of the call, as
-	// that of Message. It has no `id`, `type` or `function`.
+	// that of Message. It has no `id`, `function` or `custom`, and `type` only as
+	// `custom`: then the tool is free-form, and arguments_json any text.
 	ExtraJson     string `protobuf:"bytes,4,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1132,7 +1134,8 @@ type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// role is who speaks. Required.
 	Role Role `protobuf:"varint,1,opt,name=role,proto3,enum=loombridge.v1.Role" json:"role,omitempty"`
-	// content is plain text. At most 1 MiB together with all other text.
+	// content is plain text. At most 1 MiB together with all other text, and 4 MiB
+	// with the base64 of images, sounds and files among the blocks.
 	Content string `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
 	// blocks_json is a JSON array of the provider's own content blocks, kept as
 	// they came; instead of content. An assistant's blocks ask for at most 128
@@ -1142,7 +1145,9 @@ type Message struct {
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// tool_calls are the calls an assistant message asks for: at most 128.
 	ToolCalls []*ModelToolCall `protobuf:"bytes,5,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
-	// tool_call_id says which call a tool message answers; required there.
+	// tool_call_id says which call a tool message answers. Where the host gave the
+	// call no id it is empty, and the message answers the first call that waits
+	// and has its name.
 	ToolCallId string `protobuf:"bytes,6,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
 	// pinned keeps the message in every prompt as it is. System and user messages
 	// always stay.

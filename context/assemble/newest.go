@@ -1,0 +1,211 @@
+package assemble
+
+import (
+	"encoding/json"
+	"errors"
+	"math/bits"
+	"slices"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/content"
+	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/session"
+)
+
+// The newest results are what the model asked for last and has not seen: a prompt that has
+// no room for all of them shows a part of each. A result that takes less than its share
+// leaves the rest of it to the others.
+
+const (
+	// leastShown is the share with which the room is measured: about what the mark takes
+	// that says where the whole result can be read.
+	leastShown = 32
+	// shareTries is how often a share is made smaller where sizes did not add up.
+	shareTries = 4
+	// shareBits is how precise a share is: one that hardly changes shows the same bytes.
+	shareBits = 5
+)
+
+// fitted is what a ledger makes of a history, and the source that it is shown from. Where
+// the newest results would be folded, or do not fit, they are shortened together. Where
+// that does not help, steps are folded whose message may still come.
+func (t *task) fitted(s *source, h history.History) (history.View, *source, error) {
+	v, err := t.ledger.Compact(h)
+	if t.err != nil {
+		return v, s, err
+	}
+	from := s.newest()
+	if from < len(s.groups) && (errors.As(err, new(*history.OverflowError)) || slices.ContainsFunc(v.Made, func(f history.Fold) bool {
+		return f.Spans[len(f.Spans)-1].Last >= s.groups[from].First()
+	})) {
+		if short, own, ok := t.shortened(s, h, from); ok {
+			return short, own, t.err
+		}
+	}
+	if err == nil || s.firm || t.err != nil || !s.release() {
+		return v, s, err
+	}
+	v, err = t.ledger.Compact(h)
+	return v, s, err
+}
+
+// newest is the index of the first group with results that the model has not seen; that of
+// no group where there are none.
+func (s *source) newest() int {
+	at := len(s.groups)
+	for i, g := range slices.Backward(s.groups) {
+		switch {
+		case at == len(s.groups) && !gives(g) && !g.Answers():
+			continue // what the user said behind the results
+		case !gives(g), at < len(s.groups) && !g.Awaited && g.Answers():
+			return at
+		}
+		at = i
+	}
+	return at
+}
+
+// gives tells whether a group has results.
+func gives(g *pairing.Group) bool {
+	return slices.ContainsFunc(g.Members, func(m pairing.Member) bool {
+		return m.Entry.Step != nil || m.Use != pairing.Spoken || m.Entry.Message.Role == session.User && hasResults(m.Entry.Message)
+	})
+}
+
+func hasResults(m *session.Message) bool {
+	return len(m.BlocksJSON) > 0 && slices.ContainsFunc(content.Parse(m.BlocksJSON), func(p content.Part) bool { return p.Kind == content.Result })
+}
+
+// shortened is a history in which the groups from one on show a fair part of each of their
+// results, as much as there is room for. It is not ok where not even the least fits.
+func (t *task) shortened(s *source, h history.History, from int) (v history.View, own *source, ok bool) {
+	h.Now = true // what the model has seen makes room first
+	var sizes []int
+	v, own, err := t.shared(s, h, from, leastShown, &sizes)
+	if err != nil || len(sizes) == 0 {
+		return v, own, false
+	}
+	room := h.Budget - v.Tokens
+	for _, size := range sizes {
+		room += min(size, leastShown)
+	}
+	share := fairShare(sizes, room)
+	for range shareTries {
+		if share <= leastShown {
+			break
+		}
+		more, shown, err := t.shared(s, h, from, share, nil)
+		if err == nil {
+			return more, shown, true
+		}
+		share -= share/8 + 1
+	}
+	return v, own, true
+}
+
+// fairShare is the most that each of some sizes may take, in at most room together.
+func fairShare(sizes []int, room int) int {
+	slices.Sort(sizes)
+	share := 0
+	for i, size := range sizes {
+		if share = max(room, 0) / (len(sizes) - i); size > share {
+			break
+		}
+		room -= size
+	}
+	drop := max(bits.Len(uint(share))-shareBits, 0) //nolint:gosec // a share is not negative
+	return share >> drop << drop
+}
+
+// shared is a history in which no result of the groups from one on takes more than a share.
+// Their sizes are added to sizes where that is not nil.
+func (t *task) shared(s *source, h history.History, from, share int, sizes *[]int) (history.View, *source, error) {
+	own := *s
+	own.groups = slices.Clone(s.groups)
+	first := s.groups[from].First()
+	at := slices.IndexFunc(s.entries, func(e history.Entry) bool { return e.Group >= first })
+	own.entries = slices.Clone(s.entries[:at])
+	for i := from; i < len(own.groups); i++ {
+		g, err := t.withShares(own.groups[i], share, sizes)
+		if err != nil {
+			return history.View{}, s, err
+		}
+		own.groups[i] = g.Group
+		own.entries = append(own.entries, g.entries...)
+	}
+	h.Entries = own.entries
+	v, err := t.ledger.Compact(h)
+	v.Decision.Reason = madeByBudget(v.Decision.Reason)
+	for i := range v.Made {
+		v.Made[i].Reason = madeByBudget(v.Made[i].Reason)
+	}
+	return v, &own, err
+}
+
+func madeByBudget(r history.Reason) history.Reason {
+	if r == history.ByCaller {
+		return history.ByBudget
+	}
+	return r
+}
+
+// entered is a group with its entries.
+type entered struct {
+	*pairing.Group
+	entries []history.Entry
+}
+
+// withShares is a group that stays, and of whose results none takes more than a share.
+func (t *task) withShares(g *pairing.Group, share int, sizes *[]int) (entered, error) {
+	fit := func(e *history.Entry) func(text string) string {
+		return func(text string) string {
+			size := t.count(text)
+			if sizes != nil {
+				*sizes = append(*sizes, size)
+			}
+			if size <= share {
+				return text
+			}
+			return t.ledger.Cut(e, text, share)
+		}
+	}
+	refs := pairing.EntriesOf(g)
+	own := g.Copied()
+	own.Members = slices.Clone(g.Members)
+	for i := range own.Members {
+		m := &own.Members[i]
+		said := m.Entry.Message
+		if said == nil || len(said.BlocksJSON) == 0 || said.Pinned || said.Role != session.Tool && !hasResults(said) {
+			continue
+		}
+		short := *said
+		short.BlocksJSON = shareOf(said, fit(&refs[i]))
+		m.Entry.Message = &short
+		own.Replace(m.Entry.Position, said, &short)
+	}
+	entries := pairing.EntriesOf(own)
+	pairing.Show(own, entries, t.a.reference)
+	if err := t.weigh(own, entries); err != nil {
+		return entered{}, err
+	}
+	for i := range entries {
+		e := &entries[i]
+		e.Open = true
+		if e.Kind != history.Result && e.Kind != history.Step || e.Whole || e.Pinned {
+			continue
+		}
+		e.Limit = share
+		if sizes != nil {
+			*sizes = append(*sizes, t.count(t.ledger.Shown(&history.Entry{Shown: e.Shown, Output: e.Output})))
+		}
+	}
+	return entered{own, entries}, t.err
+}
+
+// shareOf are the blocks of a result with other texts.
+func shareOf(m *session.Message, change func(string) string) json.RawMessage {
+	if m.Role == session.Tool {
+		return content.WithTexts(m.BlocksJSON, change)
+	}
+	return content.WithOutputs(m.BlocksJSON, change)
+}
