@@ -113,7 +113,10 @@ func (c *client) program(ctx context.Context) (sdk.Transport, func(), error) {
 		cancel()
 		<-ended
 	}
-	return &sdk.IOTransport{Reader: fromProgram, Writer: fromUs, MaxLineLength: maxMessage}, closing, nil
+	lines := newMessages(fromProgram, func(line string) {
+		o.Logger.Warn("an MCP server wrote a line to its standard output that is no message; it is left out", "server", c.Name, "line", text.OneLine(text.Valid(line)))
+	})
+	return &sdk.IOTransport{Reader: lines, Writer: fromUs, MaxLineLength: maxMessage}, closing, nil
 }
 
 // tail keeps the end of what is written to it. One goroutine writes, and reads after the

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	network "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -51,6 +52,9 @@ func TestEnvoy(t *testing.T) {
 	}
 }
 
+// workspace is where the image has the workspace of agents.
+const workspace = "/var/lib/loom"
+
 func TestCompose(t *testing.T) {
 	options, err := cli.NewProjectOptions([]string{"../compose.yaml"}, cli.WithEnv([]string{"LOOM_PASSWORD=secret"}))
 	if err != nil {
@@ -67,6 +71,9 @@ func TestCompose(t *testing.T) {
 			if *name != s.Name || *s.Environment["LOOM_BRIDGE_BRIDGE_ADDR"] != s.Name+":50051" {
 				t.Errorf("%s is called %s", s.Name, *name)
 			}
+			if len(s.Volumes) != 1 || s.Volumes[0].Source != s.Name || s.Volumes[0].Target != workspace {
+				t.Errorf("%s keeps no workspace: %+v", s.Name, s.Volumes)
+			}
 		}
 	}
 	if len(names) != 3 || len(project.Services) != 5 {
@@ -78,6 +85,7 @@ func TestKubernetes(t *testing.T) {
 	kinds := map[string]func() any{
 		"Service": func() any { return new(core.Service) }, "ConfigMap": func() any { return new(core.ConfigMap) },
 		"StatefulSet": func() any { return new(apps.StatefulSet) }, "Deployment": func() any { return new(apps.Deployment) },
+		"NetworkPolicy":       func() any { return new(network.NetworkPolicy) },
 		"PodDisruptionBudget": func() any { return new(policy.PodDisruptionBudget) },
 	}
 	seen := make(map[string]any)
@@ -103,6 +111,16 @@ func TestKubernetes(t *testing.T) {
 	container := bridge.Spec.Template.Spec.Containers[0]
 	if *bridge.Spec.Replicas != 3 || container.ReadinessProbe == nil || container.ReadinessProbe.GRPC == nil || container.ReadinessProbe.GRPC.Port != 50051 {
 		t.Errorf("%+v", bridge.Spec)
+	}
+	claims, mounts := bridge.Spec.VolumeClaimTemplates, container.VolumeMounts
+	if len(claims) != 1 || len(mounts) != 1 || mounts[0].Name != claims[0].Name || mounts[0].MountPath != workspace {
+		t.Errorf("no workspace is kept: %+v, %+v", claims, mounts)
+	}
+	for _, name := range []string{"loom-bridge", "loom-balancer"} {
+		guard, ok := seen["NetworkPolicy "+name].(*network.NetworkPolicy)
+		if !ok || guard.Spec.PodSelector.MatchLabels["app"] != name || len(guard.Spec.Ingress) == 0 {
+			t.Errorf("nothing says who reaches %s, which takes no credentials", name)
+		}
 	}
 	// What is sent to a service reaches pods by their labels.
 	for _, name := range []string{"loom-postgres", "loom-bridges", "loom-bridge"} {

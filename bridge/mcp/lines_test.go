@@ -1,0 +1,54 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestMessagesLeaveOutOtherLines(t *testing.T) {
+	const one, two = `{"jsonrpc":"2.0","id":1,"result":{}}`, `[{"jsonrpc":"2.0","id":2}]`
+	tests := []struct {
+		name, given, want string
+		told              int
+	}{
+		{"nothing else", one + "\n" + two + "\n", one + "\n" + two + "\n", 0},
+		{"a banner", "Demo MCP Server v1.0 started\n" + one + "\n", one + "\n", 1},
+		{"between", one + "\nworking…\n\n" + two + "\n", one + "\n" + two + "\n", 1},
+		{"a log in JSON", `{"level":"info","msg":"up"}` + "\n" + one + "\n", one + "\n", 1},
+		{"braces", "{debug} on\n[1] started\n" + one + "\n", one + "\n", 2},
+		{"no UTF-8", "caf\xe9\n" + one + "\n", one + "\n", 1},
+		{"a mark", "\uFEFF" + one + "\n", one + "\n", 0},
+		{"Windows", "up\r\n" + one + "\r\n", one + "\r\n", 1},
+		{"without an end", "up\n" + one, one, 1},
+		{"a long one", strings.Repeat("x", 1<<20) + "\n" + one + "\n", one + "\n", 1},
+		{"many", strings.Repeat("x\n", 100) + one + "\n", one + "\n", maxToldSkipped},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, from := range []io.Reader{strings.NewReader(tt.given), iotest.HalfReader(strings.NewReader(tt.given))} {
+				var told []string
+				got, err := io.ReadAll(newMessages(from, func(line string) { told = append(told, line) }))
+				if string(got) != tt.want || err != nil || len(told) != tt.told {
+					t.Errorf("got %.200q, %v, told of %d", got, err, len(told))
+				}
+				if slices.ContainsFunc(told, func(line string) bool { return len(line) > maxSaid }) {
+					t.Error("told of a whole long line")
+				}
+			}
+		})
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	if _, err := io.ReadAll(newMessages(bytes.NewReader(bytes.Repeat([]byte("x\n"), 2*maxSkipped)), func(string) {})); !errors.Is(err, errNoise) {
+		t.Errorf("lines without end: %v", err)
+	}
+	if _, err := io.ReadAll(newMessages(bytes.NewReader(make([]byte, maxMessage+1)), func(string) {})); err == nil {
+		t.Error("a line without end is taken")
+	}
+}
