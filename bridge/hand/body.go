@@ -27,6 +27,8 @@ type body struct {
 	sha256     string
 	head, tail []byte
 	binary     bool
+	// replaced says that bytes that are no UTF-8 are shown as U+FFFD.
+	replaced bool
 }
 
 // takeBody reads the body to its end, hands it to the blob store while it comes,
@@ -65,7 +67,26 @@ func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Output) (body
 	}
 	b := bodyOf(stored)
 	b.shown = in.kept.Bytes()
+	if result.BodyLossy {
+		b.replace()
+	}
 	return b, nil
+}
+
+// replace makes a text of a body that is one but for bytes that are no UTF-8, such as a file
+// name in Latin-1: they become U+FFFD where it is shown, and the blob has them as they were.
+// A body with a NUL is no text.
+func (b *body) replace() {
+	if !b.binary || bytes.IndexByte(b.shown, 0) >= 0 || bytes.IndexByte(b.head, 0) >= 0 || bytes.IndexByte(b.tail, 0) >= 0 {
+		return
+	}
+	whole := int64(len(b.head)) == b.size
+	mark := []byte("\uFFFD")
+	b.shown, b.head, b.tail = bytes.ToValidUTF8(b.shown, mark), bytes.ToValidUTF8(b.head, mark), bytes.ToValidUTF8(b.tail, mark)
+	if whole {
+		b.size = int64(len(b.head))
+	}
+	b.binary, b.replaced = false, true
 }
 
 // readBack tells whether a body is stored already, in a blob or in the log.

@@ -26,6 +26,9 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	answer.Redacted.Add(c.redacted)
 	answer.Redacted.Add(out.redacted)
 	reduced := h.fitted(c, h.reducible(ctx, c, out))
+	if out.body.replaced && out.body.stored != nil && !reduced.Offload {
+		reduced.Offload, reduced.OffloadExt = true, "bin" // the bytes as they were
+	}
 	if answer.Success && reduced.Outcome == step.Failed {
 		answer.Success, answer.ErrorMessage, answer.ErrorCode = false, reduced.Error, tools.Failed
 	}
