@@ -85,7 +85,7 @@ func (q *Quota) measure(ctx context.Context, d Disk, sizer kv.Sizer) error {
 	}
 	alone := len(sizes) == 1
 	settler, late := d.Engine.(kv.Settler)
-	if late && !q.matters(counted) {
+	if late && !q.matters(counted) && d.full() == 0 {
 		clear(counted)
 	} else if late {
 		if err := settler.Settle(ctx); err != nil {
@@ -100,7 +100,7 @@ func (q *Quota) measure(ctx context.Context, d Disk, sizer kv.Sizer) error {
 	if began.Before(q.rest) {
 		return nil
 	}
-	over := q.freeing()
+	over := q.freeing(d.full())
 	if len(over) == 0 {
 		return nil
 	}
@@ -137,11 +137,24 @@ func (q *Quota) matters(counted map[string]int64) bool {
 	return false
 }
 
-// freeing are the tenants over their share that have deleted some since they were last
-// asked for.
-func (q *Quota) freeing() (tenants []string) {
+// full tells whether what is left of the disk is kept for what frees room, and how much
+// that is.
+func (d Disk) full() (room int64) {
+	reserver, ok := d.Engine.(kv.Reserver)
+	sizer, sized := d.Engine.(kv.Sizer)
+	if !ok || !sized || reserver.Reserved() == nil {
+		return 0
+	}
+	room, _ = sizer.Free()
+	return room
+}
+
+// freeing are the tenants that have deleted some since they were last asked for, and are
+// over their share, or fit what room is left on a full disk.
+func (q *Quota) freeing(room int64) (tenants []string) {
 	for tenant, r := range q.all() {
-		if r.size+r.since.grown.Load() > r.limit && r.since.deletes.Swap(false) {
+		over := r.size+r.since.grown.Load() > r.limit
+		if (over || r.size < room) && r.since.deletes.Swap(false) {
 			tenants = append(tenants, tenant)
 		}
 	}

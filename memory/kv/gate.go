@@ -22,6 +22,13 @@ type bound struct {
 	wrote atomic.Bool
 }
 
+// Reserver is an Engine that keeps room back for what frees room.
+type Reserver interface {
+	// Reserved is an ErrFull while there is no other room left. What is not bounded is
+	// committed nevertheless.
+	Reserved() error
+}
+
 type boundKey struct{}
 
 // Bounded returns a context whose commits are made only while the gate of the Writer
@@ -41,7 +48,15 @@ func boundOf(ctx context.Context) *bound {
 
 // admit asks the gate for what a call has staged.
 func (w *Writer) admit(c *call, tx *Tx) error {
-	if w.gate == nil || c.bound == nil || !tx.batch.puts || c.bound.wrote.Load() && !c.bound.each {
+	if c.bound == nil || !tx.batch.puts || c.bound.wrote.Load() && !c.bound.each {
+		return nil
+	}
+	if w.reserver != nil {
+		if err := w.reserver.Reserved(); err != nil {
+			return err
+		}
+	}
+	if w.gate == nil {
 		return nil
 	}
 	return w.gate.Admit(c.req.tenant(), tx.batch.size)

@@ -64,7 +64,8 @@ type WriterOptions struct {
 type Writer struct {
 	engine     Engine
 	maxWaiting int
-	gate       Gate // nil: none
+	gate       Gate     // nil: none
+	reserver   Reserver // nil: the engine is none
 	running    sync.WaitGroup
 	bars       atomic.Pointer[map[Scope]error] // nil: none
 
@@ -100,6 +101,7 @@ func NewWriter(engine Engine, opts *WriterOptions) *Writer {
 		turns:      make(map[Ref]*turn),
 		expected:   make(map[Ref]uint64),
 	}
+	w.reserver, _ = engine.(Reserver)
 	if opts != nil {
 		w.gate = opts.Gate
 		if opts.MaxWaiting > 0 {

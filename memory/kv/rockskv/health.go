@@ -4,6 +4,8 @@ package rockskv
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/linxGnu/grocksdb"
@@ -27,6 +29,7 @@ const fullBytes = 64 << 10
 // full is well again only when there is as much room as an open needs, so that it does
 // not change from one commit to the next.
 func (db *DB) beat() {
+	db.lookAtRoom()
 	condition, _ := db.health.Condition()
 	if errors.Is(condition.Failed, kv.ErrFailed) {
 		return
@@ -45,6 +48,36 @@ func (db *DB) beat() {
 	} else if checkRoom(db.dir, "an open", minFreeBytes) == nil {
 		db.health.Recover()
 	}
+}
+
+// reservedShare is the part of a small disk (a quarter) that is kept for what frees room.
+const reservedShare = 4
+
+// reserved is the room of a disk that is kept back: enough to write the buffers into tables
+// and to make some of them smaller, so that who deletes on a full disk gets room again.
+func (db *DB) reserved(total int64) int64 {
+	return min(2*db.buffers, total/reservedShare)
+}
+
+// lookAtRoom notes how much may be written before the room is used up that is not reserved.
+func (db *DB) lookAtRoom() {
+	left := int64(math.MaxInt64)
+	if free, total, known := roomOf(db.dir); known {
+		left = free - db.reserved(total)
+	}
+	db.room.Store(left)
+}
+
+// writtenTwice is by how much more than it has a commit counts: it is in the log and then
+// in a table.
+const writtenTwice = 2
+
+// Reserved is kv.Reserver's.
+func (db *DB) Reserved() error {
+	if left := db.room.Load(); left <= 0 {
+		return fmt.Errorf("%w: what is left of the disk is kept for deleting", kv.ErrFull)
+	}
+	return nil
 }
 
 // probe writes nothing, as a commit would.

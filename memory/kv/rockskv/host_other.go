@@ -12,3 +12,6 @@ func checkRoom(string, string, uint64) error { return nil }
 
 // freeBytes knows nothing here.
 func freeBytes(string) (int64, bool) { return 0, false }
+
+// roomOf knows nothing here.
+func roomOf(string) (int64, int64, bool) { return 0, 0, false }

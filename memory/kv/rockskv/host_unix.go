@@ -24,11 +24,18 @@ func checkRoom(dir, what string, need int64) error {
 
 // freeBytes is the room on a directory's disk; false when it is not known.
 func freeBytes(dir string) (int64, bool) {
+	free, _, known := roomOf(dir)
+	return free, known
+}
+
+// roomOf is the room on a directory's disk and how large that is; false when it is not
+// known.
+func roomOf(dir string) (free, total int64, known bool) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(dir, &fs); err != nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return int64(fs.Bavail * uint64(fs.Bsize)), true
+	return int64(fs.Bavail * uint64(fs.Bsize)), int64(fs.Blocks * uint64(fs.Bsize)), true
 }
 
 // lockDir locks a directory for this open of it. It writes nothing, so it can

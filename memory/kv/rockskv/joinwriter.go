@@ -207,6 +207,7 @@ func (j *joinWriter) flush(sync bool) error {
 	}
 	native := grocksdb.WriteBatchFrom(j.batch.finished())
 	defer native.Destroy()
+	j.db.room.Add(-writtenTwice * int64(len(j.batch.bytes)))
 	return j.db.write(sync, func() error { return j.db.rocks.Write(how, native) })
 }
 

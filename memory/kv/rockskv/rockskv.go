@@ -5,9 +5,11 @@ package rockskv
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/linxGnu/grocksdb"
@@ -26,6 +28,7 @@ var (
 	_ kv.Verifier     = (*DB)(nil)
 	_ kv.Sweeper      = (*DB)(nil)
 	_ kv.Monitored    = (*DB)(nil)
+	_ kv.Reserver     = (*DB)(nil)
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
 
@@ -43,6 +46,10 @@ type DB struct {
 	health   kv.Health
 	// faults is how often RocksDB had failed in the background; only beat's.
 	faults uint64
+	// room is what may be written before only what is reserved is left of the disk, as of
+	// the last beat and less what was written since; buffers is the size of the buffers.
+	room    atomic.Int64
+	buffers int64
 	// synced says that commits which are not lazy are synced.
 	synced bool
 	// logless says that commits are not logged.
@@ -69,7 +76,9 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 		tuning:   t,
 		drained:  make(chan struct{}),
 		life:     o.SnapshotLife,
+		buffers:  o.WriteBufferBytes,
 	}
+	db.room.Store(math.MaxInt64)
 	db.users.Release = func() { close(db.drained) }
 	db.synced, db.logless = o.Durability == Sync, o.Durability == None
 	db.eager, db.lazy = writeOptions(o.Durability)
