@@ -12,6 +12,7 @@ import (
 	"path"
 	"regexp"
 	"regexp/syntax"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/bridge/native/glob"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -38,7 +39,7 @@ func (f *files) search(ctx context.Context, c tools.Input) (tools.Output, error)
 // search is one search under way.
 type search struct {
 	files   *files
-	match   func(line []byte) bool
+	match   func(ctx context.Context, line []byte) (bool, error)
 	include glob.Pattern
 	limit   int
 	block   *bufio.Reader
@@ -75,42 +76,75 @@ func newSearch(f *files, c tools.Input) (*search, error) {
 }
 
 // matcher returns what tells whether a line matches the call's query.
-func matcher(c tools.Input) (func(line []byte) bool, error) {
+func matcher(c tools.Input) (func(ctx context.Context, line []byte) (bool, error), error) {
 	query, fold := c.String("query", ""), c.Bool("ignore_case")
 	if !c.Bool("regex") {
 		if !fold {
-			return func(line []byte) bool { return bytes.Contains(line, []byte(query)) }, nil
+			return func(_ context.Context, line []byte) (bool, error) { return bytes.Contains(line, []byte(query)), nil }, nil
 		}
 		query = regexp.QuoteMeta(query)
 	}
 	if fold {
 		query = "(?i)" + query
 	}
-	if err := checkSteps(query); err != nil {
+	steps, err := stepsOf(query)
+	if err != nil {
 		return nil, err
 	}
 	pattern, err := regexp.Compile(query)
 	if err != nil {
 		return nil, err
 	}
-	return pattern.Match, nil
+	return func(ctx context.Context, line []byte) (bool, error) {
+		if steps*len(line) <= quickSteps {
+			return pattern.Match(line), nil
+		}
+		reader := &endingReader{ctx: ctx, text: line, every: max(quickSteps/steps, 1)}
+		return pattern.MatchReader(reader) && reader.err == nil, reader.err
+	}, nil
 }
 
-// checkSteps refuses what would take longer to search for than a deadline can
-// bound.
-func checkSteps(query string) error {
+// stepsOf is what a query compiles to: the time for a line is its length times this. It
+// refuses too many.
+func stepsOf(query string) (int, error) {
 	parsed, err := syntax.Parse(query, syntax.Perl)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(program.Inst) > MaxQuerySteps {
-		return fmt.Errorf("repeats too much: %d steps, at most %d are allowed", len(program.Inst), MaxQuerySteps)
+		return 0, fmt.Errorf("repeats too much: %d steps, at most %d are allowed", len(program.Inst), MaxQuerySteps)
 	}
-	return nil
+	return len(program.Inst), nil
+}
+
+// quickSteps is how many bytes times steps are looked at without a look at the context.
+const quickSteps = 1 << 18
+
+// endingReader gives a text to an expression until the context ends, which an expression
+// alone does not notice.
+type endingReader struct {
+	ctx      context.Context // lasts as long as the reader
+	text     []byte
+	at, next int // next is where to look at ctx
+	every    int
+	err      error
+}
+
+// ReadRune says that the text is at its end when the context has ended.
+func (r *endingReader) ReadRune() (rune, int, error) {
+	if r.at >= r.next && r.err == nil {
+		r.err, r.next = r.ctx.Err(), r.at+r.every
+	}
+	if r.err != nil || r.at == len(r.text) {
+		return 0, 0, io.EOF
+	}
+	char, n := utf8.DecodeRune(r.text[r.at:])
+	r.at += n
+	return char, n, nil
 }
 
 // start searches the file or folder a path leads to.
@@ -230,10 +264,15 @@ func (s *search) lines(ctx context.Context, rel string) error {
 			return s.enough()
 		}
 		line := bytes.TrimRight(piece, "\r\n")
-		if len(piece) > 0 && !matched && s.match(line) {
-			matched = true
-			if err := s.found(rel, number, line); err != nil {
-				return err
+		if len(piece) > 0 && !matched {
+			var failed error
+			if matched, failed = s.match(ctx, line); failed != nil {
+				return failed
+			}
+			if matched {
+				if err := s.found(rel, number, line); err != nil {
+					return err
+				}
 			}
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

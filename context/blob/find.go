@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"time"
 	"bufio"
 	"bytes"
 	"cmp"
@@ -91,7 +92,7 @@ func (s *Store) Find(ctx context.Context, scope kv.Scope, q Query) (Results, err
 	if err != nil {
 		return Results{}, err
 	}
-	f := finder{store: s, scope: scope, query: q, left: maxFoundBytes, scan: &scan{work: work, limit: s.opts.SearchTime}}
+	f := finder{store: s, scope: scope, query: q, left: maxFoundBytes, scan: &scan{work: work, limit: s.opts.SearchTime, began: time.Now()}}
 	if q.Words != "" {
 		return f.byWords(ctx, archived)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/turn"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 const (
@@ -93,7 +94,7 @@ func (s *Store) SearchPieces(ctx context.Context, scope kv.Scope, pieces iter.Se
 			return
 		}
 		defer work.Leave()
-		search(ctx, &scan{work: work, limit: s.opts.SearchTime}, pieces, p, from)(yield)
+		search(ctx, &scan{work: work, limit: s.opts.SearchTime, began: time.Now()}, pieces, p, from)(yield)
 	}
 }
 
@@ -115,9 +116,19 @@ func search(ctx context.Context, work *scan, pieces iter.Seq2[[]byte, error], p 
 type scan struct {
 	work  *turn.Work
 	limit time.Duration // 0 for none
+	began time.Time
+	away  time.Duration // in the hands of the caller
 }
 
-func (s *scan) over() bool { return s.limit > 0 && s.work.Spent() >= s.limit }
+// over tells whether the time is up. That of waiting for turns counts, that of the caller
+// does not.
+func (s *scan) over() bool { return s.limit > 0 && s.took() >= s.limit }
+
+func (s *scan) took() time.Duration { return time.Since(s.began) - s.away }
+
+// lineGrace is how much longer the line has that a search begins with: without it a search
+// whose time is short would never get on.
+const lineGrace = time.Second
 
 // errStopped: the caller wants no more matches.
 var errStopped = errors.New("blob: search stopped by its caller")
@@ -142,6 +153,8 @@ type grep struct {
 	midLine bool
 	// matched says that the line at the beginning of text has matched already.
 	matched bool
+	// first says that the line that is looked at is the one where the search began.
+	first bool
 	// found are matches that are not yielded yet.
 	found []Match
 }
@@ -180,6 +193,11 @@ func (g *grep) inTurn(part func() error) error {
 
 // tell yields what was found. It must not be called in a turn.
 func (g *grep) tell() error {
+	if len(g.found) == 0 {
+		return nil
+	}
+	began := time.Now()
+	defer func() { g.scan.away += time.Since(began) }()
 	for _, m := range g.found {
 		if !g.yield(m, nil) {
 			return errStopped
@@ -279,12 +297,30 @@ func (g *grep) one(text []byte, start, end int) error {
 	if start == 0 && g.matched {
 		return nil
 	}
-	first, last, ok, err := g.places.pattern.in(text[start:end], g.pause)
+	g.first = g.offset+int64(start) == g.start
+	first, last, ok, err := g.places.pattern.in(text[start:end], g.within)
+	if errors.Is(err, errLineTime) {
+		if !g.first {
+			return &UnfinishedError{From{Offset: g.offset + int64(start), Lines: g.line - 1}}
+		}
+		return invalid.Field(ErrInvalid, "regexp", "takes longer than %v for one line of %d bytes; make it simpler, or raise --blob-search-time", g.scan.limit, end-start)
+	}
 	if err != nil {
 		return err
 	}
 	if ok {
 		g.match(text, start, end, first, last)
+	}
+	return g.pause()
+}
+
+// errLineTime: the time was over within a line.
+var errLineTime = errors.New("blob: the search's time was over within a line")
+
+// within is pause within a line.
+func (g *grep) within() error {
+	if g.scan.over() && (!g.first || g.scan.took() >= g.scan.limit+lineGrace) {
+		return errLineTime
 	}
 	return g.pause()
 }

@@ -120,3 +120,29 @@ func moreLines() map[string][]byte {
 		"long parts": []byte(strings.Repeat("needle ", 200<<10) + "\nneedle\n" + strings.Repeat("y", 300<<10) + "\na\n"),
 	}
 }
+
+// The time of a search ends it within a line, too, whatever the pattern: with a place to go
+// on from, and for a line that alone takes too long with an error.
+func TestSearchTimeWithinALine(t *testing.T) {
+	f := newFixtureWith(t, blob.Options{SearchTime: 200 * time.Millisecond})
+	p, err := blob.Regexp(`^(.*a){160}b`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("a", 1<<20) + "b"
+	for name, body := range map[string]string{"one line": long, "behind another": strings.Repeat("aab\n", 100) + long} {
+		e := f.mustStage(t, alice, []byte(body), blob.Entry{Path: "b/" + name})
+		began := time.Now()
+		var last error
+		for _, err := range f.Search(t.Context(), alice, e, p, blob.From{}) {
+			last = err
+		}
+		var unfinished *blob.UnfinishedError
+		if !errors.As(last, &unfinished) && !errors.Is(last, blob.ErrInvalid) {
+			t.Errorf("%s: ended with %v", name, last)
+		}
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("%s: took %v, the limit is 200ms", name, took)
+		}
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -167,8 +169,31 @@ func (f *Face) read(w http.ResponseWriter, r *http.Request, id auth.Identity, ne
 		return
 	}
 	_ = timed.SetReadDeadline(time.Time{})
+	if n := batched(body); n > maxBatch {
+		http.Error(w, fmt.Sprintf("a batch has more than %d messages; send them one by one", maxBatch), http.StatusRequestEntityTooLarge)
+		return
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	next.ServeHTTP(w, r)
+}
+
+// maxBatch bounds the messages of one request, which make one place among the calls.
+const maxBatch = 64
+
+// batched counts the messages of a batch up to one more than it may have; 1 for what is none.
+func batched(body []byte) int {
+	d := json.NewDecoder(bytes.NewReader(body))
+	if opening, err := d.Token(); err != nil || opening != json.Delim('[') {
+		return 1
+	}
+	n := 0
+	for ; n <= maxBatch && d.More(); n++ {
+		var message json.RawMessage
+		if d.Decode(&message) != nil {
+			break // the protocol says what is wrong with it
+		}
+	}
+	return n
 }
 
 // owned ties the sessions of older protocols to the credential that opened them.
