@@ -26,7 +26,16 @@ type Following struct {
 	After string
 	// WithVectors completes the records with their vectors.
 	WithVectors bool
+	// Room is asked for room before changes of about so many bytes are read, and as soon as
+	// there are any more. Default nil: there is room.
+	Room func(ctx context.Context, bytes int) error
 }
+
+// followBytes is about how many bytes of records are read at once.
+const followBytes = 2 << 20
+
+// firstFollowed is how many of them are read first, whose sizes say how many fit.
+const firstFollowed = 4
 
 // Change is a record that was saved or changed, or one that is gone.
 type Change struct {
@@ -75,6 +84,11 @@ func (s *Store) Follow(ctx context.Context, scope kv.Scope, f Following, do func
 		return wrap("memory: follow", err)
 	}
 	for {
+		if f.Room != nil {
+			if err := f.Room(ctx, followBytes); err != nil {
+				return wrap("memory: follow", err)
+			}
+		}
 		r := reading{store: s, scope: scope, at: position}
 		if err := r.run(ctx, f.WithVectors); err != nil {
 			return wrap("memory: follow", err)
@@ -242,18 +256,38 @@ func (r *reading) documents(ctx context.Context, index *lexical.Reader) error {
 	if len(chunk) == 0 {
 		return nil
 	}
+	size := 0
+	for some := firstFollowed; len(chunk) > 0; {
+		if size > followBytes/2 {
+			r.found.More = true
+			break
+		}
+		some = min(some, len(chunk))
+		n, err := r.changed(ctx, index, chunk[:some])
+		if err != nil {
+			return err
+		}
+		chunk, size = chunk[some:], size+n
+		some = max(1, (followBytes-size)/2/(n/some+1))
+	}
+	return nil
+}
+
+// changed reads records, and returns about how many bytes they have.
+func (r *reading) changed(ctx context.Context, index *lexical.Reader, chunk []placed) (size int, err error) {
 	records, err := readPlaced(ctx, r.view, r.scope, index, chunk)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for i := range records {
 		if err := r.replaced(ctx, records[i].Supersedes); err != nil {
-			return err
+			return 0, err
 		}
 		r.at.Ordinal = chunk[i].ordinal
 		r.found.Changes = append(r.found.Changes, Change{Record: &records[i], ID: records[i].ID, Position: r.at.String()})
+		size += len(records[i].Text) + len(records[i].Metadata)
 	}
-	return nil
+	return size, nil
 }
 
 // replaced adds a record that the next one has superseded, which gives it no new

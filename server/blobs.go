@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -26,6 +27,8 @@ const (
 	defaultBlobs = 100
 	// defaultMatches is how many lines of one blob SearchBlobs returns.
 	defaultMatches = 100
+	// pieceBytes is the most that is read of a blob at once.
+	pieceBytes = 1 << 20
 	// matchBatch is how many lines travel in one message, each at most half a KiB
 	// long.
 	matchBatch = 64
@@ -72,6 +75,10 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 	if limit == 0 {
 		limit = -1
 	}
+	room := unread.SlotOf(stream.Context())
+	if err := room.Reserve(stream.Context(), pieceBytes); err != nil {
+		return err
+	}
 	message := &loombridgev1.ReadBlobResponse{Info: convert.BlobInfo(entry)}
 	for piece, err := range s.reads.Read(stream.Context(), scope, entry, r.GetOffset(), limit) {
 		if err != nil {
@@ -82,6 +89,9 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 			return err
 		}
 		message = &loombridgev1.ReadBlobResponse{}
+		if err := room.Reserve(stream.Context(), pieceBytes); err != nil {
+			return err
+		}
 	}
 	if message.GetInfo() != nil {
 		return stream.Send(message)

@@ -100,6 +100,7 @@ func (c codec) marshalAnswer(a *unread.Answer) (mem.BufferSlice, error) {
 			a.Leave()
 			return nil, err
 		}
+		a.Message = nil // the transport keeps the answer while it waits for its reader
 		return mem.BufferSlice{a.Buffer(buffer, pool)}, nil
 	}
 	a.Leave()

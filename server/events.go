@@ -17,6 +17,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -103,7 +104,15 @@ func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest
 
 // readerOf says what the caller may read as an agent.
 func readerOf(ctx context.Context, agent kv.Scope, family Children) *events.SubscribeOptions {
-	return &events.SubscribeOptions{MayRead: topics.Readable(agent.Owner, family.Spawned(agent), ownsOf(ctx))}
+	return &events.SubscribeOptions{Room: roomOf(ctx), MayRead: topics.Readable(agent.Owner, family.Spawned(agent), ownsOf(ctx))}
+}
+
+// roomOf is the room for what a stream reads.
+func roomOf(ctx context.Context) events.Room {
+	if slot := unread.SlotOf(ctx); slot != nil {
+		return slot
+	}
+	return nil
 }
 
 // ownsOf tells which agents the caller may act for.

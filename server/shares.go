@@ -17,7 +17,6 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conduct"
-	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/unread"
 )
@@ -207,11 +206,14 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 		return fmt.Errorf("server: stream refused: %w", err)
 	}
 	defer place.Leave()
-	placed := &placedStream{ServerStream: stream, ctx: ctx, place: place, room: s.unread, conn: connOf(stream.Context()), tenant: tenant}
+	placed := &placedStream{ServerStream: stream, place: place, tenant: tenant}
+	placed.slot = s.unread.NewSlot(connOf(ctx), placed.owner)
+	defer placed.slot.Leave()
+	placed.ctx = unread.WithSlot(ctx, placed.slot)
 	if !conduct.Of(info.FullMethod).GetWorks() {
 		return next(srv, placed)
 	}
-	w := &workingStream{placedStream: placed, calls: s.shares.Calls, ctx: ctx}
+	w := &workingStream{placedStream: placed, calls: s.shares.Calls, ctx: placed.ctx}
 	defer w.leave()
 	return next(srv, w)
 }
@@ -223,8 +225,7 @@ type placedStream struct {
 	ctx    context.Context // grpc.ServerStream hands its context out by a method
 	place  *share.Place
 	known  bool // belongs to the goroutine that receives
-	room   *unread.Room
-	conn   *conns.Conn
+	slot   *unread.Slot
 	tenant string
 	agent  atomic.Pointer[string] // nil until it is known
 }
@@ -245,13 +246,18 @@ func (s *placedStream) RecvMsg(m any) error {
 	return nil
 }
 
-// SendMsg waits until there is room for the message, and until the transport takes it.
-func (s *placedStream) SendMsg(m any) error {
+// owner is whom the stream is charged to.
+func (s *placedStream) owner() share.Owner {
 	owner := share.Owner{Tenant: s.tenant}
 	if agent := s.agent.Load(); agent != nil {
 		owner.Agent = *agent
 	}
-	answer, err := s.room.Take(s.Context(), s.conn, owner, int(sizeOf(m)))
+	return owner
+}
+
+// SendMsg waits until there is room for the message, and until the transport takes it.
+func (s *placedStream) SendMsg(m any) error {
+	answer, err := s.slot.Send(s.Context(), int(sizeOf(m)))
 	if err != nil {
 		return fmt.Errorf("server: stream ended: %w", err)
 	}

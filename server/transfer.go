@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,12 +9,14 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -25,16 +28,20 @@ func (s *memoryService) WatchRecords(r *loombridgev1.WatchRecordsRequest, stream
 		return err
 	}
 	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
-	following := memory.Following{After: r.GetAfter(), WithVectors: r.GetIncludeEmbeddings()}
+	room := unread.SlotOf(stream.Context())
+	following := memory.Following{After: r.GetAfter(), WithVectors: r.GetIncludeEmbeddings(), Room: func(ctx context.Context, size int) error { return room.Take(ctx, size) }}
 	return holding.End(s.memory.Follow(holding.Context, holding.Scope, following, func(found memory.Changes) error {
 		if err := holding.Still(); err != nil {
 			return err
 		}
 		for _, change := range found.Changes {
-			if err := stream.Send(view.Change(change)); err != nil {
+			message := view.Change(change)
+			room.Hand(proto.Size(message))
+			if err := stream.Send(message); err != nil {
 				return err
 			}
 		}
+		room.Leave()
 		if found.More {
 			return nil
 		}
@@ -51,11 +58,20 @@ func (s *memoryService) ExportRecords(r *loombridgev1.ExportRecordsRequest, stre
 	if err != nil {
 		return err
 	}
+	room := unread.SlotOf(stream.Context())
+	if err := room.Reserve(stream.Context(), maxPartBytes); err != nil {
+		return err
+	}
 	return holding.End(s.memory.Export(holding.Context, holding.Scope, func(lines [][]byte) error {
 		if err := holding.Still(); err != nil {
 			return err
 		}
-		out := parts{send: func(lines []string) error { return stream.Send(&loombridgev1.ExportRecordsResponse{Lines: lines}) }}
+		out := parts{send: func(lines []string) error {
+			if err := stream.Send(&loombridgev1.ExportRecordsResponse{Lines: lines}); err != nil {
+				return err
+			}
+			return room.Reserve(stream.Context(), maxPartBytes)
+		}}
 		for _, line := range lines {
 			if err := out.add(line); err != nil {
 				return err
@@ -98,7 +114,16 @@ func (s *contextService) ExportSessions(r *loombridgev1.ExportSessionsRequest, s
 	if err != nil {
 		return err
 	}
-	out := parts{send: func(lines []string) error { return stream.Send(&loombridgev1.ExportSessionsResponse{Lines: lines}) }}
+	room := unread.SlotOf(stream.Context())
+	if err := room.Reserve(stream.Context(), maxPartBytes); err != nil {
+		return err
+	}
+	out := parts{send: func(lines []string) error {
+		if err := stream.Send(&loombridgev1.ExportSessionsResponse{Lines: lines}); err != nil {
+			return err
+		}
+		return room.Reserve(stream.Context(), maxPartBytes)
+	}}
 	if err := s.mover.Export(stream.Context(), scope, r.GetSessionId(), out.add); err != nil {
 		return err
 	}

@@ -7,7 +7,106 @@ import (
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
+
+// Room bounds what subscriptions have read from the store and not handed out yet.
+type Room interface {
+	// Try takes room for so many bytes; false if there is none at once.
+	Try(bytes int) bool
+	// Take waits for room, with all given back that the subscription has.
+	Take(ctx context.Context, bytes int) error
+	// Give gives back so many bytes.
+	Give(bytes int)
+	// Hand says that so many bytes are those of the delivery that comes next.
+	Hand(bytes int)
+	// Leave gives back everything.
+	Leave()
+}
+
+// largestEvent is what an event takes that is read from the store, but those of loom.v1
+// that are stored in parts.
+const largestEvent = kv.MaxValueBytes
+
+// takeRoom takes room for the next page of a cursor. A subscription that has to wait for it
+// keeps no other pages, and reads one event.
+func (s *Subscription) takeRoom(ctx context.Context, limit store.Limit) (taken int, _ store.Limit, err error) {
+	if s.room == nil {
+		return 0, limit, nil
+	}
+	if limit.Events == 0 {
+		limit = store.Limit{Events: store.MaxPageEvents, Bytes: store.MaxPageBytes}
+	}
+	taken = max(limit.Bytes, largestEvent)
+	if s.room.Try(taken) {
+		return taken, limit, nil
+	}
+	s.dropPages()
+	limit.Events = 1
+	return taken, limit, s.room.Take(ctx, taken)
+}
+
+// readRoom gives back what a page does not need of what was taken for it.
+func (s *Subscription) readRoom(taken int, page []Event) {
+	if s.room == nil {
+		return
+	}
+	size := 0
+	for i := range page {
+		size += page[i].Size()
+	}
+	if size <= taken {
+		s.room.Give(taken - size)
+	} else {
+		s.room.Try(size - taken)
+	}
+}
+
+// dropPages drops what was read ahead. It belongs to the goroutine that takes.
+func (s *Subscription) dropPages() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.cursors {
+		c.page = nil
+	}
+	for _, c := range s.replay.detached {
+		c.page = nil
+	}
+}
+
+// smallEvent is the size up to which the room of an event is not asked for.
+const smallEvent = 4 << 10
+
+// handRoom takes room for an event that was not read, but was at hand: making a message of
+// it takes as much again.
+func (s *Subscription) handRoom(ctx context.Context, e *Event) error {
+	size := e.Size()
+	if s.room == nil || size <= smallEvent {
+		return nil
+	}
+	if !s.room.Try(size) {
+		s.dropPages()
+		if err := s.room.Take(ctx, size); err != nil {
+			return fmt.Errorf("events: deliver from %q: %w", e.Topic, err)
+		}
+	}
+	s.room.Hand(size)
+	return nil
+}
+
+// leaveRoom gives all room back when there is nothing to read.
+func (s *Subscription) leaveRoom() {
+	if s.room != nil {
+		s.room.Leave()
+	}
+}
+
+// gave gives back the room of an event that was read and is not handed out.
+func (s *Subscription) gave(e *Event) {
+	if s.room != nil {
+		s.room.Give(e.Size())
+	}
+}
 
 // fetch returns the event at a position: from the page that was read, else from
 // those at hand, else from a new page. Where retention deleted what was there,
@@ -24,25 +123,42 @@ func (b *Bus) fetch(ctx context.Context, c *cursor, of *topic, position uint64) 
 	}
 	taken := c.page[0]
 	c.page[0] = Event{}
-	c.page = c.page[1:]
+	if c.page = c.page[1:]; c.sub.room != nil {
+		c.sub.room.Hand(taken.Size())
+		c.sub.handed = true
+	}
 	return &taken, taken.Sequence, nil
 }
 
 // skipTo drops what is held before a position, and all if that is not what follows.
 func (c *cursor) skipTo(position uint64) {
 	for len(c.page) > 0 && c.page[0].Sequence < position {
+		c.sub.gave(&c.page[0])
 		c.page = c.page[1:]
 	}
 	if len(c.page) > 0 && c.page[0].Sequence != position {
-		c.page = nil
+		c.dropPage()
 	}
+}
+
+// dropPage drops what is held.
+func (c *cursor) dropPage() {
+	for i := range c.page {
+		c.sub.gave(&c.page[i])
+	}
+	c.page = nil
 }
 
 // turnPage reads the next events of a topic from the store.
 func (b *Bus) turnPage(ctx context.Context, c *cursor, of *topic, from uint64) (page []Event, at uint64, err error) {
+	taken, limit, err := c.sub.takeRoom(ctx, c.limit)
+	if err != nil {
+		return nil, from, fmt.Errorf("events: read %q: %w", of.scope.Owner, err)
+	}
+	defer func() { c.sub.readRoom(taken, page) }()
 	scope, last := of.scope, of.last.Load()
 	for {
-		page, err = store.Page(ctx, b.engine, scope, from, c.limit)
+		page, err = store.Page(ctx, b.engine, scope, from, limit)
 		if err == nil && len(page) > 0 && page[0].Sequence == from {
 			return page, from, nil
 		}

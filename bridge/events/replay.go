@@ -154,7 +154,7 @@ func (c *cursor) nextHeld(position uint64) nextEvent {
 		h.time = c.page[0].Time
 	}
 	if size > c.limit.Bytes {
-		c.page = nil // it is read again when its turn comes
+		c.dropPage() // it is read again when its turn comes
 	}
 	return h
 }

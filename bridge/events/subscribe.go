@@ -20,6 +20,9 @@ type SubscribeOptions struct {
 	// in between, ends with ErrSlowSubscriber. Others get the event meanwhile.
 	// Default, and for other emitters: the event is dropped, see Delivery.Dropped.
 	Wait bool
+	// Room is asked for room before events are read from the store, on the goroutine that
+	// calls Next or Take. Default nil: there is room for everything.
+	Room Room
 	// MayRead tells which topics the reader may read. Any other is an
 	// *OwnedTopicError, and patterns do not match it. It is called often and under
 	// locks. Default nil: all.
@@ -41,7 +44,7 @@ func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selecti
 		opts = &SubscribeOptions{}
 	}
 	s := &Subscription{
-		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait, readable: opts.MayRead,
+		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait, room: opts.Room, readable: opts.MayRead,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		selections: make(map[string]*selection), cursors: make(map[cursorKey]*cursor),
 		lanes: [...]lane{newLane(Batched), newLane(Realtime), newLane(Background)},

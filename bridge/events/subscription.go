@@ -50,13 +50,16 @@ type Subscription struct {
 	index        *tenantIndex
 	perSelection bool
 	wait         bool
+	room         Room                    // nil: there is enough
 	readable     func(topic string) bool // nil for all topics
 	start        []Position
 	wake         chan struct{} // holds one token
 	ended        chan struct{} // closed by end
 
-	// pausedUntil is when the next event may be taken; it belongs to Take.
+	// pausedUntil is when the next event may be taken, and handed says that the last one
+	// has room already; they belong to Take.
 	pausedUntil time.Time
+	handed      bool
 
 	// taking is held by Take; changing by Add and Remove, one at a time.
 	taking, changing sync.Mutex
@@ -162,6 +165,7 @@ func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error
 		if err := s.err(ctx); err != nil || s.paused() {
 			return Delivery{}, false, err
 		}
+		s.handed = false
 		t := s.pop()
 		if t.unread {
 			if err := s.lookUp(ctx); err != nil {
@@ -173,8 +177,16 @@ func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error
 		if t.cursor != nil {
 			d, ok, err = s.read(ctx, t)
 		}
-		if ok {
+		switch {
+		case ok && !s.handed:
+			if err := s.handRoom(ctx, &d.Event); err != nil {
+				return Delivery{}, false, err
+			}
 			s.paid(d)
+		case ok:
+			s.paid(d)
+		case err == nil && t.cursor == nil:
+			s.leaveRoom()
 		}
 		if ok || err != nil || t.cursor == nil {
 			return d, ok, err

@@ -131,3 +131,17 @@ func Pause(ctx context.Context) (resume func()) {
 		}
 	}
 }
+
+// Split takes n units out of the place and returns them as one of their own, at most all
+// of them. Nobody can get in between. It is not for places that are paused.
+func (p *Place) Split(n int64) *Place {
+	p.pool.mu.Lock()
+	defer p.pool.mu.Unlock()
+	if p.left {
+		return &Place{pool: p.pool, left: true}
+	}
+	n = min(n, p.n)
+	p.n -= n
+	p.agent.places++
+	return &Place{pool: p.pool, owner: p.owner, agent: p.agent, n: n}
+}

@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"time"
 	"bufio"
 	"bytes"
 	"cmp"
@@ -12,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"

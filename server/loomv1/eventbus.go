@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 )
 
 // subscriptionHeader is the response header with a subscription's id: the
@@ -86,7 +87,7 @@ func (s *eventBusService) Subscribe(r *loomv1pb.SubscribeRequest, stream grpc.Se
 		return err
 	}
 	selection, rest := selected(r)
-	subscription, err := s.Events.Subscribe(ctx, tenant, []events.Selection{selection}, s.reader(tenant, ""))
+	subscription, err := s.Events.Subscribe(ctx, tenant, []events.Selection{selection}, s.reader(ctx, tenant, ""))
 	if err != nil {
 		return s.subscriptionEnded(ctx, err)
 	}
@@ -100,10 +101,14 @@ func (s *eventBusService) Subscribe(r *loomv1pb.SubscribeRequest, stream grpc.Se
 }
 
 // reader says what an agent may read; the empty one is a caller that nobody knows.
-func (d Deps) reader(tenant, agent string) *events.SubscribeOptions {
+func (d Deps) reader(ctx context.Context, tenant, agent string) *events.SubscribeOptions {
 	spawned := d.Spawned != nil && agent != "" && d.Spawned(kv.AgentScope(tenant, agent))
+	var room events.Room
+	if slot := unread.SlotOf(ctx); slot != nil {
+		room = slot
+	}
 	return &events.SubscribeOptions{
-		PerSelection: true, Wait: true, MayRead: topics.Readable(agent, spawned, func(string) bool { return true }),
+		Room: room, PerSelection: true, Wait: true, MayRead: topics.Readable(agent, spawned, func(string) bool { return true }),
 	}
 }
 

@@ -98,7 +98,7 @@ func (a *agentStream) subscribe(ctx context.Context, progress *stream.Progress) 
 		selections[i] = selectionOf(topic, events.Batched)
 		selections[i].Since = progress.Since(topic)
 	}
-	subscription, err := a.Events.Subscribe(ctx, a.tenant, selections, a.reader(a.tenant, a.id))
+	subscription, err := a.Events.Subscribe(ctx, a.tenant, selections, a.reader(ctx, a.tenant, a.id))
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

@@ -6,6 +6,7 @@
 // The nouns:
 //   - Room: the bytes that such answers may take, shared by tenants and agents.
 //   - Answer: a message with its place in the room, on its way into the transport.
+//   - Slot: the room that a stream takes before it reads what it is to send.
 package unread
 
 import (
@@ -47,8 +48,10 @@ type Room struct {
 	mu sync.Mutex
 	// answers are those in the transport, guarded by mu: the oldest first.
 	answers list.List
-	// waiters are those who wait for room, guarded by mu. While there are any, watch runs.
+	// waiters are those who wait for room, guarded by mu. While there are any, watch runs;
+	// watched says that it does.
 	waiters int
+	watched bool
 }
 
 // NewRoom returns an empty room over a pool of total bytes. A connection whose reader took
@@ -76,23 +79,30 @@ func (r *Room) Take(ctx context.Context, conn *conns.Conn, owner share.Owner, si
 	if size <= Small {
 		return nil, nil //nolint:nilnil // a nil Answer has no place, and needs none
 	}
-	place, err := r.pool.TryTake(owner, int64(size))
-	if err != nil && int64(size) <= r.total {
-		r.wait()
-		place, err = r.pool.Take(ctx, owner, int64(size))
-		r.waited()
-	}
+	place, err := r.take(ctx, owner, int64(size))
 	if err != nil {
 		return nil, err
 	}
 	return r.enter(conn, place, size), nil
 }
 
+// take takes units of the pool, for which it waits if others have all.
+func (r *Room) take(ctx context.Context, owner share.Owner, size int64) (*share.Place, error) {
+	place, err := r.pool.TryTake(owner, size)
+	if err != nil && size <= r.total {
+		r.wait()
+		place, err = r.pool.Take(ctx, owner, size)
+		r.waited()
+	}
+	return place, err
+}
+
 // wait begins to wait for room, which is made meanwhile where readers have stalled.
 func (r *Room) wait() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waiters++; r.waiters == 1 {
+	if r.waiters++; !r.watched {
+		r.watched = true
 		go r.watch()
 	}
 }
@@ -110,6 +120,7 @@ func (r *Room) watch() {
 	for range ticker.C {
 		r.mu.Lock()
 		if r.waiters == 0 {
+			r.watched = false
 			r.mu.Unlock()
 			return
 		}
