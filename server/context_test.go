@@ -338,13 +338,15 @@ func TestListTools(t *testing.T) {
 		if tool.GetDescription() == "" || tool.GetLevel() != 1 || schema["type"].GetStringValue() != "object" {
 			t.Errorf("tool = %v", tool)
 		}
-		if mutates := slices.Contains([]string{"fs:write_file", "fs:edit_file", "fs:delete", "memory:save"}, tool.GetName()); tool.GetMutates() != mutates {
+		if mutates := slices.Contains([]string{
+			"fs:write_file", "fs:edit_file", "fs:delete", "memory:save", "agent:spawn", "agent:result", "message:send",
+		}, tool.GetName()); tool.GetMutates() != mutates {
 			t.Errorf("%s: mutates = %v", tool.GetName(), tool.GetMutates())
 		}
 	}
 	want := []string{
-		"fs:delete", "fs:edit_file", "fs:list_dir", "fs:read_file", "fs:search", "fs:stat", "fs:write_file",
-		"memory:save", "query_l1_memory", "query_l2_memory", "query_l3_memory", "query_l4_memory", "tools:search",
+		"agent:result", "agent:spawn", "fs:delete", "fs:edit_file", "fs:list_dir", "fs:read_file", "fs:search", "fs:stat", "fs:write_file",
+		"memory:save", "message:send", "query_l1_memory", "query_l2_memory", "query_l3_memory", "query_l4_memory", "tools:search",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)

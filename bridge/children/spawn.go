@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -36,7 +37,7 @@ const (
 func GoalMessage(goal string) string { return "Goal: " + guard.Inline(text.Seen(goal)) }
 
 // Birth is a child that is about to be made: whoever commits the step of its parent
-// commits Join with it, and calls End with what came of that.
+// commits Join with it, and calls End with what came of that; again is harmless.
 type Birth struct {
 	Child Child
 	Join  *tools.Join
@@ -61,11 +62,16 @@ func (s *Spawner) Spawn(ctx context.Context, r Spawn) (Child, error) {
 	if err != nil {
 		return Child{}, err
 	}
-	if err := s.tellSpawned(context.WithoutCancel(ctx), &c); err != nil {
+	s.announce(context.WithoutCancel(ctx), &c)
+	return c, nil
+}
+
+// announce tells a child that it was spawned, or has that done later.
+func (s *Spawner) announce(ctx context.Context, c *Child) {
+	if err := s.tellSpawned(ctx, c); err != nil {
 		s.opts.Logger.Warn("a child was not told that it was spawned", "scope", c.Scope().String(), "error", err)
 		s.doubt(c.Scope(), question{})
 	}
-	return c, nil
 }
 
 // make is Spawn without telling the child.
@@ -116,11 +122,13 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 	}
 	b := &Birth{Child: c}
 	made := false
-	b.end = func(err error) {
+	var once sync.Once
+	end := func(err error) {
 		switch {
 		case err == nil:
 			s.Log.Committed(c.Scope(), 1)
 			s.add(&b.Child, life{})
+			defer s.announce(context.WithoutCancel(ctx), &b.Child)
 		case errors.Is(err, kv.ErrUnknownOutcome):
 			// Nobody knows of the child but the store, if it is there.
 			s.doubt(c.Scope(), question{until: s.opts.Now().Add(unknownFor)})
@@ -129,6 +137,7 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 		}
 		s.finish(&c)
 	}
+	b.end = func(err error) { once.Do(func() { end(err) }) }
 	err = s.unused(ctx, c.Scope())
 	if err == nil {
 		err = s.Folders.Make(c.Scope())
@@ -150,6 +159,7 @@ func (s *Spawner) Prepare(ctx context.Context, r Spawn) (*Birth, error) {
 			stageFork(tx, &b.Child, head)
 			return s.stage(ctx, tx, &b.Child, grants)
 		},
+		End: b.end,
 	}
 	return b, nil
 }

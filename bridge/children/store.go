@@ -152,6 +152,9 @@ func (s *Store) Fork(ctx context.Context, scope kv.Scope, sessionID string) ([]b
 	return head, nil
 }
 
+// MayHaveChildren tells whether a child may have children of its own.
+func (s *Spawner) MayHaveChildren(c *Child) bool { return c.Depth < s.opts.MaxDepth }
+
 // Given are the tools that an agent may call; nil for all.
 type Given []string
 

@@ -40,8 +40,13 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	if err == nil {
 		err = r.commit(ctx)
 	}
+	r.endJoin(err)
 	if err == nil {
 		return r.answer
+	}
+	if out.result.Join != nil { // what the tool was to do is not done
+		answer.Success, answer.ErrorCode = false, tools.Failed
+		answer.ErrorMessage = text.Head("Nothing was done: "+err.Error(), step.MaxErrorBytes)
 	}
 	if !r.refused && !errors.Is(err, kv.ErrRequestReused) && !errors.Is(err, session.ErrTaskExists) { // those are the caller's mistakes
 		h.logger.ErrorContext(ctx, "step not recorded", "tool", c.name(), "scope", c.Scope.String(), "error", err)
@@ -132,8 +137,9 @@ type recording struct {
 	// of its arguments; nil without one.
 	offload, given, kept, args *blob.Stored
 	answer                     Answer
-	// refused says that what is committed with the step was not to be.
-	refused bool
+	// refused says that what is committed with the step was not to be, written that it was
+	// committed.
+	refused, written bool
 	// audit is the record of the call, auditing its place in the commit; nil without an
 	// audit.
 	audit    *audit.Record
@@ -208,6 +214,7 @@ func (r *recording) commit(ctx context.Context) error {
 		return err
 	}
 	err := h.Writer.Do(ctx, req)
+	r.written = err == nil
 	r.endAudit(err)
 	if replayed, ok := errors.AsType[*answeredError](err); ok {
 		r.answer, err = h.kept(ctx, c.Scope, replayed.kept)
@@ -217,6 +224,23 @@ func (r *recording) commit(ctx context.Context) error {
 	}
 	h.Log.Committed(c.Scope, r.answer.Position)
 	return nil
+}
+
+// endJoin tells what was to be committed with the step what came of that.
+func (r *recording) endJoin(err error) {
+	if !r.written && err == nil {
+		err = errAnswered
+	}
+	r.outcome.endJoin(err)
+}
+
+// errAnswered: the step of an earlier call stands for this one.
+var errAnswered = errors.New("hand: the request was answered before")
+
+func (out *outcome) endJoin(err error) {
+	if join := out.result.Join; join != nil && join.End != nil {
+		join.End(err)
+	}
 }
 
 // answeredError says that another process has answered the request meanwhile.

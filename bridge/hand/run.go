@@ -59,7 +59,12 @@ func (h *Hand) run(ctx context.Context, c *call, root *os.Root) outcome {
 		return out
 	case <-stopping.C:
 		c.late = ended
-		return outcome{failure: leftAlone(ctx, c)}
+		failure := leftAlone(ctx, c)
+		go func() {
+			late := <-done
+			late.endJoin(failure)
+		}()
+		return outcome{failure: failure}
 	}
 }
 

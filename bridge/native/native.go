@@ -22,6 +22,8 @@ type Options struct {
 	Blobs Blobs
 	// Memory is what the memory tools work on. Default: there are none.
 	Memory Memory
+	// Agents is what the tools of agents work on. Default: there are none.
+	Agents Agents
 	// Shell is how programs are run. Default: there are no tools that run any.
 	Shell ShellOptions
 }
@@ -57,6 +59,11 @@ func Register(r *tools.Registry, opts *Options) error {
 	}
 	if opts != nil && opts.Shell.Runner != nil {
 		if err := add(r, newShell(f, opts.Shell).tools()); err != nil {
+			return err
+		}
+	}
+	if opts != nil && opts.Agents != nil {
+		if err := add(r, agents{opts.Agents}.tools()); err != nil {
 			return err
 		}
 	}

@@ -144,6 +144,9 @@ type Join struct {
 	// Stage does the work under the rules of kv.Stage, given the number of the step. An
 	// error of its own leaves the step unrecorded, too.
 	Stage func(ctx context.Context, tx *kv.Tx, step uint64) error
+	// End hears once what came of the commit: nil when it was made, kv.ErrUnknownOutcome
+	// where nobody knows. Nil: nobody asks.
+	End func(err error)
 }
 
 // Room is what a call may still put into its agent's workspace.

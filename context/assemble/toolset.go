@@ -130,6 +130,8 @@ type Served struct {
 	AgentID string
 	// Foreign says that others than the server say what it does.
 	Foreign bool
+	// ByName says that it is offered only where a setting or a skill names it.
+	ByName bool
 }
 
 // levelsShown are the levels whose tools stand in prompts by default.
@@ -159,7 +161,7 @@ func (t *task) offered() []Tool {
 	}
 	out := slices.Clone(own)
 	for _, s := range t.served {
-		if name, _ := t.r.Format.ToolName(s.Name); !taken[name] && (t.named(s.Name, choice) || !choice.None && s.AgentID == "" && slices.Contains(choice.Levels, s.Level)) {
+		if name, _ := t.r.Format.ToolName(s.Name); !taken[name] && (t.named(s.Name, choice) || !choice.None && s.AgentID == "" && !s.ByName && slices.Contains(choice.Levels, s.Level)) {
 			taken[name] = true
 			out = append(out, s.Tool)
 		}

@@ -369,20 +369,33 @@ func (d *Domain) parent(ctx context.Context, agent kv.Scope) string {
 
 // served are the tools that the prompts of an agent may offer.
 func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) ([]assemble.Served, error) {
-	given, err := d.Family.Tools(ctx, scope)
-	if err != nil {
+	child, err := d.Family.Get(ctx, scope)
+	if err != nil && !errors.Is(err, children.ErrNotChild) {
 		return nil, err
 	}
+	given := children.Given(child.Tools)
 	var out []assemble.Served
 	for _, o := range d.Tools.Offered(scope.Tenant, f.ToolName) {
-		if given.Has(o.Name) {
+		if given.Has(o.Name) && d.works(o.Name, &child) {
 			out = append(out, assemble.Served{
 				Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
-				Level: o.Level, AgentID: o.AgentID, Foreign: o.Foreign(),
+				Level: o.Level, AgentID: o.AgentID, Foreign: o.Foreign(), ByName: o.AgentID == "" && native.OfAgents(o.Name),
 			})
 		}
 	}
 	return out, nil
+}
+
+// works tells whether a tool can do anything for an agent: for a child, or for one that
+// nobody has spawned, whose ID is empty.
+func (d *Domain) works(tool string, c *children.Child) bool {
+	switch tool {
+	case children.ToolSpawn:
+		return d.Children.MayHaveChildren(c)
+	case children.ToolResult:
+		return c.ID != ""
+	}
+	return true
 }
 
 // openAgents opens the bus and the directory of agents.

@@ -515,6 +515,7 @@ func TestConformance74ListTools(t *testing.T) {
 	want := map[string]loomv1pb.ProviderKind{
 		"fs:read_file": native, "fs:write_file": native, "fs:list_dir": native,
 		"fs:search": native, "fs:stat": native, "fs:delete": native, "fs:edit_file": native,
+		"agent:spawn": native, "agent:result": native, "message:send": native,
 		"memory:save": native, "query_l1_memory": native, "query_l2_memory": native,
 		"query_l3_memory": native, "query_l4_memory": native, "tools:search": native,
 		"work:do": loomv1pb.ProviderKind_PROVIDER_GRPC,
