@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -131,11 +132,13 @@ func (b *Broker) remember(ctx context.Context, by Decider, r Request, scope Answ
 	ref := kv.Ref{Keyspace: kv.System, Scope: scopeOf(r.Tenant)}
 	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		all, count := kv.Prefix(scopeOf(r.Tenant).Key(tagGrant)), 0
-		for _, err := range tx.Scan(ctx, kv.System, all) {
+		for pair, err := range tx.Scan(ctx, kv.System, all) {
 			if err != nil {
 				return err
 			}
-			count++
+			if !bytes.Equal(pair.Key, key(r.Tenant, g.ID)) { // which is renewed
+				count++
+			}
 		}
 		if count >= MaxGrants {
 			return &kv.LimitError{What: "remembered approvals", Size: count + 1, Limit: MaxGrants}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -240,6 +241,9 @@ func (c *client) connect(ctx context.Context) error {
 			c.change(func(s *Status) { s.State = Connecting })
 			return nil
 		case err := <-gone:
+			if err == nil {
+				err = io.EOF // it ended in order
+			}
 			return fmt.Errorf("mcp: the connection ended: %w", err)
 		case <-changed:
 			// A server that changes its list all the time is asked once a second.
