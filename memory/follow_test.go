@@ -304,6 +304,12 @@ func testImportErrors(t *testing.T, r *rig) {
 		"a vector without space":  {[]string{good("a", 1, `,"embedding":[1,2]`)}, memory.ErrInvalid},
 		"another record is there": {[]string{good("taken", 1, "")}, memory.ErrExists},
 		"its key is taken":        {[]string{good("a", 1, `,"key":"held"`)}, memory.ErrExists},
+		"it supersedes itself":    {[]string{good("a", 1, `,"supersedes":"a"`)}, record.ErrLine},
+		"it superseded itself":    {[]string{good("a", 1, `,"superseded_by":"a"`)}, record.ErrLine},
+		"before and behind it":    {[]string{good("a", 1, `,"supersedes":"b","superseded_by":"b"`)}, record.ErrLine},
+		"a circle of two":         {[]string{good("a", 1, `,"supersedes":"b"`), good("b", 1, `,"supersedes":"a"`)}, record.ErrLine},
+		"a circle of three":       {[]string{good("a", 1, `,"superseded_by":"b"`), good("b", 1, `,"superseded_by":"c"`), good("c", 1, `,"superseded_by":"a"`)}, record.ErrLine},
+		"a circle of both ways":   {[]string{good("a", 1, `,"supersedes":"b"`), good("b", 1, `,"supersedes":"c"`), good("c", 1, `,"supersedes":"a","superseded_by":"b"`)}, record.ErrLine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := r.Save(t.Context(), agent, record.Record{ID: "taken", Key: "held", Text: "mine"}, ""); err != nil && !errors.Is(err, memory.ErrExists) {
@@ -342,6 +348,19 @@ func testImportErrors(t *testing.T, r *rig) {
 	got, err := m.End(t.Context())
 	if want := (memory.Imported{Saved: 1, Skipped: 1, Expired: 1}); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+
+	// A file approves nothing, however often it is imported.
+	approved := []string{good("approved", 1, `,"review":"approved"`)}
+	for i, want := range []memory.Imported{{Saved: 1}, {Unchanged: 1}} {
+		if got := r.importAll(t, agent, approved); got != want {
+			t.Errorf("import %d of an approved record: %+v", i, got)
+		}
+	}
+	for _, one := range r.everything(t, agent) {
+		if one.ID == "approved" && one.Review == record.ReviewApproved {
+			t.Error("a line has approved its record")
+		}
 	}
 	if versions, err := r.Versions(t.Context(), agent, "late", 0, 0); err != nil || len(versions) != 0 {
 		t.Errorf("versions of a record that came without: %v, %v", versions, err)

@@ -215,6 +215,9 @@ type Importer struct {
 	scope kv.Scope
 	actor Actor
 	skip  bool
+	// own has who wrote each record, where the lines are of this store, so that what they say of
+	// reviews holds, too; nil otherwise.
+	own map[string]writer.Writer
 
 	line    int // of the last one taken
 	earlier []record.Record
@@ -244,6 +247,24 @@ func (s *Store) Import(ctx context.Context, scope kv.Scope, skip bool) (*Importe
 	return &Importer{store: s, scope: scope, actor: actor, skip: skip}, nil
 }
 
+// Refill begins an import of what was exported from the same memory: an approval in a line
+// counts, and who wrote it stays, which is not so in an import of others: a file approves
+// nothing. from has the records.
+func (s *Store) Refill(ctx context.Context, scope kv.Scope, from *Store) (*Importer, error) {
+	m, err := s.Import(ctx, scope, false)
+	if err != nil {
+		return nil, err
+	}
+	m.own = make(map[string]writer.Writer)
+	for r, err := range record.All(ctx, from.engine, scope) {
+		if err != nil {
+			return nil, err
+		}
+		m.own[r.ID] = r.Writer
+	}
+	return m, nil
+}
+
 // Take takes one more line. Errors come as an *ImportError: record.ErrLine, *invalid.Error,
 // *ExistsError for an id or a key, *OwnedError for a record of an agent that the caller may
 // not act for. What was counted before is saved.
@@ -254,6 +275,9 @@ func (m *Importer) Take(ctx context.Context, line []byte) error {
 		l.Record, err = record.Redact(l.Record, m.store.redact)
 	}
 	if err == nil {
+		if m.own == nil && l.Record.Review == record.ReviewApproved {
+			l.Record.Review = 0
+		}
 		err = m.add(l, len(line))
 	}
 	if err != nil {
@@ -267,6 +291,9 @@ func (m *Importer) Take(ctx context.Context, line []byte) error {
 
 func (m *Importer) add(l record.Line, size int) error {
 	r := l.Record
+	if r.Supersedes == r.ID || r.SupersededBy == r.ID || r.Supersedes != "" && r.Supersedes == r.SupersededBy {
+		return fmt.Errorf("%w: record %q supersedes itself", record.ErrLine, r.ID)
+	}
 	if n := len(m.earlier); n > 0 {
 		switch last := m.earlier[n-1]; {
 		case last.ID != r.ID:
@@ -310,7 +337,7 @@ func (m *Importer) commit(ctx context.Context) error {
 	all := m.waiting
 	m.waiting, m.bytes = nil, 0
 	for len(all) > 0 {
-		part := &transferring{scope: m.scope, all: all[:portion(all)], skip: m.skip, actor: m.actor, now: record.StoredTime(m.store.now())}
+		part := &transferring{scope: m.scope, all: all[:portion(all)], skip: m.skip, own: m.own, actor: m.actor, now: record.StoredTime(m.store.now())}
 		all = all[len(part.all):]
 		part.encode(m.store)
 		staging := &Staging{store: m.store, scope: m.scope, expires: true, run: part.stage, actor: m.actor}
@@ -351,6 +378,7 @@ type transferring struct {
 	all     []importing
 	encoded [][]byte // their documents
 	skip    bool
+	own     map[string]writer.Writer
 	actor   Actor
 	now     time.Time
 	counts  Imported
@@ -369,7 +397,10 @@ func (t *transferring) encode(s *Store) {
 			r.SavedBy = t.actor.Agent
 		}
 		r.Writer = writer.Import
-		if r.Review == record.ReviewApproved && slices.Contains(s.instructing, r.Kind) {
+		if t.own != nil {
+			r.Writer = t.own[r.ID]
+		}
+		if t.own == nil && r.Review == record.ReviewApproved && slices.Contains(s.instructing, r.Kind) {
 			r.Review = 0 // who approves what is to instruct here does so here
 		}
 		if r.Review == 0 && s.holds(r.Origin) {
@@ -441,6 +472,9 @@ func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 	case err != nil || there:
 		return err
 	}
+	if err := t.straight(ctx, e, r); err != nil {
+		return err
+	}
 	if r.Key != "" && !one.keyGone {
 		if err := t.name(ctx, e, r); err != nil {
 			return err
@@ -454,6 +488,49 @@ func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 	e.add(write{record: r}, t.encoded[i], 0)
 	t.counts.Saved++
 	return nil
+}
+
+// maxChain bounds the records that one supersedes, directly or not, which are looked at.
+const maxChain = 1000
+
+// straight refuses a record that would supersede itself by way of others that are there.
+func (t *transferring) straight(ctx context.Context, e *edit, r *record.Record) error {
+	seen := map[string]bool{r.ID: true}
+	for _, way := range []func(*record.Record) string{
+		func(r *record.Record) string { return r.Supersedes }, func(r *record.Record) string { return r.SupersededBy },
+	} {
+		at := r
+		for range maxChain {
+			id := way(at)
+			if id == "" {
+				break
+			}
+			if seen[id] {
+				return fmt.Errorf("%w: record %q supersedes itself, by way of %q", record.ErrLine, r.ID, id)
+			}
+			seen[id] = true
+			next, err := t.staged(ctx, e, id)
+			if err != nil {
+				return err
+			}
+			if next == nil {
+				break
+			}
+			at = next
+		}
+	}
+	return nil
+}
+
+// staged is a record that is there, or that stands before in the same commit; nil for none.
+func (t *transferring) staged(ctx context.Context, e *edit, id string) (*record.Record, error) {
+	for i := range e.result {
+		if e.result[i].ID == id && !t.skipped[i] {
+			return &e.result[i], nil
+		}
+	}
+	r, _, err := e.read(ctx, id)
+	return r, err
 }
 
 // there tells whether the record is there already.
@@ -486,8 +563,9 @@ func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) 
 // for review, archived it, asked somebody here whether it may instruct.
 func sameLine(a, b record.Record) (bool, error) {
 	b.SavedBy = a.SavedBy
+	// It may have been held, or reviewed since: here, or by somebody whose word does not count.
 	approval := func(r record.Review) bool { return r == 0 || r == record.ReviewApproved }
-	if a.Review == record.ReviewHeld && b.Review == 0 || a.Writer == writer.Import && approval(a.Review) && approval(b.Review) {
+	if a.Review != 0 && b.Review == 0 || a.Writer == writer.Import && approval(a.Review) && approval(b.Review) {
 		b.Review = a.Review
 	}
 	if a.Archived && !b.Archived { // the limit of the memory may have done so

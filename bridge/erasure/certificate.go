@@ -1,6 +1,7 @@
 package erasure
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -15,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
 
 // ErrNotTrue: a certificate is not what was signed, or the store is not what it says.
@@ -27,6 +30,7 @@ type Engine string
 const (
 	RocksDB    Engine = "RocksDB"
 	PostgreSQL Engine = "PostgreSQL"
+	Memory     Engine = "memory" // of tests
 )
 
 // Claimed says what an erasure claims of a store in an engine.
@@ -42,6 +46,30 @@ func Claimed(engine Engine) []string {
 		"RocksDB: the store was rewritten, entry by entry, without the subject's; each key was written once. Its tables, logs, blob files and manifest never held what was erased.",
 		"The files of the store before were removed. What a disk, a file system or a snapshot keeps of removed files is the host's.",
 	}
+}
+
+// ClaimedLive says what an erasure on a running server claims.
+func ClaimedLive(engine Engine, reclaimed bool) []string {
+	claimed := []string{"A scan of all entries of the tenant afterwards, each decoded, found nothing of the subject; its id was looked for in all keys and values."}
+	if reclaimed {
+		claimed = append(claimed, fmt.Sprintf("%s has written anew every table and blob file that had what was erased, begun another log, and removed the files before. What a disk, a file system or a snapshot keeps of removed files is the host's.", engine))
+	}
+	return claimed
+}
+
+// NotClaimedLive says what an erasure on a running server leaves.
+func NotClaimedLive(s Subject, engine Engine, reclaimed bool) []string {
+	all := []string{
+		"sequences of the subject's own scopes: how often they were written to, under keys that have its id; and the names of topics that are named after it",
+		"single keys that the engine notes about its files, until the server is started again; what the process and its system have in memory",
+	}
+	if !reclaimed {
+		all = append(all, "bytes that the engine gives back in its own time, such as dead rows until VACUUM; the command erase writes the store anew")
+	}
+	if s.Narrowed() || s.Kind == Agent {
+		all = append(all, "codes made of vectors of erased records, in blocks that those of others share, until these are packed again")
+	}
+	return append(all, NotClaimed(s, engine)...)
 }
 
 // ofPostgres are the places where PostgreSQL may still have what was erased.
@@ -62,7 +90,7 @@ func NotClaimed(s Subject, engine Engine) []string {
 	switch {
 	case s.Session != "":
 		narrowed = append(narrowed,
-			"what the agent knows from the session outside of it: state that it stores itself, files, and records in a person's memory",
+			"what the agent knows from the session outside of it: state that it stores itself, and files",
 			"what the agent stored for loom.v1, which has no sessions, and events whose session the emitter did not give",
 			"what children keep themselves; those that the session spawned are agents like others from then on",
 		)
@@ -71,12 +99,18 @@ func NotClaimed(s Subject, engine Engine) []string {
 			"texts of the records elsewhere: in results, messages and folds of sessions that quote them, and in events; erase those sessions",
 		)
 	}
+	if s.Kind == Agent && s.Filter == "" && s.Shared == erase.Authorship {
+		narrowed = append(narrowed, "records that it saved into the memory of persons and spaces: they stay without its name, as was asked for; their texts may still tell of it")
+	}
+	if s.Is(Agent, s.ID) {
+		narrowed = append(narrowed, "spaces that it made, which stay for those who have access, without its name; where nobody administers one any more, who operates the server does")
+	}
 	if s.Narrowed() {
 		narrowed = append(narrowed, "ids of erased records in others that supersede them or derive from them, which stay as they are; answers of repeated requests, which are made again")
 	}
 	return append(narrowed, []string{
 		"backups made before: those that are known are listed as outstanding",
-		"what others stored: their records, steps and prompts, also where they quote the subject (records of prompts go with a person's memory, which they may show); records in a person's memory when an agent is erased; what an agent stored for a person when the person is",
+		"what others stored: their records, steps, events, messages and prompts, also where they quote the subject, which is counted where they have its id (records of prompts that were made with a person's memory go with it); what an agent stored for itself about a person when the person is erased",
 		"digests and numbers of erased audit records",
 		"files in workspaces and copies of protected ones, the server's own log, and what a model's provider, an embedder or a tool was sent",
 	}...)
@@ -124,8 +158,15 @@ type Certificate struct {
 	RecordsAnew int64 `json:"records_anew,omitempty"`
 	// AuditRecords is how many records of calls went; their digests stay.
 	AuditRecords int `json:"audit_records"`
-	// Left is how many entries of the subject's a decoded scan of the new store found.
+	// Left is how many entries of the subject's a decoded scan of the new store found, and such
+	// in whose bytes its id stands although nothing there may name it.
 	Left int64 `json:"left"`
+	// Quoted counts entries that stay, by whose words those are, in which the scan found the
+	// subject's id: as it stands, or as a word where it has fewer than 8 bytes. Of an agent's
+	// session the id is the session's, in what else the agent has.
+	Quoted map[string]int64 `json:"quoted,omitempty"`
+	// Counts are what went, by kind, as a running server counted it.
+	Counts map[string]int64 `json:"counts,omitempty"`
 	// Files are all files of the new store; of one in PostgreSQL Tables are what it holds.
 	Files  []File  `json:"files,omitempty"`
 	Tables []Table `json:"tables,omitempty"`
@@ -146,6 +187,22 @@ func (c *Certificate) State() {
 	if c.Found == 0 {
 		c.Statement = fmt.Sprintf("Nothing of %s was found, so nothing of it was erased.", c.Subject)
 	}
+	quoted := int64(0)
+	for _, n := range c.Quoted {
+		quoted += n
+	}
+	if quoted > 0 {
+		c.Statement += fmt.Sprintf(" Its id stands in %d entries of others, which stay.", quoted)
+	}
+}
+
+// Text is the certificate as a file has it.
+func (c *Certificate) Text() string {
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return "" // of plain data: never
+	}
+	return string(text) + "\n"
 }
 
 // signed are the bytes that are signed.
@@ -162,6 +219,29 @@ func (c *Certificate) Sign(key ed25519.PrivateKey) error {
 		c.Signature = ed25519.Sign(key, message)
 	}
 	return err
+}
+
+// Parse reads a certificate. What is not in it is not signed, so a field that is unknown,
+// misspelt or given twice is an ErrNotTrue.
+func Parse(text []byte) (*Certificate, error) {
+	c := new(Certificate)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		return nil, fmt.Errorf("%w: it can't be read: %w", ErrNotTrue, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: something follows it", ErrNotTrue)
+	}
+	again, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	var given bytes.Buffer
+	if err := json.Compact(&given, text); err != nil || !bytes.Equal(given.Bytes(), again) {
+		return nil, fmt.Errorf("%w: it is not written as it was signed", ErrNotTrue)
+	}
+	return c, nil
 }
 
 // Verify compares the signature with the certificate and, unless it is nil, with the key of

@@ -4,8 +4,11 @@
 // The nouns:
 //
 //   - A [Subject] is an agent, a person or a tenant: whose data goes.
-//   - An [Eraser] decides, entry by entry, what a copy of the store keeps. The store is
-//     rewritten without the rest, so that no file of the copy ever held it.
+//   - [Owners] are the packages whose entries stand in a store. Each says which those are and
+//     what becomes of them; an entry that nobody owns may not name a subject.
+//   - An [Eraser] asks them, entry by entry, what a copy of the store keeps. The store is
+//     rewritten without the rest, so that no file of the copy ever held it. A finder looks for
+//     what is left, and for the subject's id in all bytes.
 //   - A [Certificate] says what went, what is claimed and what is not, and the SHA-256 of
 //     each file of the copy. It is signed with ed25519 and checked without a server.
 //

@@ -3,46 +3,49 @@ package erasure
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 
-	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
-
-// Scope is the subject's own, or that of whose part it is. A tenant has none.
-func (s Subject) Scope() (kv.Scope, error) {
-	if s.Kind == Tenant {
-		return kv.Scope{}, fmt.Errorf("%w: a tenant has many scopes", ErrInvalid)
-	}
-	return s.scope()
-}
 
 // ShowedMemory says that prompts may have shown a person's memory although the store has
 // nothing of it any more. It does nothing for others.
-func (e *Eraser) ShowedMemory() { e.prompts = e.subject.Kind == User }
+func (e *Eraser) ShowedMemory() {
+	e.run.Shown = e.run.Subject.Kind == User && !e.run.Subject.Narrowed()
+}
 
 // Ranges are where entries of the subject can be: all others stay as they are.
 func (e *Eraser) Ranges() []kv.KeyRange {
-	own, tenant := kv.Prefix(e.scope.AppendPrefix(nil)), kv.TenantRange(e.subject.Tenant)
-	if e.subject.Kind == Tenant {
-		own = tenant
+	tenant := kv.TenantRange(e.run.Subject.Tenant)
+	ranges := make([]kv.KeyRange, 0, len(kv.Keyspaces()))
+	for _, ks := range kv.Keyspaces() {
+		ranges = append(ranges, kv.KeyRange{Keyspace: ks, Range: tenant})
 	}
-	log := own
-	if e.prompts || e.subject.Filter != "" {
-		log = tenant
+	return ranges
+}
+
+// Touched are where entries went: what an engine has to write anew so that their bytes go.
+func (e *Eraser) Touched() []kv.KeyRange {
+	tenant := kv.TenantRange(e.run.Subject.Tenant)
+	ranges := []kv.KeyRange{{Keyspace: kv.Log, Range: tenant}, {Keyspace: kv.Events, Range: tenant}, {Keyspace: kv.System, Range: tenant}}
+	scopes := map[kv.Scope]bool{e.run.Scope: true}
+	for scope := range e.run.Picked {
+		scopes[scope] = true
 	}
-	return []kv.KeyRange{
-		{Keyspace: kv.Records, Range: own},
-		{Keyspace: kv.Index, Range: own},
-		{Keyspace: kv.Log, Range: log},
-		{Keyspace: kv.Blobs, Range: own},
-		{Keyspace: kv.Events, Range: tenant},
-		{Keyspace: kv.System, Range: tenant},
+	for scope := range scopes {
+		own := kv.Prefix(scope.AppendPrefix(nil))
+		if e.run.Subject.Kind == Tenant {
+			own = tenant
+		}
+		for _, ks := range []kv.Keyspace{kv.Records, kv.Index, kv.Blobs} {
+			ranges = append(ranges, kv.KeyRange{Keyspace: ks, Range: own})
+		}
 	}
+	return ranges
 }
 
 // Found is what a store has of a subject.
@@ -58,9 +61,11 @@ func (f Found) Empty() bool { return f.Entries == 0 }
 
 // Count counts what from has of the subject. Each is told the number of entries that
 // were looked at now and then.
-func (e *Eraser) Count(ctx context.Context, from store.Scanner, each func(looked int64)) (Found, error) {
+func (e *Eraser) Count(ctx context.Context, from erase.Reader, each func(looked int64)) (Found, error) {
 	f := Found{Counts: make(map[string]int64)}
 	looked := int64(0)
+	e.run.Counts = true
+	defer func() { e.run.Counts = false }()
 	for _, r := range e.Ranges() {
 		for p, err := range from.Scan(ctx, r.Keyspace, r.Range) {
 			if err != nil {
@@ -69,17 +74,30 @@ func (e *Eraser) Count(ctx context.Context, from store.Scanner, each func(looked
 			if looked++; looked%lookedEvery == 0 {
 				each(looked)
 			}
-			changed, err := e.changes(ctx, r.Keyspace, p)
+			entry, _, err := e.split(r.Keyspace, p)
 			if err != nil {
 				return f, err
 			}
-			if !changed {
+			if r.Keyspace == kv.System && Erasures.Has(entry.Scope) {
+				continue // what says that the subject is being erased goes when that is over
+			}
+			value, keep, err := e.change(ctx, r.Keyspace, p)
+			switch {
+			case err != nil:
+				return f, fmt.Errorf("erasure: %s: key %q: %w", r.Keyspace, p.Key, err)
+			case keep && bytes.Equal(value, p.Value):
+				before := e.named
+				if err := e.look(r.Keyspace, p); err != nil {
+					return f, err
+				}
+				f.Entries += e.named - before
 				continue
 			}
 			f.Entries++
 			f.Bytes += int64(len(p.Key) + len(p.Value))
-			if kind := e.kind(r.Keyspace, p.Key); kind != "" {
-				f.Counts[kind]++
+			e.kinds(entry, f.Counts)
+			if e.run.Looks {
+				e.leave(entry)
 			}
 		}
 	}
@@ -89,85 +107,32 @@ func (e *Eraser) Count(ctx context.Context, from store.Scanner, each func(looked
 // lookedEvery is after how many entries Count tells how far it is.
 const lookedEvery = 1 << 12
 
-// changes tells whether an entry goes or changes. What stays of a memory that loses records
-// does neither; what says that the subject is being erased goes when that is over.
-func (e *Eraser) changes(ctx context.Context, ks kv.Keyspace, p kv.Pair) (bool, error) {
-	if scope, _, err := kv.SplitKey(p.Key); err == nil && ks == kv.System && Erasures.Has(scope) {
-		return false, nil
-	}
-	value, keep, err := e.change(ctx, ks, p)
-	if errors.Is(err, errAnew) {
-		return e.pickedEntry(ks, p.Key)
-	}
-	if err != nil {
-		return false, fmt.Errorf("erasure: %s: key %q: %w", ks, p.Key, err)
-	}
-	return !keep || !bytes.Equal(value, p.Value), nil
-}
-
-// pickedEntry tells whether an entry of a memory that loses records is one of those, or an
-// earlier version of one.
-func (e *Eraser) pickedEntry(ks kv.Keyspace, key []byte) (bool, error) {
-	scope, rest, err := kv.SplitKey(key)
-	if err != nil || ks != kv.Records || len(rest) == 0 {
-		return false, err
-	}
-	switch rest[0] {
-	case 'r':
-		return e.part.records[scope][string(rest[1:])], nil
-	case 'h':
-		id, _, err := kv.CutEscaped(rest[1:])
-		return e.part.records[scope][id], err
-	}
-	return false, nil
-}
-
-// Kinds of what is counted.
+// Kinds of what is counted that are not those of one sort of entries.
 const (
-	KindRecords      = "records"
-	KindVersions     = "versions"
-	KindVectors      = "vectors"
-	KindRelations    = "relations"
-	KindPlans        = "plans"
-	KindSteps        = "steps"
-	KindEntries      = "log_entries"
-	KindSessions     = "sessions"
-	KindTasks        = "tasks"
-	KindFolds        = "folds"
-	KindPrompts      = "prompts"
-	KindBlobs        = "blobs"
-	KindEvents       = "events"
-	KindMessages     = "messages"
-	KindChildren     = "children"
-	KindAuditRecords = "audit_records"
-	KindApprovals    = "approvals"
+	KindRecords = "records"
+	// KindShared are records and versions of them that an agent saved into the memory of others.
+	KindShared = "shared_records"
+	// KindUnmarked are prompts that go because nothing tells whether they show a person's
+	// memory.
+	KindUnmarked = past.KindUnmarked
 )
 
-// kindOf has the kinds by keyspace and tag (memory/FORMAT.md), of all owners but the system.
-var kindOf = map[kv.Keyspace]map[byte]string{
-	kv.Records: {'r': KindRecords, 'h': KindVersions, 'v': KindVectors, 'o': KindRelations, 'O': KindRelations, 'p': KindPlans},
-	kv.Log: {
-		'e': KindEntries, 'n': KindSteps, 's': KindSessions, 't': KindTasks, 'f': KindFolds, 'p': KindPrompts,
-	},
-	kv.Blobs:  {'p': KindBlobs},
-	kv.Events: {'e': KindEvents},
-	kv.System: {'m': KindMessages, spawnedTag: KindChildren},
-}
-
-// kind is what an entry counts as; empty for what belongs to another one.
-func (e *Eraser) kind(ks kv.Keyspace, key []byte) string {
-	scope, rest, err := kv.SplitKey(key)
-	switch {
-	case err != nil || len(rest) == 0:
-		return ""
-	case ks != kv.System || scope.Kind != kv.OwnerSystem:
-		return kindOf[ks][rest[0]]
-	case scope.Owner == "audit" && rest[0] == 'r':
-		return KindAuditRecords
-	case scope.Owner == "approvals" && rest[0] == 'g':
-		return KindApprovals
+// kinds counts an entry that goes or changes.
+func (e *Eraser) kinds(entry erase.Entry, counts map[string]int64) {
+	sort, owned := e.registry.find(entry.Keyspace, entry.Scope, entry.Tag)
+	if !owned || sort.Counted == "" {
+		return
 	}
-	return ""
+	kind := sort.Counted
+	if entry.Keyspace == kv.Records && e.run.Subject.Kind == Agent && entry.Scope != e.run.Scope {
+		kind = KindShared
+	}
+	counts[kind]++
+	if sort.Marked != nil {
+		if kind := sort.Marked(e.run.Subject, entry.Value); kind != "" {
+			counts[kind]++
+		}
+	}
 }
 
 // Add adds what was found elsewhere.
@@ -193,62 +158,40 @@ type Change struct {
 // other entries goes behind those, so that an erasure that was broken off finds them again.
 const Phases = 3
 
-// phase is that in which an entry changes; -1 for what others take out: the bus, the boxes
-// of messages, the audit log, and what drops scopes whole.
-func (e *Eraser) phase(ks kv.Keyspace, scope kv.Scope, tag byte) int {
-	own := scope == e.scope
-	switch {
-	case own && e.part == nil, ks == kv.Events:
-		return -1
-	case ks == kv.System && scope.Kind == kv.OwnerAgent:
-		switch {
-		case tag == childTag:
-			return 1
-		case tag == spawnedTag:
-			return 2
-		case bytes.IndexByte([]byte("mntqx"), tag) >= 0:
-			return -1
-		}
-	case ks == kv.System && (scope.Owner == "audit" || Erasures.Has(scope)):
-		return -1
-	case ks == kv.Blobs && own && tag == blobEntry:
-		return 1
-	case ks == kv.Log && own && tag == 'n':
-		return 2
-	}
-	return 0
-}
-
-// Changes yields what is to be changed in a phase, entry by entry.
-func (e *Eraser) Changes(ctx context.Context, from store.Scanner, phase int, found func(kv.Keyspace, Change) error) error {
+// Changes yields what is to be changed in a phase, entry by entry. What others take out they
+// leave: the bus, the boxes of messages, the audit log, the memories that lose records, and
+// what drops scopes whole.
+func (e *Eraser) Changes(ctx context.Context, from erase.Reader, phase int, found func(kv.Keyspace, Change) error) error {
 	for _, r := range e.Ranges() {
-		if r.Keyspace == kv.Events || e.part != nil && (r.Keyspace == kv.Records || r.Keyspace == kv.Index) {
+		if r.Keyspace == kv.Events || r.Keyspace == kv.Index {
 			continue
 		}
 		for p, err := range from.Scan(ctx, r.Keyspace, r.Range) {
 			if err != nil {
 				return fmt.Errorf("erasure: %w", err)
 			}
-			scope, rest, err := kv.SplitKey(p.Key)
-			if err != nil || len(rest) == 0 {
+			entry, _, err := e.split(r.Keyspace, p)
+			if err != nil || entry.Tag == 0 || e.whole(entry.Scope) {
+				continue
+			}
+			sort, owned := e.registry.find(r.Keyspace, entry.Scope, entry.Tag)
+			if !owned {
 				continue
 			}
 			// A child that has to be looked at in a later phase is noted in all of them.
 			value, keep, err := e.change(ctx, r.Keyspace, p)
-			if err != nil && !errors.Is(err, errAnew) {
+			if err != nil && !errors.Is(err, erase.ErrAnew) {
 				return fmt.Errorf("erasure: %s: key %q: %w", r.Keyspace, p.Key, err)
 			}
-			if err != nil || keep && bytes.Equal(value, p.Value) || e.phase(r.Keyspace, scope, rest[0]) != phase {
+			if err != nil || keep && bytes.Equal(value, p.Value) || sort.Phase != phase {
 				continue
 			}
 			change := Change{Key: p.Key, Before: p.Value}
 			if keep {
 				change.After = append([]byte{}, value...)
 			}
-			if e.part == nil && r.Keyspace == kv.System && phase == 1 {
-				if err := e.spawned(scope, p.Value, found); err != nil {
-					return err
-				}
+			if err := e.along(sort.owner, entry, keep, r.Keyspace, found); err != nil {
+				return err
 			}
 			if err := found(r.Keyspace, change); err != nil {
 				return err
@@ -258,16 +201,17 @@ func (e *Eraser) Changes(ctx context.Context, from store.Scanner, phase int, fou
 	return nil
 }
 
-// spawned has the subject lose a child together with what says whose child that was.
-func (e *Eraser) spawned(child kv.Scope, value []byte, found func(kv.Keyspace, Change) error) error {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return err
-		}
-		if f.Number == 2 {
-			key := e.scope.Key(spawnedTag, binary.BigEndian.AppendUint64(nil, f.Value))
-			return found(kv.System, Change{Key: key, Before: []byte(child.Owner)})
+// along has the subject's own scope lose what goes with an entry.
+func (e *Eraser) along(owner int, entry erase.Entry, keep bool, ks kv.Keyspace, found func(kv.Keyspace, Change) error) error {
+	with := e.registry.owners[owner].Along
+	if with == nil || keep {
+		return nil
+	}
+	pairs, err := with(e.run, entry)
+	for _, p := range pairs {
+		if err == nil {
+			err = found(ks, Change{Key: p.Key, Before: p.Value})
 		}
 	}
-	return nil
+	return err
 }

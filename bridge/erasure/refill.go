@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -19,121 +19,129 @@ const MaxRecords = 1_000_000
 // ErrTooMany: a filter lets through more than MaxRecords.
 var ErrTooMany = fmt.Errorf("erasure: more than %d records; narrow the filter, or erase the whole", MaxRecords)
 
-// Picked are the ids of the records that a session or a filter takes out, by scope. A scope
-// without any is there where an earlier version of another record has to go.
-type Picked map[kv.Scope]map[string]bool
-
-// Digests stand for the records in a certificate.
-func (p Picked) Digests() []string {
+// Digests stand for picked records in a certificate.
+func Digests(p Picked) []string {
 	var all []string
 	for scope, ids := range p {
 		for id := range ids {
-			all = append(all, Digest(scope, id))
+			all = append(all, memory.Digest(scope, id))
 		}
 	}
 	slices.Sort(all)
 	return all
 }
 
-// Pick finds the records of a session or a filter. The store is of engine, which may be
-// written to: an index that is out of date is made anew.
-func Pick(ctx context.Context, engine kv.Engine, store *memory.Store, subject Subject) (Picked, error) {
+// Lister lists records of a memory, as memory.Store does.
+type Lister interface {
+	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
+}
+
+// Pick finds the records of a session or a filter, and those that an agent saved into memories
+// that others share: they go, or lose its name, which is why a memory may be picked without
+// any of its records. The store, which only a filter asks, is of engine, which may be written
+// to then: an index that is out of date is made anew.
+func Pick(ctx context.Context, engine kv.Engine, store Lister, subject Subject) (Picked, error) {
 	scopes, err := scopesOf(ctx, engine, subject)
 	if err != nil {
 		return nil, err
 	}
-	picked, total := make(Picked), 0
-	add := func(scope kv.Scope, id string) {
-		if picked[scope] == nil {
-			picked[scope] = make(map[string]bool)
-		}
-		if id != "" {
-			picked[scope][id] = true
-			total++
-		}
-	}
+	p := picking{picked: make(Picked)}
 	for _, scope := range scopes {
-		if subject.Session != "" {
-			if err := pickSession(ctx, engine, scope, subject.Session, add); err != nil {
-				return nil, err
-			}
-			continue
+		if subject.Filter == "" {
+			err = p.saved(ctx, engine, scope, subject)
+		} else {
+			err = p.filtered(ctx, store, scope, subject.Filter)
 		}
-		for l := (memory.Listing{Filter: subject.Filter, PageSize: memory.MaxPageSize, Tiers: []int{1, 2, 3, 4}}); ; {
-			page, err := store.List(ctx, scope, l)
-			if err != nil {
-				return nil, err
-			}
-			for _, r := range page.Records {
-				add(scope, r.ID)
-			}
-			if total > MaxRecords {
-				return nil, ErrTooMany
-			}
-			if l.PageToken = page.NextPageToken; l.PageToken == "" {
-				break
-			}
+		if err == nil && p.total > MaxRecords {
+			err = ErrTooMany
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	if total > MaxRecords {
-		return nil, ErrTooMany
-	}
-	return picked, nil
+	return p.picked, nil
 }
 
-// pickSession finds the records of a session, and scopes with earlier versions of it.
-func pickSession(ctx context.Context, engine kv.Engine, scope kv.Scope, session string, add func(kv.Scope, string)) error {
-	for r, err := range record.All(ctx, engine, scope) {
+// picking is one run of Pick.
+type picking struct {
+	picked Picked
+	total  int
+}
+
+// add picks a record of a memory; an empty id only the memory.
+func (p *picking) add(scope kv.Scope, id string) {
+	if p.picked[scope] == nil {
+		p.picked[scope] = make(map[string]bool)
+	}
+	if id != "" && !p.picked[scope][id] {
+		p.picked[scope][id] = true
+		p.total++
+	}
+}
+
+func (p *picking) filtered(ctx context.Context, store Lister, scope kv.Scope, filter string) error {
+	for l := (memory.Listing{Filter: filter, PageSize: memory.MaxPageSize, Tiers: []int{1, 2, 3, 4}}); ; {
+		page, err := store.List(ctx, scope, l)
 		if err != nil {
 			return err
 		}
-		if r.SessionID == session {
-			add(scope, r.ID)
+		for _, r := range page.Records {
+			p.add(scope, r.ID)
+		}
+		if l.PageToken = page.NextPageToken; l.PageToken == "" || p.total > MaxRecords {
+			return nil
 		}
 	}
-	return each(ctx, engine, kv.Records, scope.Key('h'), func(_, value []byte) error {
-		r, err := record.Decode(value)
-		if err == nil && r.SessionID == session {
-			add(scope, "")
-		}
-		return err
-	})
 }
 
-// scopesOf are the memories that the subject has records in.
-func scopesOf(ctx context.Context, engine kv.Engine, subject Subject) ([]kv.Scope, error) {
-	own, err := subject.scope()
-	if err != nil || subject.Kind != Tenant {
+// saved picks the records that the subject saved, and memories with earlier versions of such.
+func (p *picking) saved(ctx context.Context, engine kv.Engine, scope kv.Scope, subject Subject) error {
+	goes := scope.Kind == kv.OwnerAgent || subject.Shared == erase.Records
+	for r, err := range record.All(ctx, engine, scope) {
+		switch {
+		case err != nil:
+			return err
+		case !memory.SavedIn(subject, scope, &r):
+		case goes:
+			p.add(scope, r.ID)
+		default:
+			p.add(scope, "")
+		}
+	}
+	for r, err := range record.EarlierVersions(ctx, engine, scope) {
+		if err != nil {
+			return err
+		}
+		if memory.SavedIn(subject, scope, &r) {
+			p.add(scope, "")
+		}
+	}
+	return nil
+}
+
+// scopesOf are the memories that the subject may have records in.
+func scopesOf(ctx context.Context, engine kv.Engine, subject Subject) (scopes []kv.Scope, err error) {
+	own, err := scopeOf(subject)
+	if err != nil || subject.Kind == User || subject.Kind == Agent && subject.Filter != "" {
 		return []kv.Scope{own}, err
 	}
-	found := make(map[kv.Scope]bool)
-	for r := kv.TenantRange(subject.Tenant); ; {
-		var last kv.Scope
-		r.Limit = 1
-		for pair, err := range engine.Scan(ctx, kv.Records, r) {
-			if err != nil {
-				return nil, err
-			}
-			if last, _, err = kv.SplitKey(pair.Key); err != nil {
-				return nil, err
-			}
+	for scope, err := range kv.ScopesIn(ctx, engine, kv.Records, kv.TenantRange(subject.Tenant)) {
+		switch {
+		case err != nil:
+			return nil, err
+		case scope.Kind == kv.OwnerSystem:
+		case subject.Kind == Tenant || scope.Kind != kv.OwnerAgent || scope == own && subject.Narrowed():
+			scopes = append(scopes, scope)
 		}
-		if last == (kv.Scope{}) {
-			break
-		}
-		if last.Kind != kv.OwnerSystem {
-			found[last] = true
-		}
-		r.Start = kv.After(last.AppendPrefix(nil))
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b kv.Scope) int { return slices.Compare(a.AppendPrefix(nil), b.AppendPrefix(nil)) }), nil
+	return scopes, nil
 }
 
 // Refill writes the memories that were left out again, without what was picked, as an import
 // of their export does. It returns how many records those are.
 func Refill(ctx context.Context, from, to *memory.Store, subject Subject, picked Picked) (records int64, err error) {
 	for scope, ids := range picked {
-		importer, err := to.Import(ctx, scope, false)
+		importer, err := to.Refill(ctx, scope, from)
 		if err != nil {
 			return records, err
 		}
@@ -146,10 +154,17 @@ func Refill(ctx context.Context, from, to *memory.Store, subject Subject, picked
 					return err
 				case ids[line.Record.ID]:
 					continue
-				case line.Earlier && subject.Session != "" && line.Record.SessionID == subject.Session:
-					earlier = nil // and with it those before
-					continue
-				case line.Earlier:
+				case memory.SavedIn(subject, scope, &line.Record):
+					if line.Earlier && scope.Kind == kv.OwnerAgent {
+						earlier = nil // and with it those before
+						continue
+					}
+					line.Record = memory.Unsigned(subject, line.Record)
+					if text, err = line.Encode(); err != nil {
+						return err
+					}
+				}
+				if line.Earlier {
 					earlier = append(earlier, text)
 					continue
 				}

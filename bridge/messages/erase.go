@@ -8,28 +8,51 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
 
 // tagAnswer is the tag under which the writer keeps that a task id was sent.
 const tagAnswer = 'q'
 
-// Erasing takes the messages of a sender out of the boxes of others, while their entries
-// are copied in the order of their keys.
+// Erasing takes the messages of a sender, and those to it, out of the boxes of others, while
+// their entries are copied in the order of their keys.
 type Erasing struct {
 	// Source is whose messages go. Required.
 	Source string
-	// Session narrows them to those of one session. Default: all go.
+	// Session narrows them to those that it sent in one session. Default: all go.
 	Session string
 
-	scope kv.Scope
-	tasks map[string]bool // of the messages that went
+	scope   kv.Scope
+	tasks   map[string]bool // of the messages that went
+	senders map[string]int  // how many of each went
+}
+
+// Erasure is what becomes of direct messages when a subject is erased.
+func Erasure() erase.Owner {
+	const others = "what others wrote to each other"
+	return erase.Owner{
+		Name: "bridge/messages",
+		Sorts: []erase.Sort{
+			{Keyspace: kv.System, Kinds: "a", Tags: string(rune(tagMessage)), Counted: "messages", Phase: erase.Elsewhere, Texts: others},
+			{Keyspace: kv.System, Kinds: "a", Tags: string([]byte{tagTask, tagCounts, tagExpiry, tagAnswer}), Phase: erase.Elsewhere, Texts: others},
+		},
+		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
+			x := &Erasing{Source: r.Subject.ID, Session: r.Subject.Session}
+			return func(_ context.Context, e erase.Entry) ([]byte, bool, error) {
+				if r.Subject.Kind != erase.Agent || r.Subject.Filter != "" {
+					return e.Stays()
+				}
+				return x.Change(e.Scope, e.Pair)
+			}, nil
+		},
+	}
 }
 
 // Change says what becomes of an entry of an agent's scope in the keyspace of the system:
 // its value, and whether it stays.
 func (x *Erasing) Change(scope kv.Scope, p kv.Pair) (value []byte, keep bool, err error) {
 	if scope != x.scope || x.tasks == nil {
-		x.scope, x.tasks = scope, make(map[string]bool)
+		x.scope, x.tasks, x.senders = scope, make(map[string]bool), make(map[string]int)
 	}
 	_, rest, err := kv.SplitKey(p.Key)
 	if err != nil || len(rest) == 0 {
@@ -39,18 +62,25 @@ func (x *Erasing) Change(scope kv.Scope, p kv.Pair) (value []byte, keep bool, er
 	switch rest[0] {
 	case tagMessage:
 		m, err := decode(p.Value)
-		if err != nil || m.Source != x.Source || x.Session != "" && m.SessionID != x.Session {
+		if err != nil || !x.goes(&m) {
 			return p.Value, true, err
 		}
 		x.tasks[m.TaskID] = true
+		x.senders[m.Source]++
 		return nil, false, nil
 	case tagCounts:
 		c, err := decodeCounts(p.Value)
-		if _, sent := c[x.Source]; err != nil || !sent {
+		_, sent := c[x.Source]
+		if x.Session == "" {
+			delete(c, x.Source)
+		}
+		if err != nil || len(x.senders) == 0 && (!sent || x.Session != "") {
 			return p.Value, true, err
 		}
-		if c[x.Source] -= len(x.tasks); x.Session == "" || c[x.Source] <= 0 {
-			delete(c, x.Source)
+		for sender, n := range x.senders {
+			if c[sender] -= n; c[sender] <= 0 {
+				delete(c, sender)
+			}
 		}
 		return c.encode(slices.Sorted(maps.Keys(c))), len(c) > 0, nil
 	case tagTask, tagAnswer:
@@ -59,6 +89,14 @@ func (x *Erasing) Change(scope kv.Scope, p kv.Pair) (value []byte, keep bool, er
 		return p.Value, len(tail) < timeBytes+rankBytes || !x.tasks[tail[timeBytes+rankBytes:]], nil
 	}
 	return p.Value, true, nil
+}
+
+// goes tells whether a message is of the sender, or to it in the box of a node.
+func (x *Erasing) goes(m *Message) bool {
+	if x.Session != "" {
+		return m.Source == x.Source && m.SessionID == x.Session
+	}
+	return m.Source == x.Source || m.Target == x.Source
 }
 
 // maxErased bounds the messages that one commit of Erase takes out of a box.

@@ -114,3 +114,8 @@ func ReadableBy(actsFor func(agent string) bool) func(topic string) bool {
 		return !owned
 	}
 }
+
+// Of are the topics that are named after an agent.
+func Of(agent string) []string {
+	return []string{Mailbox(agent), Spawned(agent), Results(agent), Messages(agent), Interrupts(agent)}
+}

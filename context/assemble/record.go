@@ -17,6 +17,7 @@ import (
 
 // sentExtra is what a record keeps for this package.
 type sentExtra struct {
+	past.Memory
 	Policy string          `json:"policy"`
 	Layout settings.Layout `json:"layout"`
 	// Asked is how often the session asked for what had been folded away, up to there.
@@ -32,7 +33,8 @@ func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked
 	if t.a.past == nil || t.r.DryRun {
 		return
 	}
-	extra, err := json.Marshal(sentExtra{Policy: t.name, Layout: t.table.Name, Asked: asked, Planned: planned, Shown: p.Marks})
+	user := t.prompt.UserID
+	extra, err := json.Marshal(sentExtra{Memory: past.Memory{User: &user}, Policy: t.name, Layout: t.table.Name, Asked: asked, Planned: planned, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}

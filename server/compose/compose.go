@@ -193,7 +193,8 @@ func (d *Domain) openErasures(engine kv.Engine, writer *kv.Writer, o Options) (e
 			return r.Others(), err
 		}
 	}
-	if d.Erasures, err = live.Open(parts, &live.Options{Now: o.Now, Logger: o.Logger}); err == nil {
+	o.Erasure.Now, o.Erasure.Logger = o.Now, o.Logger
+	if d.Erasures, err = live.Open(parts, &o.Erasure); err == nil {
 		d.onClose(d.Erasures.Close)
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
@@ -46,6 +47,8 @@ type Options struct {
 	Models *tokens.Models
 	// Memory is how long-term memory works.
 	Memory memory.Options
+	// Erasure is what certificates of erasures say beside what was erased.
+	Erasure live.Options
 	// Reduction says how the calls of tools are kept.
 	Reduction step.Options
 	// Assemble says how prompts are made. The lines of Reduction's rules are laid over

@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -34,8 +35,12 @@ func Scopes(all []memory.Owned) []*loombridgev1.MemoryScope {
 }
 
 // EraseSubject is whose data goes; the tenant is the caller's unless another is named.
-func EraseSubject(s *loombridgev1.EraseSubject, tenant string) erasure.Subject {
-	out := erasure.Subject{Tenant: cmp.Or(s.GetTenant(), tenant)}
+func EraseSubject(r *loombridgev1.EraseScopeRequest, tenant string) erasure.Subject {
+	s := r.GetSubject()
+	out := erasure.Subject{Tenant: cmp.Or(s.GetTenant(), tenant), Session: s.GetSessionId(), Filter: s.GetFilter()}
+	if r.GetShared() == loombridgev1.EraseShared_ERASE_SHARED_RECORDS {
+		out.Shared = erase.Records
+	}
 	switch owner := s.GetOwner().(type) {
 	case *loombridgev1.EraseSubject_AgentId:
 		out.Kind, out.ID = erasure.Agent, owner.AgentId
@@ -72,6 +77,7 @@ func EraseResult(r *live.Result, dry bool, known []backup.Backup) *loombridgev1.
 		if r.Reclaimed {
 			out.BytesState = loombridgev1.EraseBytesState_ERASE_BYTES_STATE_RECLAIMED
 		}
+		out.Quoted, out.Certificate = r.Certificate.Quoted, r.Certificate.Text()
 		out.BeginTime, out.EndTime = timestamppb.New(r.Began), timestamppb.New(r.Ended)
 	}
 	return &loombridgev1.EraseScopeResponse{Result: out}

@@ -1,7 +1,9 @@
 package validate
 
 import (
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -54,5 +56,8 @@ func EraseScopeRequest(r *loombridgev1.EraseScopeRequest) error {
 	default:
 		c.add("subject", "is required: agent_id or user_id")
 	}
+	c.name("subject.session_id", s.GetSessionId(), session.MaxSessionIDBytes)
+	c.text("subject.filter", s.GetFilter(), filter.MaxBytes)
+	c.enum("shared", r.GetShared())
 	return c.err()
 }

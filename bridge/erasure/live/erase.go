@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -61,7 +65,8 @@ func (w *Worker) erase(ctx context.Context, j *job) (r Result, err error) {
 		return r, err
 	}
 	r = Result{Found: begun.found, Resumed: resumed, Began: begun.began}
-	if err := w.rounds(ctx, j, &begun); err != nil {
+	done, err := w.rounds(ctx, j, &begun)
+	if err != nil {
 		return r, err
 	}
 	if r.Sequences, err = w.sequences(ctx, j.scope); err != nil {
@@ -69,8 +74,11 @@ func (w *Worker) erase(ctx context.Context, j *job) (r Result, err error) {
 	}
 	w.forget(j)
 	j.at(Reclaiming, 0)
-	if r.Reclaimed, err = w.reclaim(ctx, j); err != nil {
+	if r.Reclaimed, err = w.reclaim(ctx, j, &begun); err != nil {
 		return r, fmt.Errorf("erasure: the entries are gone, their bytes may not be: %w", err)
+	}
+	if r.Certificate, err = w.certify(ctx, j, &begun, done, r.Reclaimed); err != nil {
+		return r, err
 	}
 	if err := w.note(ctx, &begun, j.scope, true); err != nil {
 		return r, err
@@ -86,11 +94,16 @@ func (w *Worker) begin(ctx context.Context, j *job, i *intent) error {
 	if err := w.quiet(ctx, j.scope); err != nil {
 		return err
 	}
-	found, err := w.count(ctx, j.subject, func(n int64) { j.at(Counting, n) })
+	picked, err := w.pick(ctx, j.subject)
 	if err != nil {
 		return err
 	}
-	*i = intent{subject: j.subject, began: w.opts.Now(), found: found}
+	found, err := w.count(ctx, j.subject, picked, func(n int64) { j.at(Counting, n) })
+	if err != nil {
+		return err
+	}
+	*i = intent{subject: j.subject, began: w.opts.Now(), found: found, digests: erasure.Digests(picked)}
+	i.memories = slices.SortedFunc(maps.Keys(picked), func(a, b kv.Scope) int { return strings.Compare(a.String(), b.String()) })
 	if err := w.note(ctx, i, j.scope, false); err != nil {
 		return err
 	}
@@ -102,64 +115,131 @@ func (w *Worker) begin(ctx context.Context, j *job, i *intent) error {
 	return nil
 }
 
-// rounds erases until a look at everything finds nothing.
-func (w *Worker) rounds(ctx context.Context, j *job, i *intent) error {
-	for range maxRounds {
-		if err := w.round(ctx, j, i); err != nil {
-			return fmt.Errorf("erasure: %s: %w", j.subject, err)
-		}
-		e, err := erasure.NewFinder(ctx, j.subject, w.Engine, nil)
-		if err != nil {
-			return err
-		}
-		left, err := e.Count(ctx, w.Engine, func(n int64) { j.at(Checking, n) })
-		if err != nil || left.Empty() {
-			return err
-		}
+// maxPicked bounds the records that an erasure on a running server takes out of memories: the
+// intent has the digest of each.
+const maxPicked = 50_000
+
+// pick finds the records that go, and the memories that lose a name.
+func (w *Worker) pick(ctx context.Context, s erasure.Subject) (erasure.Picked, error) {
+	if s.Kind == erasure.User && !s.Narrowed() {
+		return nil, nil
 	}
-	return fmt.Errorf("%w: %s", ErrLeft, j.subject)
+	picked, err := erasure.Pick(ctx, w.Engine, w.Memory, s)
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, ids := range picked {
+		total += len(ids)
+	}
+	if total > maxPicked {
+		return nil, fmt.Errorf("%w: a running server takes out %d at most; narrow the filter, or erase while none runs", erasure.ErrTooMany, maxPicked)
+	}
+	return picked, nil
 }
 
-func (w *Worker) round(ctx context.Context, j *job, i *intent) error {
+// done is what rounds have done and seen.
+type done struct {
+	audit  int
+	quoted map[string]int64
+	left   map[string]int64
+}
+
+// rounds erases until a look at everything finds nothing.
+func (w *Worker) rounds(ctx context.Context, j *job, i *intent) (all done, err error) {
+	for range maxRounds {
+		n, err := w.round(ctx, j, i)
+		if err != nil {
+			return all, fmt.Errorf("erasure: %s: %w", j.subject, err)
+		}
+		all.audit += n
+		e, err := erasure.NewFinder(ctx, j.subject, w.Engine, i.digests)
+		if err != nil {
+			return all, err
+		}
+		left, err := e.Count(ctx, w.Engine, func(n int64) { j.at(Checking, n) })
+		all.quoted, all.left = e.Quoted(), e.LeftAt()
+		if err != nil || left.Empty() {
+			return all, err
+		}
+	}
+	return all, fmt.Errorf("%w: %s: %v", ErrLeft, j.subject, all.left)
+}
+
+// round erases once, and returns how many records of calls went.
+func (w *Worker) round(ctx context.Context, j *job, i *intent) (audited int, err error) {
 	s := j.subject
 	if err := w.quiet(ctx, j.scope); err != nil {
-		return err
+		return 0, err
 	}
-	if s.Kind == erasure.Agent {
-		w.Jobs.EndAgent(j.scope)
-		if _, err := w.Agents.DeleteHere(ctx, s.Tenant, s.ID); err != nil {
-			return err
-		}
-		for _, erase := range []func(ctx context.Context, tenant, id, session string) (int, error){w.Audit.Erase, w.Events.Erase, w.Messages.Erase} {
-			if _, err := erase(ctx, s.Tenant, s.ID, s.Session); err != nil {
-				return err
-			}
+	if s.Kind == erasure.Agent && s.Filter == "" {
+		if audited, err = w.ofAgent(ctx, j); err != nil {
+			return audited, err
 		}
 	}
-	e, err := erasure.New(ctx, s, w.Engine, nil)
+	picked, err := w.pick(ctx, s)
+	if err != nil {
+		return audited, err
+	}
+	if picked == nil {
+		picked = make(erasure.Picked)
+	}
+	for _, scope := range i.memories { // an earlier process may not have come through one
+		if picked[scope] == nil {
+			picked[scope] = make(map[string]bool)
+		}
+	}
+	e, err := erasure.New(ctx, s, w.Engine, picked)
 	if err == nil {
 		err = w.entries(ctx, j, e)
 	}
-	if err == nil {
+	for scope, ids := range picked {
+		if err == nil {
+			err = w.Memory.Expunge(ctx, scope, s, ids)
+		}
+	}
+	if err == nil && !s.Narrowed() {
 		err = w.own(ctx, j)
 	}
-	if err != nil || s.Kind != erasure.User || i.found.Counts[erasure.KindRecords] == 0 {
-		return err
+	showed := s.Kind == erasure.User && i.found.Counts[erasure.KindRecords] > 0 || s.Filter != "" && len(picked) > 0
+	if err != nil || !showed {
+		return audited, err
 	}
 	// Prompts that were being made may have shown what is gone, and be recorded a little later.
 	limited, cancel := context.WithTimeoutCause(ctx, w.opts.DrainTime, ErrInUse)
 	defer cancel()
 	if err := w.Gate.drain(limited, PromptsOf(s.Tenant)); err != nil {
-		return err
+		return audited, err
 	}
 	for scope, err := range kv.ScopesIn(ctx, w.Engine, kv.Log, kv.TenantRange(s.Tenant)) {
 		if err != nil {
-			return err
+			return audited, err
 		}
 		w.Past.Settle(ctx, scope)
 	}
 	e.ShowedMemory()
-	return w.entries(ctx, j, e)
+	return audited, w.entries(ctx, j, e)
+}
+
+// ofAgent erases what an agent, or a session of it, has in parts of the store that have ways of
+// their own.
+func (w *Worker) ofAgent(ctx context.Context, j *job) (audited int, err error) {
+	s := j.subject
+	var own []string
+	if s.Session == "" {
+		w.Jobs.EndAgent(j.scope)
+		if _, err := w.Agents.DeleteHere(ctx, s.Tenant, s.ID); err != nil {
+			return 0, err
+		}
+		own = topics.Of(s.ID)
+	}
+	if audited, err = w.Audit.Erase(ctx, s.Tenant, s.ID, s.Session); err != nil {
+		return audited, err
+	}
+	if _, err = w.Events.Erase(ctx, s.Tenant, s.ID, s.Session, own...); err == nil {
+		_, err = w.Messages.Erase(ctx, s.Tenant, s.ID, s.Session)
+	}
+	return audited, err
 }
 
 // entries erases what others have of the subject, and what lists have.
@@ -309,18 +389,18 @@ func (w *Worker) forget(j *job) {
 }
 
 // reclaim has the engine let go of the bytes, where it can.
-func (w *Worker) reclaim(ctx context.Context, j *job) (bool, error) {
+func (w *Worker) reclaim(ctx context.Context, j *job, i *intent) (bool, error) {
 	engine, ok := w.Engine.(kv.Reclaimer)
 	if !ok {
 		return false, nil
 	}
-	e, err := erasure.New(ctx, j.subject, w.Engine, nil)
+	picked := make(erasure.Picked)
+	for _, scope := range i.memories {
+		picked[scope] = nil
+	}
+	e, err := erasure.New(ctx, j.subject, w.Engine, picked)
 	if err != nil {
 		return false, err
 	}
-	ranges := e.Ranges()
-	if j.subject.Kind == erasure.User { // prompts went with it
-		ranges = append(ranges, kv.KeyRange{Keyspace: kv.Log, Range: kv.TenantRange(j.subject.Tenant)})
-	}
-	return true, engine.Reclaim(ctx, ranges)
+	return true, engine.Reclaim(ctx, e.Touched())
 }

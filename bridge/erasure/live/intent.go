@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
@@ -23,6 +25,9 @@ const (
 	fieldEntries
 	fieldBytes
 	fieldCount
+	fieldShared
+	fieldMemory
+	fieldDigest
 )
 
 // The fields of a count.
@@ -37,6 +42,10 @@ type intent struct {
 	began   time.Time
 	// found is what there was when it began.
 	found erasure.Found
+	// memories lose records or names, and are gone through again by whoever goes on. digests
+	// stand for the records that go.
+	memories []kv.Scope
+	digests  []string
 }
 
 func refOf(subject kv.Scope) kv.Ref { return erasure.Erasures.Ref(subject) }
@@ -52,7 +61,8 @@ func encodeSubject(s erasure.Subject) []byte {
 	b := wire.AppendText(nil, fieldKind, string(s.Kind))
 	b = wire.AppendText(b, fieldID, s.ID)
 	b = wire.AppendText(b, fieldSession, s.Session)
-	return wire.AppendText(b, fieldFilter, s.Filter)
+	b = wire.AppendText(b, fieldFilter, s.Filter)
+	return wire.AppendText(b, fieldShared, string(s.Shared))
 }
 
 func (i *intent) encode() []byte {
@@ -62,6 +72,13 @@ func (i *intent) encode() []byte {
 	for _, kind := range slices.Sorted(maps.Keys(i.found.Counts)) {
 		count := wire.AppendInt(wire.AppendText(nil, fieldCountKind, kind), fieldCountNumber, i.found.Counts[kind])
 		b = wire.AppendItem(b, fieldCount, count)
+	}
+	for _, m := range i.memories {
+		b = wire.AppendItem(b, fieldMemory, string(rune(m.Kind))+m.Owner)
+	}
+	for _, d := range i.digests {
+		raw, _ := hex.DecodeString(d) // which it is
+		b = wire.AppendItem(b, fieldDigest, raw)
 	}
 	return b
 }
@@ -74,13 +91,21 @@ func decodeIntent(tenant string, value []byte) (i intent, err error) {
 		}
 		switch f.Number {
 		case fieldKind:
-			i.subject.Kind = erasure.Kind(f.Bytes)
+			i.subject.Kind = erase.Kind(f.Bytes)
 		case fieldID:
 			i.subject.ID = string(f.Bytes)
 		case fieldSession:
 			i.subject.Session = string(f.Bytes)
 		case fieldFilter:
 			i.subject.Filter = string(f.Bytes)
+		case fieldShared:
+			i.subject.Shared = erase.Shared(f.Bytes)
+		case fieldMemory:
+			if len(f.Bytes) > 1 {
+				i.memories = append(i.memories, kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(f.Bytes[0]), Owner: string(f.Bytes[1:])})
+			}
+		case fieldDigest:
+			i.digests = append(i.digests, hex.EncodeToString(f.Bytes))
 		case fieldBegan:
 			i.began = f.Time()
 		case fieldEntries:
@@ -103,7 +128,7 @@ func decodeIntent(tenant string, value []byte) (i intent, err error) {
 			i.found.Counts[kind] = n
 		}
 	}
-	if err := i.subject.Check(); err != nil {
+	if err := erasure.Check(i.subject); err != nil {
 		return i, fmt.Errorf("%w: an intent to erase: %w", kv.ErrDamaged, err)
 	}
 	return i, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -36,8 +37,12 @@ type Parts struct {
 	Writer *kv.Writer
 	// Gate is new.
 	Gate   *Gate
-	Memory interface{ Forget(scope kv.Scope) }
-	Log    interface {
+	Memory interface {
+		Forget(scope kv.Scope)
+		Expunge(ctx context.Context, scope kv.Scope, subject erasure.Subject, ids map[string]bool) error
+		List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
+	}
+	Log interface {
 		Forget(tenant string, match func(kv.Scope) bool)
 	}
 	Prompts interface {
@@ -47,7 +52,7 @@ type Parts struct {
 		Settle(ctx context.Context, scope kv.Scope)
 	}
 	Events interface {
-		Erase(ctx context.Context, tenant, source, session string) (int, error)
+		Erase(ctx context.Context, tenant, source, session string, own ...string) (int, error)
 	}
 	Messages interface {
 		Erase(ctx context.Context, tenant, source, session string) (int, error)
@@ -70,6 +75,10 @@ type Options struct {
 	DrainTime time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// Version is the program's, for certificates. Backups are the names of those that are
+	// known, which may still hold what was erased. Default: none is.
+	Version string
+	Backups func() ([]string, error)
 	// Logger hears of each erasure. Default silent.
 	Logger *slog.Logger
 }
@@ -86,6 +95,8 @@ type Result struct {
 	Reclaimed bool
 	// Began and Ended are when.
 	Began, Ended time.Time
+	// Certificate is signed with the store's own key (see erasure.Certificate).
+	Certificate *erasure.Certificate
 }
 
 // Step is what an erasure does at a moment.
@@ -165,7 +176,7 @@ func Open(parts Parts, opts *Options) (*Worker, error) {
 		return nil, fmt.Errorf("erasure: read what had begun: %w", err)
 	}
 	for _, i := range begun {
-		scope, err := i.subject.Scope()
+		scope, err := erasure.Scope(i.subject)
 		if err != nil {
 			return nil, err
 		}
@@ -208,14 +219,18 @@ func (w *Worker) resume(begun []intent) {
 // then, and whoever calls for the same subject waits for it. A dry run only counts.
 // ErrNothing where the store has nothing of the subject. progress is called now and then.
 func (w *Worker) Erase(ctx context.Context, s erasure.Subject, dry bool, progress func(Progress)) (Result, error) {
-	if err := s.Check(); err != nil {
+	if err := erasure.Check(s); err != nil {
 		return Result{}, err
 	}
-	if s.Kind == erasure.Tenant || s.Narrowed() {
-		return Result{}, invalid.Field(erasure.ErrInvalid, "subject", "can be an agent or a person on a running server; erase others while none runs")
+	if s.Kind == erasure.Tenant {
+		return Result{}, invalid.Field(erasure.ErrInvalid, "subject", "can be an agent or a person on a running server; erase a tenant while none runs")
 	}
 	if dry {
-		found, err := w.count(ctx, s, func(n int64) { progress(Progress{Counting, n}) })
+		picked, err := w.pick(ctx, s)
+		if err != nil {
+			return Result{}, err
+		}
+		found, err := w.count(ctx, s, picked, func(n int64) { progress(Progress{Counting, n}) })
 		return Result{Found: found}, err
 	}
 	if err := w.alone(ctx); err != nil {
@@ -265,8 +280,8 @@ func (w *Worker) Enter(scope kv.Scope, end func(error)) (*Visit, error) {
 const progressEvery = 200 * time.Millisecond
 
 // count counts what there is of a subject.
-func (w *Worker) count(ctx context.Context, s erasure.Subject, each func(int64)) (erasure.Found, error) {
-	e, err := erasure.New(ctx, s, w.Engine, nil)
+func (w *Worker) count(ctx context.Context, s erasure.Subject, picked erasure.Picked, each func(int64)) (erasure.Found, error) {
+	e, err := erasure.New(ctx, s, w.Engine, picked)
 	if err != nil {
 		return erasure.Found{}, err
 	}
@@ -279,7 +294,7 @@ func (w *Worker) count(ctx context.Context, s erasure.Subject, each func(int64))
 
 // start starts an erasure, or returns the one that runs.
 func (w *Worker) start(s erasure.Subject) (j *job, running bool, err error) {
-	scope, err := s.Scope()
+	scope, err := erasure.Scope(s)
 	if err != nil {
 		return nil, false, err
 	}
@@ -314,6 +329,9 @@ func (w *Worker) told(j *job) {
 	case j.err != nil:
 		w.opts.Logger.Error("an erasure has not ended; its subject is refused until it is called for again, or the server starts again", "subject", j.subject.String(), "error", j.err)
 	default:
+		if r.Resumed {
+			w.opts.Logger.Info("the certificate of an erasure that went on", "certificate", r.Certificate.Text())
+		}
 		w.opts.Logger.Info("a subject was erased", "subject", j.subject.String(), "entries", r.Entries, "bytes", r.Bytes, "reclaimed", r.Reclaimed, "resumed", r.Resumed, "took", r.Ended.Sub(r.Began))
 	}
 }

@@ -4,13 +4,46 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
 
 // TypeErased is the type of what stands in the place of an event that was erased: the
 // sequences of a topic have no gaps.
 const TypeErased = "loom.erased"
+
+// Erasure is what becomes of events when a subject is erased. own are the topics that are
+// named after an agent: they go with it.
+func Erasure(own func(agent string) []string) erase.Owner {
+	const others = "what others emitted"
+	sort := func(tags, counted string) erase.Sort {
+		return erase.Sort{Keyspace: kv.Events, Kinds: "t", Tags: tags, Counted: counted, Phase: erase.Elsewhere, Texts: others}
+	}
+	topics := func(s erase.Subject) []string {
+		if s.Kind != erase.Agent || s.Narrowed() {
+			return nil
+		}
+		return own(s.ID)
+	}
+	return erase.Owner{
+		Name:  "bridge/events",
+		Sorts: []erase.Sort{sort(string(rune(eventTag)), "events"), sort(string([]byte{payloadTag, topicTag, answerTag}), "")},
+		Whole: func(s erase.Subject, scope kv.Scope) bool {
+			return scope.Kind == kv.OwnerTopic && slices.Contains(topics(s), scope.Owner)
+		},
+		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
+			x := &Erasing{From: r.From, Source: r.Subject.ID, Session: r.Subject.Session, Own: topics(r.Subject)}
+			return func(ctx context.Context, e erase.Entry) ([]byte, bool, error) {
+				if r.Subject.Kind != erase.Agent || r.Subject.Filter != "" {
+					return e.Stays()
+				}
+				return x.Change(ctx, e.Scope, e.Pair)
+			}, nil
+		},
+	}
+}
 
 // Erasing takes the events of a source out of topics, while their entries are copied in the
 // order of their keys.
@@ -21,6 +54,8 @@ type Erasing struct {
 	Source string
 	// Session narrows them to those of one session. Default: all go.
 	Session string
+	// Own are topics of which all events go, whoever emitted them.
+	Own []string
 
 	scope    kv.Scope
 	freed    int64
@@ -148,7 +183,8 @@ func (x *Erasing) event(ctx context.Context, p kv.Pair) ([]byte, bool, error) {
 		}
 		e = whole.Event
 	}
-	if e.Source != x.Source || x.Session != "" && e.SessionID != x.Session {
+	own := slices.Contains(x.Own, x.scope.Owner) && e.Type != TypeErased
+	if !own && (e.Source != x.Source || x.Session != "" && e.SessionID != x.Session) {
 		return p.Value, true, nil
 	}
 	value := encodeEvent(Event{Time: stored.Time, Type: TypeErased, Payload: []byte("null")}, true)

@@ -1,6 +1,7 @@
 """Erasing an agent or a person while the server runs, and what of it a caller sees."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -57,6 +58,31 @@ async def test_whom_to_erase_is_said_once(srv: testing.Server) -> None:
         erased = await ctx.admin.erase(user_id="py-ann")
         assert erased.counts["records"] == 1
         assert [r.text async for r in ctx.memory.list()] == ["mine"]
+
+
+async def test_a_session_and_a_filter(srv: testing.Server) -> None:
+    async with loombridge.connect(srv.address, agent_id="py-part", session_id="gone") as ctx:
+        await ctx.memory_save("a pear of the session")
+        await ctx.memory_save("shared pears", user_id="py-part-ann")
+        async with loombridge.connect(srv.address, agent_id="py-part", session_id="stays") as other:
+            await other.memory_save("a pear that stays", tags=["x"])
+            await other.memory_save("a plum that stays")
+        erased = await ctx.admin.erase(agent_id="py-part", session_id="gone", shared="records")
+        assert (erased.counts["records"], erased.counts["shared_records"]) == (1, 1)
+        certificate = json.loads(erased.certificate)
+        assert certificate["subject"]["session"] == "gone"
+        assert certificate["left"] == 0
+        assert certificate["signature"]
+        assert {r.text async for r in ctx.memory.list()} == {
+            "a pear that stays",
+            "a plum that stays",
+        }
+        assert not [r async for r in ctx.memory.list(user_id="py-part-ann")]
+        erased = await ctx.admin.erase(agent_id="py-part", filter='tags:"x"')
+        assert erased.counts["records"] == 1
+        assert [r.text async for r in ctx.memory.list()] == ["a plum that stays"]
+        with pytest.raises(ValueError, match="shared"):
+            await ctx.admin.erase(agent_id="py-part", shared="all")  # type: ignore[arg-type]
 
 
 def test_without_async(srv: testing.Server) -> None:

@@ -281,12 +281,20 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 // backups are the names of those in the folder of the settings.
 func (o offline) backups() ([]string, error) {
 	config, err := o.load()
-	if err != nil || config.Backups.Dir == "" {
+	if err != nil {
 		return nil, err
 	}
-	folder, err := backup.Existing(config.Backups.Dir)
+	return config.knownBackups()
+}
+
+// knownBackups are the names of those in the folder of the settings; none without one.
+func (c Config) knownBackups() ([]string, error) {
+	if c.Backups.Dir == "" {
+		return nil, nil
+	}
+	folder, err := backup.Existing(c.Backups.Dir)
 	if err != nil {
-		return nil, &ConfigError{keyBackupDir, config.Backups.Dir, err.Error()}
+		return nil, &ConfigError{keyBackupDir, c.Backups.Dir, err.Error()}
 	}
 	all, err := folder.List()
 	names := make([]string, len(all))

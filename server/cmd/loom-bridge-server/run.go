@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
@@ -177,8 +178,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil, HolderOf: holders(credentials),
 		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
-		Jobs:  jobs.Options{MaxRunning: config.Sharing.MaxJobs},
-		Audit: audit.Options{Retention: config.AuditRetention}, Retention: retention.Options{Records: config.RetainRecords, Sessions: config.RetainSessions}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
+		Jobs:    jobs.Options{MaxRunning: config.Sharing.MaxJobs},
+		Erasure: live.Options{Version: buildVersion(), Backups: config.knownBackups},
+		Audit:   audit.Options{Retention: config.AuditRetention}, Retention: retention.Options{Records: config.RetainRecords, Sessions: config.RetainSessions}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
 		Hand: hand.Options{Redact: config.Redact, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
 		Events: events.Options{
 			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,

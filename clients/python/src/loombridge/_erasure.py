@@ -4,7 +4,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self, cast
 
 from loombridge import _errors, _rpc, _spelling, _stream, _values
 from loombridge.v1 import memory_pb2 as pb
@@ -13,6 +13,7 @@ ERASE_TIMEOUT = 600.0
 """Seconds within which the server says something of an erasure."""
 
 _STEP = pb.EraseStep.DESCRIPTOR
+_SHARED = pb.EraseShared.DESCRIPTOR
 _BYTES_STATE = pb.EraseBytesState.DESCRIPTOR
 
 
@@ -43,6 +44,12 @@ class Erased:
     """When it began, in UTC; None of a dry run."""
     end_time: datetime | None
     """When it ended, in UTC; None of a dry run."""
+    quoted: Mapping[str, int]
+    """Entries of others that stay although the subject's id stands in them, by whose words they
+    are. Empty of a dry run."""
+    certificate: str
+    """What went and what is not claimed, as signed JSON: write it to a file, which
+    `loom-bridge-server erase verify` checks. Empty of a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +71,14 @@ class Erasing(_stream.Stream[pb.EraseScopeRequest, pb.EraseScopeResponse]):
     """
 
     def __init__(
-        self, transport: _rpc.Transport, subject: pb.EraseSubject, dry_run: bool, timeout: float
+        self, transport: _rpc.Transport, request: pb.EraseScopeRequest, timeout: float
     ) -> None:
         """Made by `ctx.admin.erase`."""
         super().__init__(
             _stream.Receiver(
                 transport,
                 _rpc.ERASE_SCOPE,
-                pb.EraseScopeRequest(subject=subject, dry_run=dry_run),
+                request,
                 timeout,
                 _stream.Resume.NEVER,
                 "whether all was erased is not known; make the call again",
@@ -134,6 +141,9 @@ class Admin(_spelling.Helpful):
         *,
         agent_id: str = "",
         user_id: str = "",
+        session_id: str = "",
+        filter: str = "",  # noqa: A002
+        shared: Literal["authorship", "records"] | None = None,
         tenant: str = "",
         dry_run: bool = False,
         timeout: _values.Seconds = ERASE_TIMEOUT,
@@ -145,7 +155,12 @@ class Admin(_spelling.Helpful):
 
         Args:
             agent_id: the agent whose data goes; give it, or `user_id`.
-            user_id: the person whose memory goes.
+            user_id: the person whose memory goes, with the prompts that were made with it.
+            session_id: of the agent only this session, and what it saved in that.
+            filter: only the records that this expression lets through.
+            shared: what becomes of records that the agent saved into the memory of persons and
+                spaces: `authorship`, the default, takes its name off them; `records` takes them
+                with it.
             tenant: whose they are; default: the credential's.
             dry_run: only count; nothing is changed.
             timeout: seconds between two signs of progress.
@@ -160,7 +175,13 @@ class Admin(_spelling.Helpful):
             whose.agent_id = _values.text("agent_id", agent_id)
         else:
             whose.user_id = _values.text("user_id", user_id)
-        return Erasing(self._transport, whose, dry_run, _values.wait("timeout", timeout))
+        whose.session_id = _values.text("session_id", session_id)
+        whose.filter = _values.text("filter", filter)
+        request = pb.EraseScopeRequest(subject=whose, dry_run=dry_run)
+        if shared is not None:
+            number = _values.enum_number("shared", _SHARED, "ERASE_SHARED_", shared)
+            request.shared = cast("pb.EraseShared", number)
+        return Erasing(self._transport, request, _values.wait("timeout", timeout))
 
 
 def _erased(m: pb.EraseResult) -> Erased:
@@ -175,4 +196,6 @@ def _erased(m: pb.EraseResult) -> Erased:
         resumed=m.resumed,
         begin_time=_values.moment(m.begin_time) if m.HasField("begin_time") else None,
         end_time=_values.moment(m.end_time) if m.HasField("end_time") else None,
+        quoted=MappingProxyType(dict(m.quoted)),
+        certificate=m.certificate,
     )

@@ -25,6 +25,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// EraseShared is what becomes of records in memories that others share.
+type EraseShared int32
+
+const (
+	// ERASE_SHARED_UNSPECIFIED is ERASE_SHARED_AUTHORSHIP.
+	EraseShared_ERASE_SHARED_UNSPECIFIED EraseShared = 0
+	// ERASE_SHARED_AUTHORSHIP: they stay without the name of the agent, or the session.
+	EraseShared_ERASE_SHARED_AUTHORSHIP EraseShared = 1
+	// ERASE_SHARED_RECORDS: they go.
+	EraseShared_ERASE_SHARED_RECORDS EraseShared = 2
+)
+
+// Enum value maps for EraseShared.
+var (
+	EraseShared_name = map[int32]string{
+		0: "ERASE_SHARED_UNSPECIFIED",
+		1: "ERASE_SHARED_AUTHORSHIP",
+		2: "ERASE_SHARED_RECORDS",
+	}
+	EraseShared_value = map[string]int32{
+		"ERASE_SHARED_UNSPECIFIED": 0,
+		"ERASE_SHARED_AUTHORSHIP":  1,
+		"ERASE_SHARED_RECORDS":     2,
+	}
+)
+
+func (x EraseShared) Enum() *EraseShared {
+	p := new(EraseShared)
+	*p = x
+	return p
+}
+
+func (x EraseShared) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EraseShared) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_memory_proto_enumTypes[0].Descriptor()
+}
+
+func (EraseShared) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_memory_proto_enumTypes[0]
+}
+
+func (x EraseShared) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EraseShared.Descriptor instead.
+func (EraseShared) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
+}
+
 // EraseStep is what an erasure does.
 type EraseStep int32
 
@@ -74,11 +127,11 @@ func (x EraseStep) String() string {
 }
 
 func (EraseStep) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[0].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
 }
 
 func (EraseStep) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[0]
+	return &file_loombridge_v1_memory_proto_enumTypes[1]
 }
 
 func (x EraseStep) Number() protoreflect.EnumNumber {
@@ -87,7 +140,7 @@ func (x EraseStep) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EraseStep.Descriptor instead.
 func (EraseStep) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{0}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
 }
 
 // EraseBytesState says what became of the bytes of what was erased.
@@ -131,11 +184,11 @@ func (x EraseBytesState) String() string {
 }
 
 func (EraseBytesState) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[1].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
 }
 
 func (EraseBytesState) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[1]
+	return &file_loombridge_v1_memory_proto_enumTypes[2]
 }
 
 func (x EraseBytesState) Number() protoreflect.EnumNumber {
@@ -144,7 +197,7 @@ func (x EraseBytesState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EraseBytesState.Descriptor instead.
 func (EraseBytesState) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
 // JsonForm chooses how JSON travels in an answer.
@@ -186,11 +239,11 @@ func (x JsonForm) String() string {
 }
 
 func (JsonForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[2].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (JsonForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[2]
+	return &file_loombridge_v1_memory_proto_enumTypes[3]
 }
 
 func (x JsonForm) Number() protoreflect.EnumNumber {
@@ -199,7 +252,7 @@ func (x JsonForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use JsonForm.Descriptor instead.
 func (JsonForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 // RelationDirection says which relations of a record are meant.
@@ -239,11 +292,11 @@ func (x RelationDirection) String() string {
 }
 
 func (RelationDirection) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
 }
 
 func (RelationDirection) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[3]
+	return &file_loombridge_v1_memory_proto_enumTypes[4]
 }
 
 func (x RelationDirection) Number() protoreflect.EnumNumber {
@@ -252,7 +305,7 @@ func (x RelationDirection) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RelationDirection.Descriptor instead.
 func (RelationDirection) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // Duplicates says what becomes of a record that repeats one which is there.
@@ -311,11 +364,11 @@ func (x Duplicates) String() string {
 }
 
 func (Duplicates) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
 }
 
 func (Duplicates) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[4]
+	return &file_loombridge_v1_memory_proto_enumTypes[5]
 }
 
 func (x Duplicates) Number() protoreflect.EnumNumber {
@@ -324,7 +377,7 @@ func (x Duplicates) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Duplicates.Descriptor instead.
 func (Duplicates) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 // Review is what became of a record that somebody has to look at before it is found.
@@ -368,11 +421,11 @@ func (x Review) String() string {
 }
 
 func (Review) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
 }
 
 func (Review) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[5]
+	return &file_loombridge_v1_memory_proto_enumTypes[6]
 }
 
 func (x Review) Number() protoreflect.EnumNumber {
@@ -381,7 +434,7 @@ func (x Review) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Review.Descriptor instead.
 func (Review) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 // Origin is the class of source that a record's text came from.
@@ -429,11 +482,11 @@ func (x Origin) String() string {
 }
 
 func (Origin) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[7].Descriptor()
 }
 
 func (Origin) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[6]
+	return &file_loombridge_v1_memory_proto_enumTypes[7]
 }
 
 func (x Origin) Number() protoreflect.EnumNumber {
@@ -442,7 +495,7 @@ func (x Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Origin.Descriptor instead.
 func (Origin) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
 }
 
 // SaveOutcome is what became of a record that was to be saved.
@@ -482,11 +535,11 @@ func (x SaveOutcome) String() string {
 }
 
 func (SaveOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[8].Descriptor()
 }
 
 func (SaveOutcome) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[7]
+	return &file_loombridge_v1_memory_proto_enumTypes[8]
 }
 
 func (x SaveOutcome) Number() protoreflect.EnumNumber {
@@ -495,7 +548,7 @@ func (x SaveOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SaveOutcome.Descriptor instead.
 func (SaveOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
 }
 
 // QueryMode is which signals find candidates.
@@ -539,11 +592,11 @@ func (x QueryMode) String() string {
 }
 
 func (QueryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[8].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[9].Descriptor()
 }
 
 func (QueryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[8]
+	return &file_loombridge_v1_memory_proto_enumTypes[9]
 }
 
 func (x QueryMode) Number() protoreflect.EnumNumber {
@@ -552,7 +605,7 @@ func (x QueryMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use QueryMode.Descriptor instead.
 func (QueryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
 }
 
 // EmptyReason says why a query found nothing.
@@ -605,11 +658,11 @@ func (x EmptyReason) String() string {
 }
 
 func (EmptyReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[9].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[10].Descriptor()
 }
 
 func (EmptyReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[9]
+	return &file_loombridge_v1_memory_proto_enumTypes[10]
 }
 
 func (x EmptyReason) Number() protoreflect.EnumNumber {
@@ -618,7 +671,7 @@ func (x EmptyReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EmptyReason.Descriptor instead.
 func (EmptyReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
 }
 
 // EraseScopeRequest says whose data goes.
@@ -627,7 +680,10 @@ type EraseScopeRequest struct {
 	// subject is whose. Required.
 	Subject *EraseSubject `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
 	// dry_run only counts: nothing is changed, and nobody is refused.
-	DryRun        bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// shared is what becomes of records that the agent, or its session, saved into the memory of
+	// persons and spaces. Of a person, and with a filter, it can't be given.
+	Shared        EraseShared `protobuf:"varint,3,opt,name=shared,proto3,enum=loombridge.v1.EraseShared" json:"shared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -676,6 +732,13 @@ func (x *EraseScopeRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *EraseScopeRequest) GetShared() EraseShared {
+	if x != nil {
+		return x.Shared
+	}
+	return EraseShared_ERASE_SHARED_UNSPECIFIED
+}
+
 // EraseSubject is whose data goes.
 type EraseSubject struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -687,7 +750,13 @@ type EraseSubject struct {
 	//
 	//	*EraseSubject_AgentId
 	//	*EraseSubject_UserId
-	Owner         isEraseSubject_Owner `protobuf_oneof:"owner"`
+	Owner isEraseSubject_Owner `protobuf_oneof:"owner"`
+	// session_id narrows an agent to what stands in one session, and what it saved in that. At
+	// most 256 bytes.
+	SessionId string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// filter narrows to the records that it lets through, as in MemoryQueryRequest, and to the
+	// recorded prompts that may show them. A running server takes out at most 50,000.
+	Filter        string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -754,6 +823,20 @@ func (x *EraseSubject) GetUserId() string {
 	return ""
 }
 
+func (x *EraseSubject) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *EraseSubject) GetFilter() string {
+	if x != nil {
+		return x.Filter
+	}
+	return ""
+}
+
 type isEraseSubject_Owner interface {
 	isEraseSubject_Owner()
 }
@@ -765,7 +848,8 @@ type EraseSubject_AgentId struct {
 
 type EraseSubject_UserId struct {
 	// user_id is a person: the memory that agents share about them, and the recorded prompts
-	// of the tenant's agents, which may show it.
+	// that were made with it. Prompts that a version recorded which did not note that go, too,
+	// and are counted as `prompts_unmarked`.
 	UserId string `protobuf:"bytes,3,opt,name=user_id,json=userId,proto3,oneof"`
 }
 
@@ -845,7 +929,8 @@ type EraseResult struct {
 	// counts are what there was when the erasure began, by kind: `records`, `versions`,
 	// `vectors`, `relations`, `plans`, `log_entries` (messages and steps), `steps`, `sessions`,
 	// `tasks`, `folds`, `prompts`, `blobs`, `events`, `messages`, `children`, `audit_records`,
-	// `approvals`. A kind of which there was nothing is missing.
+	// `approvals`, `shared_records` (with their versions), `prompts_unmarked`. A kind of which
+	// there was nothing is missing.
 	Counts map[string]int64 `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// entries is how many entries of the store those were, with all that belongs to them, and
 	// bytes what these held.
@@ -867,7 +952,13 @@ type EraseResult struct {
 	// begin_time and end_time are when it began, with the first call, and ended.
 	BeginTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
 	// end_time is that; unset of a dry run.
-	EndTime       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// quoted counts the entries of others that stay although the subject's id stands in them, by
+	// whose words they are. Empty of a dry run.
+	Quoted map[string]int64 `protobuf:"bytes,11,rep,name=quoted,proto3" json:"quoted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// certificate is JSON, signed with ed25519 and a key that the store keeps;
+	// `loom-bridge-server erase verify` checks it. Empty of a dry run.
+	Certificate   string `protobuf:"bytes,12,opt,name=certificate,proto3" json:"certificate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -970,6 +1061,20 @@ func (x *EraseResult) GetEndTime() *timestamppb.Timestamp {
 		return x.EndTime
 	}
 	return nil
+}
+
+func (x *EraseResult) GetQuoted() map[string]int64 {
+	if x != nil {
+		return x.Quoted
+	}
+	return nil
+}
+
+func (x *EraseResult) GetCertificate() string {
+	if x != nil {
+		return x.Certificate
+	}
+	return ""
 }
 
 // Record is one thing remembered.
@@ -6617,19 +6722,23 @@ var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"c\n" +
+	"\x1aloombridge/v1/memory.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"\x97\x01\n" +
 	"\x11EraseScopeRequest\x125\n" +
 	"\asubject\x18\x01 \x01(\v2\x1b.loombridge.v1.EraseSubjectR\asubject\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"g\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x122\n" +
+	"\x06shared\x18\x03 \x01(\x0e2\x1a.loombridge.v1.EraseSharedR\x06shared\"\x9e\x01\n" +
 	"\fEraseSubject\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1b\n" +
 	"\bagent_id\x18\x02 \x01(\tH\x00R\aagentId\x12\x19\n" +
-	"\auser_id\x18\x03 \x01(\tH\x00R\x06userIdB\a\n" +
+	"\auser_id\x18\x03 \x01(\tH\x00R\x06userId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x04 \x01(\tR\tsessionId\x12\x16\n" +
+	"\x06filter\x18\x05 \x01(\tR\x06filterB\a\n" +
 	"\x05owner\"\x90\x01\n" +
 	"\x12EraseScopeResponse\x12,\n" +
 	"\x04step\x18\x01 \x01(\x0e2\x18.loombridge.v1.EraseStepR\x04step\x12\x18\n" +
 	"\aentries\x18\x02 \x01(\x03R\aentries\x122\n" +
-	"\x06result\x18\x03 \x01(\v2\x1a.loombridge.v1.EraseResultR\x06result\"\xd6\x04\n" +
+	"\x06result\x18\x03 \x01(\v2\x1a.loombridge.v1.EraseResultR\x06result\"\xf3\x05\n" +
 	"\vEraseResult\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12>\n" +
 	"\x06counts\x18\x02 \x03(\v2&.loombridge.v1.EraseResult.CountsEntryR\x06counts\x12\x18\n" +
@@ -6643,11 +6752,16 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"begin_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\x125\n" +
 	"\bend_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x1a9\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12>\n" +
+	"\x06quoted\x18\v \x03(\v2&.loombridge.v1.EraseResult.QuotedEntryR\x06quoted\x12 \n" +
+	"\vcertificate\x18\f \x01(\tR\vcertificate\x1a9\n" +
 	"\vCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a<\n" +
 	"\x0eSequencesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
+	"\vQuotedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xfa\t\n" +
 	"\x06Record\x12\x0e\n" +
@@ -7129,7 +7243,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\askipped\x18\x03 \x01(\x03R\askipped\x12\x18\n" +
 	"\aexpired\x18\x04 \x01(\x03R\aexpired\x12%\n" +
 	"\x0earchived_count\x18\x05 \x01(\x03R\rarchivedCount\x12#\n" +
-	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount*\xa4\x01\n" +
+	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount*b\n" +
+	"\vEraseShared\x12\x1c\n" +
+	"\x18ERASE_SHARED_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17ERASE_SHARED_AUTHORSHIP\x10\x01\x12\x18\n" +
+	"\x14ERASE_SHARED_RECORDS\x10\x02*\xa4\x01\n" +
 	"\tEraseStep\x12\x1a\n" +
 	"\x16ERASE_STEP_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ERASE_STEP_WAITING\x10\x01\x12\x17\n" +
@@ -7215,214 +7333,218 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_memory_proto_rawDescData
 }
 
-var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_loombridge_v1_memory_proto_goTypes = []any{
-	(EraseStep)(0),                  // 0: loombridge.v1.EraseStep
-	(EraseBytesState)(0),            // 1: loombridge.v1.EraseBytesState
-	(JsonForm)(0),                   // 2: loombridge.v1.JsonForm
-	(RelationDirection)(0),          // 3: loombridge.v1.RelationDirection
-	(Duplicates)(0),                 // 4: loombridge.v1.Duplicates
-	(Review)(0),                     // 5: loombridge.v1.Review
-	(Origin)(0),                     // 6: loombridge.v1.Origin
-	(SaveOutcome)(0),                // 7: loombridge.v1.SaveOutcome
-	(QueryMode)(0),                  // 8: loombridge.v1.QueryMode
-	(EmptyReason)(0),                // 9: loombridge.v1.EmptyReason
-	(*EraseScopeRequest)(nil),       // 10: loombridge.v1.EraseScopeRequest
-	(*EraseSubject)(nil),            // 11: loombridge.v1.EraseSubject
-	(*EraseScopeResponse)(nil),      // 12: loombridge.v1.EraseScopeResponse
-	(*EraseResult)(nil),             // 13: loombridge.v1.EraseResult
-	(*Record)(nil),                  // 14: loombridge.v1.Record
-	(*RelationTo)(nil),              // 15: loombridge.v1.RelationTo
-	(*Relation)(nil),                // 16: loombridge.v1.Relation
-	(*RelateRecordsRequest)(nil),    // 17: loombridge.v1.RelateRecordsRequest
-	(*RelateRecordsResponse)(nil),   // 18: loombridge.v1.RelateRecordsResponse
-	(*UnrelateRecordsRequest)(nil),  // 19: loombridge.v1.UnrelateRecordsRequest
-	(*UnrelateRecordsResponse)(nil), // 20: loombridge.v1.UnrelateRecordsResponse
-	(*ListRelationsRequest)(nil),    // 21: loombridge.v1.ListRelationsRequest
-	(*ListRelationsResponse)(nil),   // 22: loombridge.v1.ListRelationsResponse
-	(*RelatedOptions)(nil),          // 23: loombridge.v1.RelatedOptions
-	(*HitRelation)(nil),             // 24: loombridge.v1.HitRelation
-	(*MemorySaveRequest)(nil),       // 25: loombridge.v1.MemorySaveRequest
-	(*MemorySaveResponse)(nil),      // 26: loombridge.v1.MemorySaveResponse
-	(*MemoryOwner)(nil),             // 27: loombridge.v1.MemoryOwner
-	(*MemoryQueryRequest)(nil),      // 28: loombridge.v1.MemoryQueryRequest
-	(*MemoryQueryResponse)(nil),     // 29: loombridge.v1.MemoryQueryResponse
-	(*MemoryHit)(nil),               // 30: loombridge.v1.MemoryHit
-	(*Passage)(nil),                 // 31: loombridge.v1.Passage
-	(*HitExplanation)(nil),          // 32: loombridge.v1.HitExplanation
-	(*SignalScore)(nil),             // 33: loombridge.v1.SignalScore
-	(*QueryReceipt)(nil),            // 34: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),        // 35: loombridge.v1.GetRecordRequest
-	(*ListVersionsRequest)(nil),     // 36: loombridge.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),    // 37: loombridge.v1.ListVersionsResponse
-	(*DeleteRecordsRequest)(nil),    // 38: loombridge.v1.DeleteRecordsRequest
-	(*DeleteRecordsResponse)(nil),   // 39: loombridge.v1.DeleteRecordsResponse
-	(*GetRecordResponse)(nil),       // 40: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),             // 41: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),     // 42: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),    // 43: loombridge.v1.UpdateRecordResponse
-	(*ReviewRecordRequest)(nil),     // 44: loombridge.v1.ReviewRecordRequest
-	(*ReviewRecordResponse)(nil),    // 45: loombridge.v1.ReviewRecordResponse
-	(*ArchiveRecordRequest)(nil),    // 46: loombridge.v1.ArchiveRecordRequest
-	(*ArchiveRecordResponse)(nil),   // 47: loombridge.v1.ArchiveRecordResponse
-	(*DeleteRecordRequest)(nil),     // 48: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),    // 49: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),      // 50: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 51: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),        // 52: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),       // 53: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),          // 54: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),         // 55: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),   // 56: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil),  // 57: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),     // 58: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),     // 59: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 60: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),    // 61: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),   // 62: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),    // 63: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),   // 64: loombridge.v1.ImportRecordsResponse
-	nil,                             // 65: loombridge.v1.EraseResult.CountsEntry
-	nil,                             // 66: loombridge.v1.EraseResult.SequencesEntry
-	nil,                             // 67: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),   // 68: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 69: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 70: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 71: google.protobuf.FieldMask
+	(EraseShared)(0),                // 0: loombridge.v1.EraseShared
+	(EraseStep)(0),                  // 1: loombridge.v1.EraseStep
+	(EraseBytesState)(0),            // 2: loombridge.v1.EraseBytesState
+	(JsonForm)(0),                   // 3: loombridge.v1.JsonForm
+	(RelationDirection)(0),          // 4: loombridge.v1.RelationDirection
+	(Duplicates)(0),                 // 5: loombridge.v1.Duplicates
+	(Review)(0),                     // 6: loombridge.v1.Review
+	(Origin)(0),                     // 7: loombridge.v1.Origin
+	(SaveOutcome)(0),                // 8: loombridge.v1.SaveOutcome
+	(QueryMode)(0),                  // 9: loombridge.v1.QueryMode
+	(EmptyReason)(0),                // 10: loombridge.v1.EmptyReason
+	(*EraseScopeRequest)(nil),       // 11: loombridge.v1.EraseScopeRequest
+	(*EraseSubject)(nil),            // 12: loombridge.v1.EraseSubject
+	(*EraseScopeResponse)(nil),      // 13: loombridge.v1.EraseScopeResponse
+	(*EraseResult)(nil),             // 14: loombridge.v1.EraseResult
+	(*Record)(nil),                  // 15: loombridge.v1.Record
+	(*RelationTo)(nil),              // 16: loombridge.v1.RelationTo
+	(*Relation)(nil),                // 17: loombridge.v1.Relation
+	(*RelateRecordsRequest)(nil),    // 18: loombridge.v1.RelateRecordsRequest
+	(*RelateRecordsResponse)(nil),   // 19: loombridge.v1.RelateRecordsResponse
+	(*UnrelateRecordsRequest)(nil),  // 20: loombridge.v1.UnrelateRecordsRequest
+	(*UnrelateRecordsResponse)(nil), // 21: loombridge.v1.UnrelateRecordsResponse
+	(*ListRelationsRequest)(nil),    // 22: loombridge.v1.ListRelationsRequest
+	(*ListRelationsResponse)(nil),   // 23: loombridge.v1.ListRelationsResponse
+	(*RelatedOptions)(nil),          // 24: loombridge.v1.RelatedOptions
+	(*HitRelation)(nil),             // 25: loombridge.v1.HitRelation
+	(*MemorySaveRequest)(nil),       // 26: loombridge.v1.MemorySaveRequest
+	(*MemorySaveResponse)(nil),      // 27: loombridge.v1.MemorySaveResponse
+	(*MemoryOwner)(nil),             // 28: loombridge.v1.MemoryOwner
+	(*MemoryQueryRequest)(nil),      // 29: loombridge.v1.MemoryQueryRequest
+	(*MemoryQueryResponse)(nil),     // 30: loombridge.v1.MemoryQueryResponse
+	(*MemoryHit)(nil),               // 31: loombridge.v1.MemoryHit
+	(*Passage)(nil),                 // 32: loombridge.v1.Passage
+	(*HitExplanation)(nil),          // 33: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),             // 34: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),            // 35: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),        // 36: loombridge.v1.GetRecordRequest
+	(*ListVersionsRequest)(nil),     // 37: loombridge.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),    // 38: loombridge.v1.ListVersionsResponse
+	(*DeleteRecordsRequest)(nil),    // 39: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),   // 40: loombridge.v1.DeleteRecordsResponse
+	(*GetRecordResponse)(nil),       // 41: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),             // 42: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),     // 43: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),    // 44: loombridge.v1.UpdateRecordResponse
+	(*ReviewRecordRequest)(nil),     // 45: loombridge.v1.ReviewRecordRequest
+	(*ReviewRecordResponse)(nil),    // 46: loombridge.v1.ReviewRecordResponse
+	(*ArchiveRecordRequest)(nil),    // 47: loombridge.v1.ArchiveRecordRequest
+	(*ArchiveRecordResponse)(nil),   // 48: loombridge.v1.ArchiveRecordResponse
+	(*DeleteRecordRequest)(nil),     // 49: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),    // 50: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),      // 51: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 52: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 53: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 54: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 55: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 56: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),   // 57: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil),  // 58: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),     // 59: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 60: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 61: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),    // 62: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),   // 63: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),    // 64: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),   // 65: loombridge.v1.ImportRecordsResponse
+	nil,                             // 66: loombridge.v1.EraseResult.CountsEntry
+	nil,                             // 67: loombridge.v1.EraseResult.SequencesEntry
+	nil,                             // 68: loombridge.v1.EraseResult.QuotedEntry
+	nil,                             // 69: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),   // 70: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 71: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 72: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 73: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	11,  // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
-	0,   // 1: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
-	13,  // 2: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
-	65,  // 3: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
-	66,  // 4: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
-	1,   // 5: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	68,  // 6: loombridge.v1.EraseResult.begin_time:type_name -> google.protobuf.Timestamp
-	68,  // 7: loombridge.v1.EraseResult.end_time:type_name -> google.protobuf.Timestamp
-	68,  // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	68,  // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	68,  // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	69,  // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	6,   // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	68,  // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	70,  // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	68,  // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	68,  // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
-	5,   // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	68,  // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	15,  // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	68,  // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	16,  // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	3,   // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
-	16,  // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
-	3,   // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	68,  // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	69,  // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	70,  // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	68,  // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	70,  // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	6,   // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	4,   // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	68,  // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	15,  // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	68,  // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	68,  // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	7,   // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	5,   // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	67,  // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	8,   // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	2,   // 41: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	27,  // 42: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	70,  // 43: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	68,  // 44: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	68,  // 45: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
-	23,  // 46: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
-	30,  // 47: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	34,  // 48: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	14,  // 49: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	27,  // 50: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	32,  // 51: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	31,  // 52: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	24,  // 53: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
-	33,  // 54: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	9,   // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	68,  // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	68,  // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	2,   // 58: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	68,  // 59: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	2,   // 60: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	14,  // 61: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	14,  // 62: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	68,  // 63: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	69,  // 64: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	70,  // 65: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	68,  // 66: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	70,  // 67: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	6,   // 68: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	68,  // 69: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
-	15,  // 70: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
-	41,  // 71: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	71,  // 72: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	2,   // 73: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	14,  // 74: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	5,   // 75: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	2,   // 76: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	14,  // 77: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	2,   // 78: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	14,  // 79: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
-	2,   // 80: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	68,  // 81: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	68,  // 82: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	14,  // 83: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	41,  // 84: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	4,   // 85: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	26,  // 86: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	58,  // 87: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	2,   // 88: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	14,  // 89: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	35,  // 90: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	42,  // 91: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	36,  // 92: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	44,  // 93: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	46,  // 94: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
-	48,  // 95: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	38,  // 96: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	50,  // 97: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	52,  // 98: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	59,  // 99: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	61,  // 100: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	63,  // 101: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	17,  // 102: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	19,  // 103: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	21,  // 104: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	54,  // 105: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	10,  // 106: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	56,  // 107: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	40,  // 108: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	43,  // 109: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	37,  // 110: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	45,  // 111: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	47,  // 112: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
-	49,  // 113: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	39,  // 114: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	51,  // 115: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	53,  // 116: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	60,  // 117: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	62,  // 118: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	64,  // 119: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	18,  // 120: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	20,  // 121: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	22,  // 122: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	55,  // 123: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	12,  // 124: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	57,  // 125: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	108, // [108:126] is the sub-list for method output_type
-	90,  // [90:108] is the sub-list for method input_type
-	90,  // [90:90] is the sub-list for extension type_name
-	90,  // [90:90] is the sub-list for extension extendee
-	0,   // [0:90] is the sub-list for field type_name
+	12,  // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
+	0,   // 1: loombridge.v1.EraseScopeRequest.shared:type_name -> loombridge.v1.EraseShared
+	1,   // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
+	14,  // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
+	66,  // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
+	67,  // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
+	2,   // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
+	70,  // 7: loombridge.v1.EraseResult.begin_time:type_name -> google.protobuf.Timestamp
+	70,  // 8: loombridge.v1.EraseResult.end_time:type_name -> google.protobuf.Timestamp
+	68,  // 9: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
+	70,  // 10: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	70,  // 11: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	70,  // 12: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	71,  // 13: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	7,   // 14: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	70,  // 15: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	72,  // 16: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	70,  // 17: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	70,  // 18: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	6,   // 19: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	70,  // 20: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	16,  // 21: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
+	70,  // 22: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	17,  // 23: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	17,  // 24: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	4,   // 25: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
+	17,  // 26: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
+	4,   // 27: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
+	70,  // 28: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	71,  // 29: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	72,  // 30: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	70,  // 31: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	72,  // 32: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	7,   // 33: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	5,   // 34: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	70,  // 35: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	16,  // 36: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
+	70,  // 37: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	70,  // 38: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	8,   // 39: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	6,   // 40: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	69,  // 41: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	9,   // 42: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	3,   // 43: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	28,  // 44: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	72,  // 45: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	70,  // 46: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	70,  // 47: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	24,  // 48: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
+	31,  // 49: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	35,  // 50: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	15,  // 51: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	28,  // 52: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	33,  // 53: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	32,  // 54: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	25,  // 55: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
+	34,  // 56: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	10,  // 57: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	70,  // 58: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	70,  // 59: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	3,   // 60: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	70,  // 61: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	3,   // 62: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 63: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	15,  // 64: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	70,  // 65: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	71,  // 66: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	72,  // 67: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	70,  // 68: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	72,  // 69: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	7,   // 70: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	70,  // 71: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	16,  // 72: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
+	42,  // 73: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	73,  // 74: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	3,   // 75: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 76: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	6,   // 77: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	3,   // 78: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 79: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	3,   // 80: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 81: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
+	3,   // 82: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	70,  // 83: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	70,  // 84: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	15,  // 85: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	42,  // 86: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	5,   // 87: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	27,  // 88: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	59,  // 89: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	3,   // 90: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 91: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	36,  // 92: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	43,  // 93: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	37,  // 94: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	45,  // 95: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	47,  // 96: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
+	49,  // 97: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	39,  // 98: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	51,  // 99: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	53,  // 100: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	60,  // 101: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	62,  // 102: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	64,  // 103: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	18,  // 104: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	20,  // 105: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	22,  // 106: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	55,  // 107: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	11,  // 108: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	57,  // 109: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	41,  // 110: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	44,  // 111: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	38,  // 112: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	46,  // 113: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	48,  // 114: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
+	50,  // 115: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	40,  // 116: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	52,  // 117: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	54,  // 118: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	61,  // 119: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	63,  // 120: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	65,  // 121: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	19,  // 122: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	21,  // 123: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	23,  // 124: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	56,  // 125: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	13,  // 126: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	58,  // 127: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	110, // [110:128] is the sub-list for method output_type
+	92,  // [92:110] is the sub-list for method input_type
+	92,  // [92:92] is the sub-list for extension type_name
+	92,  // [92:92] is the sub-list for extension extendee
+	0,   // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -7495,8 +7617,8 @@ func file_loombridge_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
-			NumEnums:      10,
-			NumMessages:   58,
+			NumEnums:      11,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

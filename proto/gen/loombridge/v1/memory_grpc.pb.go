@@ -128,7 +128,8 @@ type MemoryServiceClient interface {
 	// be called again after a stop. Vectors of other spaces that stand on the same
 	// records are dropped at the end. NO_EMBEDDER without an embedder.
 	Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error)
-	// EraseScope erases all that the store has of an agent or a person while the server runs:
+	// EraseScope erases all that the store has of an agent or a person, or of a session, or the
+	// records that a filter lets through, while the server runs:
 	// records with versions, vectors, relations and index, sessions with steps, messages, tasks,
 	// folds and prompts, offloaded results, events, direct messages, records of calls, whose
 	// digests stay, and everything else under its name, the archive included. Then the engine
@@ -141,9 +142,11 @@ type MemoryServiceClient interface {
 	// nothing; the same call again waits for the erasure that runs and gets its result, or
 	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 	//
-	// Nothing is signed: what an erasure does not reach, and the proof that nothing is left in
-	// any file, is for `loom-bridge-server erase`, which needs the server stopped. With
-	// authentication the credential must say `operates`.
+	// Afterwards all keys and values of the tenant are searched for the subject's id, and a
+	// certificate says what went, in whose words the id still stands, and what is not claimed
+	// (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
+	// needs the server stopped, as does a whole tenant. With authentication the credential must
+	// say `operates`.
 	// Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
 	// also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(ctx context.Context, in *EraseScopeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EraseScopeResponse], error)
@@ -467,7 +470,8 @@ type MemoryServiceServer interface {
 	// be called again after a stop. Vectors of other spaces that stand on the same
 	// records are dropped at the end. NO_EMBEDDER without an embedder.
 	Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error
-	// EraseScope erases all that the store has of an agent or a person while the server runs:
+	// EraseScope erases all that the store has of an agent or a person, or of a session, or the
+	// records that a filter lets through, while the server runs:
 	// records with versions, vectors, relations and index, sessions with steps, messages, tasks,
 	// folds and prompts, offloaded results, events, direct messages, records of calls, whose
 	// digests stay, and everything else under its name, the archive included. Then the engine
@@ -480,9 +484,11 @@ type MemoryServiceServer interface {
 	// nothing; the same call again waits for the erasure that runs and gets its result, or
 	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 	//
-	// Nothing is signed: what an erasure does not reach, and the proof that nothing is left in
-	// any file, is for `loom-bridge-server erase`, which needs the server stopped. With
-	// authentication the credential must say `operates`.
+	// Afterwards all keys and values of the tenant are searched for the subject's id, and a
+	// certificate says what went, in whose words the id still stands, and what is not claimed
+	// (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
+	// needs the server stopped, as does a whole tenant. With authentication the credential must
+	// say `operates`.
 	// Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
 	// also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(*EraseScopeRequest, grpc.ServerStreamingServer[EraseScopeResponse]) error

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
@@ -28,7 +29,9 @@ const help = `Erase all that a store holds of an agent, a person or a tenant, wi
 
 Records, their index, vectors and versions, sessions, offloaded results, events, messages,
 audit records and everything else of the subject go; with --session only what stands in
-one session of the agent, with --filter only the records that it lets through. The store is
+one session of the agent, with --filter only the records that it lets through. What an agent
+saved into the memory of persons and spaces stays without its name, or goes (--shared records).
+Others' words that have its id stay, and are counted. The store is
 written anew beside the old one without them, then the two change places in one step, and
 the old one is removed; so no server may be running on it, and there must be room for a
 second store. In PostgreSQL the tables are written anew in a schema beside (NAME_rewritten),
@@ -76,12 +79,15 @@ func Command(o Options) *cobra.Command {
 		default:
 			return o.Refuse("agent", agent, "give one of --agent, --user and --whole-tenant: whose data goes")
 		}
+		if s.Shared == "authorship" {
+			s.Shared = erase.Authorship
+		}
 		for _, given := range []struct{ flag, value string }{{"session", s.Session}, {"filter", s.Filter}} {
 			if given.value == "" && cmd.Flags().Changed(given.flag) {
 				return o.Refuse(given.flag, "", "is empty; leave it out for all")
 			}
 		}
-		if err := s.Check(); err != nil {
+		if err := erasure.Check(*s); err != nil {
 			return o.refuseSubject(*s, err)
 		}
 		if e.key == "" {
@@ -101,6 +107,7 @@ func Command(o Options) *cobra.Command {
 	flags.BoolVar(&tenantWhole, "whole-tenant", false, "everything of --tenant goes")
 	flags.StringVar(&s.Session, "session", "", "of the agent only the session with this `id`")
 	flags.StringVar(&s.Filter, "filter", "", "only the records that this `expression` lets through, such as 'metadata.case = \"47\"'")
+	flags.StringVar((*string)(&s.Shared), "shared", "authorship", "what becomes of records that the agent saved into the memory of persons and spaces: `authorship` takes its name off them, records takes them with it")
 	flags.StringVar(&s.Tenant, "tenant", "default", "`name` of the tenant")
 	flags.StringVar(&e.key, "key", "", "PEM `file` with the ed25519 key that signs (required); made if it is not there")
 	flags.StringVar(&e.out, "out", "", "`file` for the certificate, which must not exist (required)")
@@ -117,6 +124,8 @@ func (o Options) refuseSubject(s erasure.Subject, err error) error {
 		return o.Refuse("session", s.Session, bad.Problem)
 	case ok && bad.Field == "filter":
 		return o.Refuse("filter", s.Filter, bad.Problem)
+	case ok && bad.Field == "shared":
+		return o.Refuse("shared", string(s.Shared), bad.Problem)
 	case s.Kind == erasure.Tenant:
 		return o.Refuse("tenant", s.Tenant, err.Error())
 	}
@@ -153,12 +162,12 @@ func (o Options) verify() *cobra.Command {
 			return fmt.Errorf("%w: it is of a store in %s", erasure.ErrNotTrue, c.Engine)
 		}
 		files := "what the store consists of was not compared"
-		if !changed {
+		if !changed && len(c.Files)+len(c.Tables) > 0 { // a running server's certificate names none
 			if files, err = o.compare(cmd.Context(), place, c); err != nil {
 				return fmt.Errorf("%w; if a server has run since, --changed scans the entries alone", err)
 			}
 		}
-		left, err := o.scan(cmd.Context(), place, c)
+		left, _, err := o.scan(cmd.Context(), place, c)
 		if err != nil {
 			return err
 		}
@@ -175,22 +184,23 @@ func (o Options) verify() *cobra.Command {
 	return command
 }
 
-// scan decodes every entry of a store, and returns how many are the subject's.
-func (o Options) scan(ctx context.Context, place stores.Place, c *erasure.Certificate) (left int64, err error) {
+// scan decodes every entry of a store, and returns how many are the subject's, and of those
+// that are not how many have its id, by whose words they are.
+func (o Options) scan(ctx context.Context, place stores.Place, c *erasure.Certificate) (left int64, quoted map[string]int64, err error) {
 	engine, err := o.open(ctx, place)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	eraser, err := erasure.NewFinder(ctx, c.Subject, engine, c.Records)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	err = engine.Each(ctx, func(ks kv.Keyspace, p kv.Pair) error {
 		_, _, err := eraser.Change(ctx, ks, p)
 		return err
 	})
-	return eraser.Left(), err
+	return eraser.Left(), eraser.Quoted(), err
 }
 
 func (o Options) say(format string, args ...any) error {

@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -19,10 +18,17 @@ const maxFileBytes = 64 << 20
 
 // openKey reads the key that signs, and makes it if it is not there.
 func openKey(path string) (ed25519.PrivateKey, error) {
-	text, err := os.ReadFile(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return makeKey(path)
 	}
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("can be read or written by others than its owner (mode %#o), who could sign with it, too; make another key, or chmod 600 it if nobody has read it", mode)
+	}
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +98,9 @@ func readCertificate(path string) (*erasure.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c erasure.Certificate
-	if err := json.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf("%s is no certificate: %w", path, err)
+	c, err := erasure.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &c, nil
+	return c, nil
 }

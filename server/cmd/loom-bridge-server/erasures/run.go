@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func (e *erasing) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	picked, err := e.pick(ctx, c)
+	picked, err := e.pick(ctx, place, c)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (e *erasing) run(ctx context.Context) error {
 	if c.Files, c.Tables, err = e.contents(ctx, place); err != nil {
 		return err
 	}
-	if c.Left, err = e.scan(ctx, place, c); err != nil {
+	if c.Left, c.Quoted, err = e.scan(ctx, place, c); err != nil {
 		return err
 	}
 	if c.Left > 0 {
@@ -124,7 +125,7 @@ func engineOf(place stores.Place) erasure.Engine {
 
 // find notes how much the store has of the subject, before anything of it goes.
 func (e *erasing) find(ctx context.Context, place stores.Place, c *erasure.Certificate) error {
-	found, err := e.scan(ctx, place, c)
+	found, _, err := e.scan(ctx, place, c)
 	if err != nil {
 		return err
 	}
@@ -142,11 +143,16 @@ func (e *erasing) report(c *erasure.Certificate) error {
 		return e.say("%s The certificate is %s\n", c.Statement, e.out)
 	}
 	what := fmt.Sprintf("%d entries", c.Found)
-	if e.subject.Narrowed() {
+	if len(c.Records) > 0 || c.RecordsAnew > 0 {
 		what += fmt.Sprintf(" with %d records, and %d records of the same memory were written anew", len(c.Records), c.RecordsAnew)
 	}
 	if err := e.say("erased %s: %s, %d audit records; the certificate is %s\n", e.subject, what, c.AuditRecords, e.out); err != nil {
 		return err
+	}
+	for _, whose := range slices.Sorted(maps.Keys(c.Quoted)) {
+		if err := e.say("its id stands in %d entries that stay: %s\n", c.Quoted[whose], whose); err != nil {
+			return err
+		}
 	}
 	if len(c.Backups) > 0 {
 		return e.say("%d backups may still hold it: %q; remove them (backup prune) when a newer one is made\n", len(c.Backups), c.Backups)
@@ -216,9 +222,29 @@ func (e *erasing) rewrite(ctx context.Context, place stores.Place, c *erasure.Ce
 }
 
 // pick finds the records that a session or a filter takes out, which the certificate names.
-func (e *erasing) pick(ctx context.Context, c *erasure.Certificate) (picked erasure.Picked, err error) {
-	if !e.subject.Narrowed() {
+func (e *erasing) pick(ctx context.Context, place stores.Place, c *erasure.Certificate) (picked erasure.Picked, err error) {
+	if !e.subject.Narrowed() && e.subject.Kind != erasure.Agent {
 		return nil, nil
+	}
+	if picked, err = e.picked(ctx, place); err != nil {
+		return nil, err
+	}
+	c.Records = append(c.Records, erasure.Digests(picked)...) // to those that an earlier run has erased
+	slices.Sort(c.Records)
+	c.Records = slices.Compact(c.Records)
+	return picked, nil
+}
+
+// picked are the records that go. For a filter the index is asked, which is made anew where it
+// is out of date; without one the store is only read.
+func (e *erasing) picked(ctx context.Context, place stores.Place) (picked erasure.Picked, err error) {
+	if e.subject.Filter == "" {
+		engine, err := e.open(ctx, place)
+		if err != nil {
+			return nil, err
+		}
+		picked, err = erasure.Pick(ctx, engine, nil, e.subject)
+		return picked, errors.Join(err, engine.Close())
 	}
 	engine, err := e.Open()
 	if err != nil {
@@ -230,13 +256,7 @@ func (e *erasing) pick(ctx context.Context, c *erasure.Certificate) (picked eras
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	if picked, err = erasure.Pick(ctx, engine, store, e.subject); err != nil {
-		return nil, err
-	}
-	c.Records = append(c.Records, picked.Digests()...) // to those that an earlier run has erased
-	slices.Sort(c.Records)
-	c.Records = slices.Compact(c.Records)
-	return picked, nil
+	return erasure.Pick(ctx, engine, store, e.subject)
 }
 
 // memoryOf is the memory of a store, with no work in the background but what it asks for.

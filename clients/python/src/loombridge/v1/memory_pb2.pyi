@@ -14,6 +14,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class EraseShared(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ERASE_SHARED_UNSPECIFIED: _ClassVar[EraseShared]
+    ERASE_SHARED_AUTHORSHIP: _ClassVar[EraseShared]
+    ERASE_SHARED_RECORDS: _ClassVar[EraseShared]
+
 class EraseStep(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ERASE_STEP_UNSPECIFIED: _ClassVar[EraseStep]
@@ -83,6 +89,9 @@ class EmptyReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EMPTY_REASON_ALL_UNDER_MIN_SCORE: _ClassVar[EmptyReason]
     EMPTY_REASON_ALL_EXCLUDED: _ClassVar[EmptyReason]
     EMPTY_REASON_ALL_OVER_MAX_TOKENS: _ClassVar[EmptyReason]
+ERASE_SHARED_UNSPECIFIED: EraseShared
+ERASE_SHARED_AUTHORSHIP: EraseShared
+ERASE_SHARED_RECORDS: EraseShared
 ERASE_STEP_UNSPECIFIED: EraseStep
 ERASE_STEP_WAITING: EraseStep
 ERASE_STEP_COUNTING: EraseStep
@@ -125,22 +134,28 @@ EMPTY_REASON_ALL_EXCLUDED: EmptyReason
 EMPTY_REASON_ALL_OVER_MAX_TOKENS: EmptyReason
 
 class EraseScopeRequest(_message.Message):
-    __slots__ = ("subject", "dry_run")
+    __slots__ = ("subject", "dry_run", "shared")
     SUBJECT_FIELD_NUMBER: _ClassVar[int]
     DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
     subject: EraseSubject
     dry_run: bool
-    def __init__(self, subject: _Optional[_Union[EraseSubject, _Mapping]] = ..., dry_run: bool = ...) -> None: ...
+    shared: EraseShared
+    def __init__(self, subject: _Optional[_Union[EraseSubject, _Mapping]] = ..., dry_run: bool = ..., shared: _Optional[_Union[EraseShared, str]] = ...) -> None: ...
 
 class EraseSubject(_message.Message):
-    __slots__ = ("tenant", "agent_id", "user_id")
+    __slots__ = ("tenant", "agent_id", "user_id", "session_id", "filter")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     agent_id: str
     user_id: str
-    def __init__(self, tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+    session_id: str
+    filter: str
+    def __init__(self, tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., filter: _Optional[str] = ...) -> None: ...
 
 class EraseScopeResponse(_message.Message):
     __slots__ = ("step", "entries", "result")
@@ -153,7 +168,7 @@ class EraseScopeResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[EraseStep, str]] = ..., entries: _Optional[int] = ..., result: _Optional[_Union[EraseResult, _Mapping]] = ...) -> None: ...
 
 class EraseResult(_message.Message):
-    __slots__ = ("dry_run", "counts", "entries", "bytes", "sequences", "bytes_state", "outstanding_backups", "resumed", "begin_time", "end_time")
+    __slots__ = ("dry_run", "counts", "entries", "bytes", "sequences", "bytes_state", "outstanding_backups", "resumed", "begin_time", "end_time", "quoted", "certificate")
     class CountsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -162,6 +177,13 @@ class EraseResult(_message.Message):
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     class SequencesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class QuotedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -178,6 +200,8 @@ class EraseResult(_message.Message):
     RESUMED_FIELD_NUMBER: _ClassVar[int]
     BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
     END_TIME_FIELD_NUMBER: _ClassVar[int]
+    QUOTED_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
     dry_run: bool
     counts: _containers.ScalarMap[str, int]
     entries: int
@@ -188,7 +212,9 @@ class EraseResult(_message.Message):
     resumed: bool
     begin_time: _timestamp_pb2.Timestamp
     end_time: _timestamp_pb2.Timestamp
-    def __init__(self, dry_run: bool = ..., counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., sequences: _Optional[_Mapping[str, int]] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., outstanding_backups: _Optional[_Iterable[str]] = ..., resumed: bool = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    quoted: _containers.ScalarMap[str, int]
+    certificate: str
+    def __init__(self, dry_run: bool = ..., counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., sequences: _Optional[_Mapping[str, int]] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., outstanding_backups: _Optional[_Iterable[str]] = ..., resumed: bool = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., quoted: _Optional[_Mapping[str, int]] = ..., certificate: _Optional[str] = ...) -> None: ...
 
 class Record(_message.Message):
     __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "valid_until", "relations")

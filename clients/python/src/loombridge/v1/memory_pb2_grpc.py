@@ -296,7 +296,8 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def EraseScope(self, request, context):
-        """EraseScope erases all that the store has of an agent or a person while the server runs:
+        """EraseScope erases all that the store has of an agent or a person, or of a session, or the
+        records that a filter lets through, while the server runs:
         records with versions, vectors, relations and index, sessions with steps, messages, tasks,
         folds and prompts, offloaded results, events, direct messages, records of calls, whose
         digests stay, and everything else under its name, the archive included. Then the engine
@@ -309,9 +310,11 @@ class MemoryServiceServicer(object):
         nothing; the same call again waits for the erasure that runs and gets its result, or
         SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 
-        Nothing is signed: what an erasure does not reach, and the proof that nothing is left in
-        any file, is for `loom-bridge-server erase`, which needs the server stopped. With
-        authentication the credential must say `operates`.
+        Afterwards all keys and values of the tenant are searched for the subject's id, and a
+        certificate says what went, in whose words the id still stands, and what is not claimed
+        (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
+        needs the server stopped, as does a whole tenant. With authentication the credential must
+        say `operates`.
         Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
         also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
         """

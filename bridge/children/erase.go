@@ -1,0 +1,102 @@
+package children
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
+)
+
+// Erasure is what becomes of children when a subject is erased. What a parent gave its child
+// goes with the parent, or with the session that spawned it: the child is an agent like
+// others then. It needs the steps and results of a session.
+func Erasure() erase.Owner {
+	sort := func(tag byte, counted string, phase int, texts string) erase.Sort {
+		return erase.Sort{Keyspace: kv.System, Kinds: "a", Tags: string(rune(tag)), Counted: counted, Phase: phase, Texts: texts}
+	}
+	return erase.Owner{
+		Name: "bridge/children",
+		Sorts: []erase.Sort{
+			sort(tagChild, "", 1, "goals and results of children of others"),
+			sort(tagAttached, "", 0, "names of servers"),
+			sort(tagSpawned, "children", 2, ""),
+			sort(tagGrant, "", 0, ""),
+			sort(tagFork, "", 0, "what prompts of others' children begin with"),
+			{Keyspace: kv.System, Kinds: "y", Lists: []string{string(liveList)}, Tags: string(rune(tagLive))},
+		},
+		Along: func(r *erase.Run, e erase.Entry) ([]kv.Pair, error) {
+			if e.Tag != tagChild || e.Scope.Kind != kv.OwnerAgent || r.Subject.Narrowed() {
+				return nil, nil
+			}
+			c, err := decode(e.Scope, e.Value)
+			return []kv.Pair{{Key: spawnedKey(r.Scope, c.Number), Value: []byte(c.ID)}}, err
+		},
+		Begin: func(ctx context.Context, r *erase.Run) (erase.Change, error) {
+			x := &erasing{Run: r, orphans: make(map[string]bool), forks: make(map[string]bool)}
+			return x.change, x.learn(ctx)
+		},
+	}
+}
+
+// erasing is one run.
+type erasing struct {
+	*erase.Run
+	orphans map[string]bool // children of what goes
+	forks   map[string]bool // hashes of what prompts of the session's children begin with
+}
+
+// learn notes the children that a session spawned.
+func (x *erasing) learn(ctx context.Context) error {
+	if x.Subject.Session == "" {
+		return nil
+	}
+	return erase.Each(ctx, x.From, kv.System, x.Scope.Key(tagSpawned), func(tail, value []byte) error {
+		if !x.spawned(tail) {
+			return nil
+		}
+		child := kv.AgentScope(x.Scope.Tenant, string(value))
+		found, err := x.From.Get(ctx, kv.System, childKey(child))
+		if err != nil || found[0] == nil {
+			return err
+		}
+		c, err := decode(child, found[0])
+		x.forks[c.Fork] = true
+		return err
+	})
+}
+
+func (x *erasing) spawned(number []byte) bool {
+	return len(number) == 8 && x.Steps[binary.BigEndian.Uint64(number)]
+}
+
+func (x *erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error) {
+	if x.Subject.Kind != erase.Agent || x.Subject.Filter != "" {
+		return e.Stays()
+	}
+	part := x.Subject.Session != ""
+	switch {
+	case e.Scope.Kind == kv.OwnerSystem:
+		return e.Goes(x.Subject.Is(erase.Agent, string(e.Tail)) || x.orphans[string(e.Tail)], nil)
+	case e.Tag == tagAttached: // behind the child's entry
+		return e.Goes(x.orphans[e.Scope.Owner], nil)
+	case e.Tag == tagChild:
+		c, err := decode(e.Scope, e.Value)
+		if err != nil || !x.Subject.Of(c.Parent, c.ParentSession) {
+			return e.Goes(false, err)
+		}
+		x.orphans[c.ID] = true
+		return e.Goes(true, nil)
+	case e.Tag == tagGrant: // what this agent may read of the subject's results
+		owner, err := decodeGrant(e.Value)
+		return e.Goes(err == nil && owner == x.Subject.ID && (!part || x.Refs[string(e.Tail)]), err)
+	case e.Tag == tagSpawned && !part: // at the subject's parent
+		return e.Goes(string(e.Value) == x.Subject.ID, nil)
+	case e.Tag == tagSpawned:
+		return e.Goes(x.Own(e) && x.spawned(e.Tail), nil)
+	case e.Tag == tagFork:
+		return e.Goes(part && x.Own(e) && len(e.Tail) >= sha256.Size && x.forks[string(e.Tail[:sha256.Size])], nil)
+	}
+	return e.Stays()
+}

@@ -1,0 +1,193 @@
+package past
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+)
+
+// Memory is the part of a record's Extra that says whose memory the prompt could show.
+type Memory struct {
+	// User is the person whose memory was asked. Nil in records of older versions, which did
+	// not note it; empty for nobody's.
+	User *string `json:"user,omitempty"`
+}
+
+// KindUnmarked counts records of prompts that went because an older version did not note
+// whether they show the person's memory.
+const KindUnmarked = "prompts_unmarked"
+
+// Erasure is what becomes of the records of prompts when a subject is erased. With a person's
+// memory, or records of it, those go that could show it: those that were made with it, and
+// those of which nothing says with whose. Texts go that no other record has.
+func Erasure() erase.Owner {
+	return erase.Owner{
+		Name: "context/assemble/past",
+		Sorts: []erase.Sort{
+			{Keyspace: kv.Log, Kinds: "a", Tags: string(rune(tagRecord)), Counted: "prompts", Marked: unmarked, Texts: "recorded prompts of agents"},
+			{Keyspace: kv.Log, Kinds: "a", Tags: string([]byte{tagText, tagState}), Texts: "recorded prompts of agents"},
+		},
+		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
+			x := &erasing{Run: r}
+			return x.change, nil
+		},
+	}
+}
+
+// erasing is one run. Entries come in the order of their keys, so that the records of a scope
+// come before its texts.
+type erasing struct {
+	*erase.Run
+	scope kv.Scope
+	// gone are the sessions that lose records, with the texts that their others need, by
+	// generation.
+	gone map[string]map[uint64]map[hash]bool
+}
+
+func (x *erasing) change(ctx context.Context, e erase.Entry) ([]byte, bool, error) {
+	session, rest, err := kv.CutEscaped(e.Tail)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if x.Subject.Session != "" {
+		return e.Goes(x.Own(e) && session == x.Subject.Session, nil)
+	}
+	if x.Looks || !x.shows(e.Scope) {
+		return e.Stays()
+	}
+	if x.gone == nil || x.scope != e.Scope {
+		x.scope, x.gone = e.Scope, make(map[string]map[uint64]map[hash]bool)
+		if err := x.learn(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	switch {
+	case e.Tag == tagRecord:
+		p, err := decodeRecord(e.Value)
+		return e.Goes(err == nil && x.names(p), err)
+	case e.Tag == tagText && x.gone[session] != nil && len(rest) >= 8+len(hash{}):
+		needed := x.gone[session][binary.BigEndian.Uint64(rest)]
+		return e.Goes(!needed[hash(rest[8:8+len(hash{})])], nil)
+	}
+	return e.Stays()
+}
+
+// shows tells whether prompts of an agent may show what goes: a person's memory, or records
+// that are picked.
+func (x *erasing) shows(agent kv.Scope) bool {
+	switch {
+	case x.Subject.Kind == erase.User:
+		return x.Shown || len(x.Picked) > 0
+	case x.Subject.Filter == "" || len(x.Picked) == 0:
+		return false
+	}
+	return x.Subject.Kind == erase.Tenant || agent == x.Scope
+}
+
+// names tells whether a prompt could show what goes.
+func (x *erasing) names(p *Prompt) bool {
+	if x.Subject.Kind != erase.User {
+		return true
+	}
+	var shown Memory
+	if err := json.Unmarshal(p.Extra, &shown); err != nil || shown.User == nil {
+		return true
+	}
+	return *shown.User == x.Subject.ID
+}
+
+// unmarked is the kind of a stored record that does not say whose memory the prompt could
+// show.
+func unmarked(s erase.Subject, value []byte) string {
+	var shown Memory
+	p, err := decodeRecord(value)
+	if s.Kind != erase.User || err != nil || json.Unmarshal(p.Extra, &shown) == nil && shown.User != nil {
+		return ""
+	}
+	return KindUnmarked
+}
+
+// learn finds the sessions of the scope that lose records, and the texts that stay in those.
+func (x *erasing) learn(ctx context.Context) error {
+	type kept struct {
+		generation uint64
+		texts      []hash
+	}
+	stay := make(map[string][]kept)
+	err := erase.Each(ctx, x.From, kv.Log, x.scope.Key(tagRecord), func(tail, value []byte) error {
+		session, _, err := kv.CutEscaped(tail)
+		if err != nil {
+			return err
+		}
+		p, err := decodeRecord(value)
+		if err != nil {
+			return err
+		}
+		if x.names(p) {
+			x.gone[session] = make(map[uint64]map[hash]bool)
+			return nil
+		}
+		texts, err := x.texts(ctx, session, p.generation, p.recipe)
+		if len(p.Tools) == len(hash{}) {
+			texts = append(texts, hash(p.Tools))
+		}
+		stay[session] = append(stay[session], kept{p.generation, texts})
+		return err
+	})
+	for session, needed := range x.gone {
+		for _, k := range stay[session] {
+			if needed[k.generation] == nil {
+				needed[k.generation] = make(map[hash]bool)
+			}
+			for _, h := range k.texts {
+				needed[k.generation][h] = true
+			}
+		}
+	}
+	return err
+}
+
+// texts are the texts that a recipe needs.
+func (x *erasing) texts(ctx context.Context, session string, generation uint64, recipe []byte) (all []hash, err error) {
+	for f, err := range wire.Fields(recipe) {
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%w: %w", errDamaged, err)
+		case f.Number == fieldChunk && len(f.Bytes) == len(hash{}):
+			all = append(all, hash(f.Bytes))
+			inner, err := x.inner(ctx, session, generation, hash(f.Bytes))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, inner...)
+		case f.Number == fieldPart:
+			p, err := decodePart(f.Bytes)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, p.text)
+		}
+	}
+	return all, nil
+}
+
+// inner are the texts that a part of a recipe needs. One that is missing needs none.
+func (x *erasing) inner(ctx context.Context, session string, generation uint64, h hash) ([]hash, error) {
+	var recipe []byte
+	for part := range maxTextParts {
+		values, err := x.From.Get(ctx, kv.Log, textKey(x.scope, session, generation, h, part))
+		if err != nil || len(values[0]) == 0 {
+			return nil, err
+		}
+		recipe = append(recipe, values[0][1:]...)
+		if values[0][0] != goesOn {
+			break
+		}
+	}
+	return x.texts(ctx, session, generation, recipe)
+}

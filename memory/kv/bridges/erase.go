@@ -1,0 +1,14 @@
+package bridges
+
+import (
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
+)
+
+// Erasure is what becomes of the registry: it is of servers, and no tenant's.
+func Erasure() erase.Owner {
+	tags := []byte{tagBridge, tagEpoch, tagLease, tagMesh, tagSecret, tagDivision, tagStore}
+	return erase.Owner{Name: "memory/kv/bridges", Sorts: []erase.Sort{
+		{Keyspace: kv.System, Kinds: "y", Lists: []string{scope.Owner}, Tags: string(tags), Texts: "names and addresses of servers"},
+	}}
+}
