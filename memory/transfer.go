@@ -255,7 +255,7 @@ func (s *Store) Refill(ctx context.Context, scope kv.Scope, from *Store) (*Impor
 	if err != nil {
 		return nil, err
 	}
-	m.own = make(map[string]writer.Writer)
+	m.actor.writer, m.own = writer.Program, make(map[string]writer.Writer)
 	for r, err := range record.All(ctx, from.engine, scope) {
 		if err != nil {
 			return nil, err

@@ -49,6 +49,8 @@ class McpServers(_twin.Twin):
         """Forget a server that was added."""
         return self._await("remove", name, timeout=timeout)
 
-    def refresh(self, name: str, *, timeout: _values.Seconds | None = None) -> _servers.McpServer:
+    def refresh(
+        self, name: str, *, accept_changed: bool = False, timeout: _values.Seconds | None = None
+    ) -> _servers.McpServer:
         """Connect to a server anew, and return it when it is ready or away."""
-        return self._await("refresh", name, timeout=timeout)
+        return self._await("refresh", name, accept_changed=accept_changed, timeout=timeout)
