@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,8 +41,10 @@ type Request struct {
 	// Tool is the one that was called.
 	Tool       string
 	Capability policy.Capability
-	// Args are the reduced arguments, without secrets.
-	Args          json.RawMessage
+	// Describe returns what a person is shown; it is called when somebody is to be asked. Nil:
+	// Sheet is what they are shown.
+	Describe func(ctx context.Context) (Sheet, error)
+	Sheet
 	Time, Expires time.Time
 }
 
@@ -108,11 +109,17 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Broker {
 }
 
 // Ask returns the answer to a request: from a grant, or from a person, for whom it waits at
-// most for limit. An error means that nobody could be asked: that of ctx, of the store, or a
-// *share.LimitError.
+// most for limit. An error means that nobody could be asked: that of ctx, of the store, of
+// Describe, or a *share.LimitError.
 func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answer, error) {
 	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
 		return answer, err
+	}
+	if r.Describe != nil && b.watched(r) {
+		var err error
+		if r.Sheet, err = r.Describe(ctx); err != nil {
+			return "", err
+		}
 	}
 	w, err := b.enter(r, min(limit, b.wait))
 	if err != nil || w == nil {
@@ -144,13 +151,24 @@ func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answe
 	return TimedOut, nil
 }
 
+// watched tells whether somebody sees the calls of an agent.
+func (b *Broker) watched(r Request) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seen(r)
+}
+
+// seen is watched for a caller who holds mu.
+func (b *Broker) seen(r Request) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(b.watchers)), func(w *Watcher) bool { return w.sees(r) })
+}
+
 // enter puts a call among those that wait; nil when nobody watches.
 func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	watched := slices.ContainsFunc(slices.Collect(maps.Keys(b.watchers)), func(w *Watcher) bool { return w.sees(r) })
 	switch {
-	case !watched:
+	case !b.seen(r):
 		return nil, nil
 	case b.count[r.Tenant] >= MaxPending:
 		return nil, &share.LimitError{What: "calls that wait for approval", Limit: MaxPending}

@@ -2,14 +2,13 @@ package hand
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
-	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
@@ -50,11 +49,22 @@ func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 	switch {
 	case !approval.Asks(rules, c.tool.Descriptor()):
 		return nil, nil
-	case slices.Contains(rules, policy.Never) || h.Approvals == nil:
+	case slices.Contains(rules, policy.Never):
+		return c.bound(what), nil
+	case h.Approvals == nil:
 		return c.denied(what, approval.Unattended), nil
 	}
 	before := h.now()
-	answer, err := h.askPerson(ctx, c, what, c.timeout)
+	answer, err := h.askPerson(ctx, c, what, c.timeout, func(ctx context.Context) (approval.Sheet, error) {
+		s, err := h.sheet(ctx, c, nil)
+		if err == nil {
+			c.shown = &s
+		}
+		return s, err
+	})
+	if failure, ok := errors.AsType[*tools.Error](err); ok {
+		return failure, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,22 +78,30 @@ func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 	return nil, nil
 }
 
-func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration) (approval.Answer, error) {
+func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration, describe func(context.Context) (approval.Sheet, error)) (approval.Answer, error) {
 	return h.Approvals.Ask(ctx, approval.Request{
 		Tenant: c.Scope.Tenant, Agent: c.Scope.Owner, Session: c.SessionID, CallID: c.CallID, Tool: c.name(),
-		Above: h.Policies.Above(c.Scope), Capability: what, Args: audit.Safe(h.Reducer.MinimalArgs(c.name(), c.kept)),
+		Above: h.Policies.Above(c.Scope), Capability: what, Describe: describe,
 	}, limit)
 }
 
 // ask is tools.Input.Ask for a call that runs.
-func (h *Hand) ask(ctx context.Context, c *call, what policy.Capability) error {
+func (h *Hand) ask(ctx context.Context, c *call, root *os.Root, what policy.Capability) error {
 	if problem := h.Policies.Set().Refuses(what); problem != "" {
 		return tools.Errorf(tools.PermissionDenied, "Permission denied: %s %s %s", what.Kind, what.Name, problem)
 	}
-	if h.Approvals == nil || !h.Policies.Approvals(c.Scope, c.name()).Leaves() {
+	switch {
+	case !h.Policies.Approvals(c.Scope, c.name()).Leaves():
+		return c.bound(what)
+	case h.Approvals == nil:
 		return c.denied(what, approval.Unattended)
 	}
-	answer, err := h.askPerson(ctx, c, what, MaxTimeout)
+	answer, err := h.askPerson(ctx, c, what, MaxTimeout, func(ctx context.Context) (approval.Sheet, error) {
+		if c.shown != nil {
+			return *c.shown, nil
+		}
+		return h.sheet(ctx, c, root)
+	})
 	switch {
 	case err != nil:
 		return err
@@ -94,25 +112,37 @@ func (h *Hand) ask(ctx context.Context, c *call, what policy.Capability) error {
 	return nil
 }
 
-// denied is what a call is answered with that may not run, or not do what it tried. The
-// beginning of the text is part of the contract with loom.v1 clients.
+// bound is what a call is answered with of which nobody may be asked.
+func (c *call) bound(what policy.Capability) *tools.Error {
+	failure := c.denied(what, approval.Unattended)
+	failure.Message = needsPerson(what) + `, and its binding lets nobody be asked (approval = "never" or "tool" in the settings file)`
+	return failure
+}
+
+// denied is what a call is answered with that may not run, or not do what it tried.
 func (c *call) denied(what policy.Capability, answer approval.Answer) *tools.Error {
 	c.asked.set(answer, what)
-	text := fmt.Sprintf("Permission denied: %s needs the approval of a person", what.Name)
-	if what.Kind != policy.KindTool {
-		text = fmt.Sprintf("Permission denied: %s %s needs the approval of a person", what.Kind, what.Name)
-	}
+	failure := &tools.Error{Code: tools.PermissionDenied, Message: needsPerson(what)}
 	switch answer {
 	case approval.Denied:
-		text += ", who said no"
+		failure.Message += ", who said no"
 	case approval.TimedOut:
-		text += ", and nobody answered in time"
-	}
-	failure := &tools.Error{Code: tools.PermissionDenied, Message: text}
-	if answer == approval.Unattended {
+		failure.Message += ", and nobody answered in time"
+	case approval.Unattended:
+		failure.Message += ", and nobody watches: let somebody run `loom-bridge-server approvals watch --answer`, then call again"
 		failure.Cause = policy.ErrUnattended
 	}
 	return failure
+}
+
+// needsPerson begins what such calls are answered with. The beginning of the text is part of
+// the contract with loom.v1 clients.
+func needsPerson(what policy.Capability) string {
+	name := what.Name
+	if what.Kind != policy.KindTool {
+		name = what.Kind + " " + what.Name
+	}
+	return "Permission denied: " + name + " needs the approval of a person"
 }
 
 // confine finds what a call of a tool of the server's may do in its workspace. The tools of

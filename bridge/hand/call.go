@@ -165,6 +165,9 @@ func (h *Hand) bounded(ctx context.Context, c *call) (Answer, error) {
 	if failure := h.confine(c, root); failure != nil {
 		return h.record(ctx, c, outcome{failure: failure}), nil
 	}
+	if failure := h.unchanged(ctx, c, root); failure != nil {
+		return h.record(ctx, c, outcome{failure: failure}), nil
+	}
 	if err := h.announce(ctx, c); err != nil {
 		return Answer{}, err
 	}

@@ -76,6 +76,9 @@ func (h *Hand) performRaw(ctx context.Context, c *call) (RawAnswer, error) {
 	if failure := h.confine(c, root); failure != nil {
 		return RawAnswer{Failure: failure}, nil
 	}
+	if failure := h.unchanged(ctx, c, root); failure != nil {
+		return RawAnswer{Failure: failure}, nil
+	}
 	if c.MaxOutput <= 0 {
 		c.MaxOutput = MaxOutputBytes
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
@@ -49,6 +50,8 @@ type Request struct {
 	RequestID string
 	// Pinned keeps the step in every prompt as it is.
 	Pinned bool
+	// ListedPrograms is that of tools.Input.
+	ListedPrograms bool
 	// MaxOutput bounds the JSON text that Run gives; Call ignores it. Default
 	// MaxOutputBytes.
 	MaxOutput int
@@ -97,8 +100,10 @@ type Answer struct {
 type call struct {
 	Request
 	tool *tools.Tool
-	// asked is what came of asking people.
+	// asked is what came of asking people, shown what they saw of a call that had to be
+	// allowed before it began; nil where nobody was shown it.
 	asked asked
+	shown *approval.Sheet
 	// profile is what it may do; the zero Profile until that was found, and for tools of
 	// agents.
 	profile policy.Profile

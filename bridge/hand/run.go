@@ -94,19 +94,13 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 			out = outcome{failure: &tools.Error{Code: tools.Failed, Message: "Internal error: the tool crashed"}}
 		}
 	}()
-	result, err := c.tool.Run(ctx, tools.Input{
-		Room:      c.room(root),
-		Closed:    h.closedTo(c.Scope),
-		Scope:     c.Scope,
-		SessionID: c.SessionID,
-		CallID:    c.CallID,
-		Tool:      c.name(),
-		Root:      root,
-		Args:      c.args,
-		Profile:   c.profile,
-		Report:    h.reporter(ctx, c),
-		Ask:       func(ctx context.Context, what policy.Capability) error { return h.ask(ctx, c, what) },
-	})
+	in := h.input(c, root)
+	in.Room, in.Profile, in.Report = c.room(root), c.profile, h.reporter(ctx, c)
+	in.Ask = func(ctx context.Context, what policy.Capability) error { return h.ask(ctx, c, root, what) }
+	if c.shown != nil {
+		in.Approved = c.shown.Parts
+	}
+	result, err := c.tool.Run(ctx, in)
 	if err != nil {
 		out = failed(c, err)
 		out.result.Tier = result.Tier
@@ -134,6 +128,14 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 		out.result.Tier = result.Tier
 	}
 	return out
+}
+
+// input is a call as its tool sees it, without what it may do.
+func (h *Hand) input(c *call, root *os.Root) tools.Input {
+	return tools.Input{
+		Closed: h.closedTo(c.Scope), Scope: c.Scope, SessionID: c.SessionID, CallID: c.CallID, Tool: c.name(), Root: root, Args: c.args,
+		ListedPrograms: c.ListedPrograms,
+	}
 }
 
 // ProgressEvery is the least time between two reports of the progress of one call.

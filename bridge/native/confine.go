@@ -128,6 +128,10 @@ func elsewhere(ctx context.Context, c tools.Input, name string, write bool, home
 		return tools.Output{}, failure(name, err)
 	}
 	defer root.Close()
+	// A person may have taken their time, and the names may lead elsewhere by now.
+	if !still(root, filepath.Clean(folder)) || !leads(name, place) {
+		return tools.Output{}, errMoved(name)
+	}
 	g := guard{}
 	if base != "." {
 		g.only = base
@@ -154,6 +158,26 @@ func real(name string) (string, error) {
 		}
 	}
 	return found, err
+}
+
+// still tells whether an open folder is the one at a path without links.
+func still(root *os.Root, folder string) bool {
+	opened, err := root.Stat(".")
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(folder)
+	return err == nil && os.SameFile(opened, there) && leads(folder, folder)
+}
+
+// leads tells whether a name leads to a place.
+func leads(name, place string) bool {
+	found, err := real(name)
+	return err == nil && found == place
+}
+
+func errMoved(name string) *tools.Error {
+	return tools.Errorf(tools.PermissionDenied, "Permission denied: %s leads elsewhere than it did when it was asked for", name)
 }
 
 // reach returns nil when a call may read, or change, a place outside of the workspace: by its
@@ -198,6 +222,9 @@ func needs(ctx context.Context, c tools.Input, p *sandbox.Policy) error {
 			}
 			if err := reach(ctx, c, place, l.key == policy.KindWrite); err != nil {
 				return err
+			}
+			if !leads(name, place) {
+				return errMoved(name)
 			}
 			*l.to = append((*l.to)[:len(*l.to):len(*l.to)], place)
 		}

@@ -31,17 +31,17 @@ func (s *shell) jobTools() []tool {
 			Name:        "job:list",
 			Description: "List the background jobs of the session, started by system:shell or shell:run with background.",
 			Schema:      json.RawMessage(`{"type":"object","properties":{}}`), CLIEquivalents: []string{"jobs"},
-		}, s.listJobs},
+		}, s.listJobs, nil},
 		{tools.Descriptor{
 			Name:        "job:read",
 			Description: "Read what a background job printed, from where the last reading ended.",
 			Schema:      json.RawMessage(jobReadSchema), CLIEquivalents: []string{"tail"},
-		}, s.readJob},
+		}, s.readJob, nil},
 		{tools.Descriptor{
 			Name:        "job:stop",
 			Description: "Stop a background job with all that it started.",
 			Schema:      json.RawMessage(jobSchema), Mutates: true, CLIEquivalents: []string{"kill"},
-		}, s.stopJob},
+		}, s.stopJob, nil},
 	}
 	for i := range list {
 		list[i].Level, list[i].Category, list[i].ResultKind = tools.LevelShell, "shell", "json"

@@ -52,30 +52,30 @@ func (m memories) tools() []tool {
 			Name:        "query_l1_memory",
 			Description: "List the last tasks of the session, whole, oldest first. With task_id: that task, whole, however old it is.",
 			Schema:      json.RawMessage(recentSchema),
-		}, m.recent},
+		}, m.recent, nil},
 		{tools.Descriptor{
 			Name:        "query_l2_memory",
 			Description: "List the important tasks of the session, the most important first.",
 			Schema:      json.RawMessage(importantSchema),
-		}, m.important},
+		}, m.important, nil},
 		{tools.Descriptor{
 			Name:        "query_l3_memory",
 			Description: "List summaries of earlier tasks of the session, the newest first.",
 			Schema:      json.RawMessage(summariesSchema),
-		}, m.summaries},
+		}, m.summaries, nil},
 		{tools.Descriptor{
 			Name:        "query_l4_memory",
 			Description: "Search long-term memory, of all sessions: what was saved, and tasks of long ago.",
 			Schema:      json.RawMessage(foundSchema),
 			ResultKind:  "search",
-		}, m.found},
+		}, m.found, nil},
 		{tools.Descriptor{
 			Name:        "memory:save",
 			Description: "Save a fact, a decision or anything else worth knowing in long-term memory, where every session finds it.",
 			Schema:      json.RawMessage(saveSchema),
 			Mutates:     true,
 			ResultKind:  "json",
-		}, m.save},
+		}, m.save, nil},
 	}
 	for i := range list {
 		list[i].Level, list[i].Category = tools.LevelFunction, "memory"

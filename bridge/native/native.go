@@ -84,7 +84,7 @@ func Register(r *tools.Registry, opts *Options) error {
 
 func add(r *tools.Registry, list []tool) error {
 	for _, t := range list {
-		if err := r.Add(t.Descriptor, t.run); err != nil {
+		if err := r.AddShown(t.Descriptor, t.run, previewing(t.preview)); err != nil {
 			return fmt.Errorf("native: register: %w", err)
 		}
 	}
@@ -93,7 +93,8 @@ func add(r *tools.Registry, list []tool) error {
 
 type tool struct {
 	tools.Descriptor
-	run tools.Func
+	run     tools.Func
+	preview tools.Preview // nil where the arguments say it all
 }
 
 func (f *files) tools() []tool {
@@ -104,7 +105,7 @@ func (f *files) tools() []tool {
 			Schema:         json.RawMessage(readSchema),
 			ResultKind:     "text",
 			CLIEquivalents: []string{"cat", "head", "tail"},
-		}, f.readFile},
+		}, f.readFile, f.preview(false, false)},
 		{tools.Descriptor{
 			Name:           "fs:write_file",
 			Description:    "Write a text file of the workspace. Missing folders are made; what the file held before is replaced, unless append is true.",
@@ -112,7 +113,7 @@ func (f *files) tools() []tool {
 			Mutates:        true,
 			ResultKind:     "json",
 			CLIEquivalents: []string{"echo", "tee"},
-		}, f.writeFile},
+		}, f.writeFile, f.preview(true, false)},
 		{tools.Descriptor{
 			Name:           "fs:edit_file",
 			Description:    "Change a text file of the workspace: replace text that stands in it exactly so, once or wherever it stands, or several texts at once. Encoding, line ends and permissions stay. Gives the diff.",
@@ -120,21 +121,21 @@ func (f *files) tools() []tool {
 			Mutates:        true,
 			ResultKind:     "json",
 			CLIEquivalents: []string{"sed"},
-		}, f.editFile},
+		}, f.editFile, f.preview(true, false)},
 		{tools.Descriptor{
 			Name:           "fs:list_dir",
 			Description:    "List a folder of the workspace, sorted by name.",
 			Schema:         json.RawMessage(listSchema),
 			ResultKind:     "list",
 			CLIEquivalents: []string{"ls"},
-		}, f.listDir},
+		}, f.listDir, f.preview(false, false)},
 		{tools.Descriptor{
 			Name:           "fs:search",
 			Description:    "Find lines in the text files below a folder of the workspace.",
 			Schema:         json.RawMessage(searchSchema),
 			ResultKind:     "search",
 			CLIEquivalents: []string{"grep"},
-		}, f.search},
+		}, f.search, f.preview(false, false)},
 		{tools.Descriptor{
 			Name:           "fs:delete",
 			Description:    "Delete a file or an empty folder of the workspace.",
@@ -142,14 +143,14 @@ func (f *files) tools() []tool {
 			Mutates:        true,
 			ResultKind:     "json",
 			CLIEquivalents: []string{"rm", "rmdir"},
-		}, f.delete},
+		}, f.delete, f.preview(true, true)},
 		{tools.Descriptor{
 			Name:           "fs:stat",
 			Description:    "Tell size, time, mode and hash of a file of the workspace.",
 			Schema:         json.RawMessage(pathSchema),
 			ResultKind:     "json",
 			CLIEquivalents: []string{"stat"},
-		}, f.stat},
+		}, f.stat, f.preview(false, false)},
 	}
 	for i := range list {
 		list[i].Level, list[i].Category, list[i].Workspace = tools.LevelFunction, "file", true

@@ -51,7 +51,7 @@ func (s *shell) scriptTool() tool {
 		Description: "Run a Python script of the workspace, confined, and get what a function of it returns. Gives result, and stdout and stderr if it printed anything. An equal run is answered from a cache.",
 		Schema:      json.RawMessage(scriptSchema),
 		Level:       tools.LevelScript, Category: "script", ResultKind: "json", Mutates: true, CLIEquivalents: []string{"python", "python3"},
-	}, s.runScript}
+	}, s.runScript, s.previewScript}
 }
 
 // scriptCall is one call of a script.
@@ -87,11 +87,11 @@ func (s *shell) runScript(ctx context.Context, c tools.Input) (tools.Output, err
 // scriptCall reads the arguments and the script.
 func (s *shell) scriptCall(ctx context.Context, c tools.Input) (*scriptCall, error) {
 	call := &scriptCall{shell: s, in: c, name: c.String("path", c.String("script", "")), function: c.String("function", "")}
-	switch {
-	case call.name == "":
+	if call.name == "" {
 		return nil, refuse("path", "is required")
-	case !slices.Contains(s.allow, python):
-		return nil, notAllowed(python)
+	}
+	if may := s.programs(ctx, c); !may.allow(python) {
+		return nil, may.refuse(python)
 	}
 	var err error
 	if call.timeout, err = timeoutOf(c); err != nil {
@@ -115,6 +115,9 @@ func (s *shell) scriptCall(ctx context.Context, c tools.Input) (*scriptCall, err
 	}
 	if err != nil {
 		return nil, failure(call.name, err)
+	}
+	if approved, ok := tools.PartNamed(c.Approved, scriptPart(rel)); ok {
+		content = approved // what a person saw, whatever lies there by now
 	}
 	args := c.Args["args"]
 	call.rel, call.request = rel, script.Request{

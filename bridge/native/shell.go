@@ -39,7 +39,8 @@ type ShellOptions struct {
 	Gate *egress.Gate
 	// Refused is why there is no Runner, for callers.
 	Refused string
-	// Allow are the names of programs that may be run. Default Commands.
+	// Allow are the names of programs that may be run; "*" is all of them. Default: every one
+	// where the call is confined, else Commands.
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
 	ScriptCacheBytes int
@@ -47,8 +48,9 @@ type ShellOptions struct {
 	Jobs *jobs.Jobs
 }
 
-// Commands are the programs that may be run unless a setting says otherwise: the 58 of
-// loom.v1, jq and tee. Several run other programs: the sandbox confines, not the list.
+// Commands are the programs that agents of loom.v1 may run, and others where nothing confines
+// programs, unless a setting says otherwise: the 58 of loom.v1, jq and tee. Several run other
+// programs: the sandbox confines, not the list.
 func Commands() []string {
 	return strings.Fields(`ls pwd find which whereis file stat realpath readlink basename dirname
 cat head tail less more wc grep awk sed sort uniq cut tr diff
@@ -69,12 +71,47 @@ type shell struct {
 }
 
 func newShell(f *files, o ShellOptions) *shell {
-	s := &shell{files: f, runner: o.Runner, gate: o.Gate, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
-	if len(s.allow) == 0 {
-		s.allow = Commands()
-	}
-	return s
+	return &shell{files: f, runner: o.Runner, gate: o.Gate, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
 }
+
+// programs are those that a call may run.
+type programs struct {
+	all   bool
+	names []string
+	// remedy is how more may be run, for a call that is refused; empty for agents of loom.v1,
+	// which know the refusal by its words.
+	remedy string
+}
+
+func (p programs) allow(name string) bool { return p.all || slices.Contains(p.names, name) }
+
+// refuse is what a call is answered with that may not run a program.
+func (p programs) refuse(name string) *tools.Error {
+	failure := notAllowed(name)
+	failure.Message += p.remedy
+	return failure
+}
+
+// programs says what a call may run: what the operator wrote, else whatever its profile
+// confines.
+func (s *shell) programs(ctx context.Context, c tools.Input) programs {
+	switch {
+	case slices.Contains(s.allow, AllPrograms):
+		return programs{all: true}
+	case len(s.allow) > 0 && c.ListedPrograms:
+		return programs{names: s.allow}
+	case len(s.allow) > 0:
+		return programs{names: s.allow, remedy: "; the setting --shell-allow names the programs that are: add it there, or leave the setting out, for all programs that the sandbox confines"}
+	case c.ListedPrograms:
+		return programs{names: Commands()}
+	case c.Profile.Mode != sandbox.ModeOff && s.runner.Describe(ctx).Confined():
+		return programs{all: true}
+	}
+	return programs{names: Commands(), remedy: "; nothing confines the programs of this call (--sandbox off, or a profile of mode off), so only those of a list run: --shell-allow '*' allows all, --shell-allow NAME,NAME these"}
+}
+
+// AllPrograms stands for all programs in ShellOptions.Allow.
+const AllPrograms = "*"
 
 // The names of the tools.
 const (
@@ -114,13 +151,13 @@ func (s *shell) tools() []tool {
 			Description: "Run a program in the workspace, confined: it can change files there, and reaches no network but the hosts of its profile. Gives stdout, stderr and exit_code.",
 			Schema:      json.RawMessage(shellSchema),
 			Level:       tools.LevelFunction, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
-		}, s.system},
+		}, s.runs(oneProgram), s.preview(oneProgram)},
 		{tools.Descriptor{
 			Name:        toolShellRun,
 			Description: "Run a command line in the workspace, confined: it can change files there, and reaches no network but the hosts of its profile. Pipes, redirections, && and loops work. Gives stdout, stderr and exit_code.",
 			Schema:      json.RawMessage(shellRunSchema),
 			Level:       tools.LevelShell, Category: "shell", ResultKind: "json", Mutates: true, CLIEquivalents: cli,
-		}, s.line},
+		}, s.runs(aLine), s.preview(aLine)},
 		s.scriptTool(),
 	}
 	if s.jobs != nil {
@@ -136,39 +173,60 @@ func (s *shell) tools() []tool {
 // command is what is run for a call.
 type command struct {
 	argv  []string
+	line  string   // for the shell; empty for one program
 	names []string // words that may be the names of stored results
+	files []string // words that may be the names of files, in their order
 }
 
-// system runs one program; without args also a whole line, as models write it.
-func (s *shell) system(ctx context.Context, c tools.Input) (tools.Output, error) {
-	name := c.String("command", "")
-	list, hasArgs := c.Args["args"].([]any)
-	if !slices.Contains(s.allow, name) {
-		if hasArgs && len(list) > 0 || !strings.ContainsAny(name, " \t") {
-			return tools.Output{}, notAllowed(name)
-		}
-		cmd, err := s.parse(name)
+// reading is how a call's arguments become a command.
+type reading func(name string, list []any, may programs) (command, error)
+
+// runs is a tool that runs commands.
+func (s *shell) runs(read reading) tools.Func {
+	return func(ctx context.Context, c tools.Input) (tools.Output, error) {
+		cmd, err := s.command(ctx, c, read)
 		if err != nil {
-			return tools.Output{}, notAllowed(name)
+			return tools.Output{}, err
 		}
 		return s.run(ctx, c, cmd)
+	}
+}
+
+// command is what a call runs.
+func (s *shell) command(ctx context.Context, c tools.Input, read reading) (command, error) {
+	list, _ := c.Args["args"].([]any)
+	return read(c.String("command", ""), list, s.programs(ctx, c))
+}
+
+// aLine is a line of the shell.
+func aLine(line string, _ []any, may programs) (command, error) { return parse(line, may) }
+
+// oneProgram is a program with its arguments; without any also a whole line, as models write it.
+func oneProgram(name string, list []any, may programs) (command, error) {
+	signs := " \t"
+	if may.all {
+		signs += lineSigns
+	}
+	if len(list) == 0 && !slices.Contains(may.names, name) && strings.ContainsAny(name, signs) {
+		cmd, err := parse(name, may)
+		if err != nil && !may.all {
+			return cmd, may.refuse(name)
+		}
+		return cmd, err
+	}
+	if !may.allow(name) {
+		return command{}, may.refuse(name)
 	}
 	argv := []string{name}
 	for _, item := range list {
 		word, _ := item.(string) // what is no string is an empty one
 		argv = append(argv, word)
 	}
-	return s.run(ctx, c, command{argv: argv, names: argv[1:]})
+	return command{argv: argv, names: argv[1:], files: argv}, nil
 }
 
-// line runs a line of the shell.
-func (s *shell) line(ctx context.Context, c tools.Input) (tools.Output, error) {
-	cmd, err := s.parse(c.String("command", ""))
-	if err != nil {
-		return tools.Output{}, err
-	}
-	return s.run(ctx, c, cmd)
-}
+// lineSigns are what a command line has in it, beside space, and the name of a program has not.
+const lineSigns = "\n;|&<>()$`\"'"
 
 func notAllowed(name string) *tools.Error {
 	return tools.Errorf(tools.PermissionDenied, "Permission denied: Command '%s' is not allowed", text.Cut(name, maxCommandBytes, text.Ellipsis))

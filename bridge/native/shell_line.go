@@ -13,9 +13,16 @@ import (
 // maxLineBytes bounds a command line, which is one argument of the shell.
 const maxLineBytes = 64 << 10
 
-// parse checks a line of the shell: every command in it, also those in substitutions,
-// begins with a name that is allowed, written out.
-func (s *shell) parse(line string) (command, error) {
+// Permits returns nil for a command line that ShellOptions.Allow lets through, where programs
+// are confined, and else the *tools.Error that its call gets.
+func Permits(allow []string, line string) error {
+	_, err := parse(line, programs{all: len(allow) == 0 || slices.Contains(allow, AllPrograms), names: allow})
+	return err
+}
+
+// parse reads a line of the shell. Unless all programs are allowed, every command in it, also
+// those in substitutions, begins with a name that is, written out.
+func parse(line string, may programs) (command, error) {
 	if len(line) > maxLineBytes {
 		return command{}, tools.Errorf(tools.TooLarge, "command line of %d bytes exceeds the limit of %d", len(line), maxLineBytes)
 	}
@@ -27,21 +34,31 @@ func (s *shell) parse(line string) (command, error) {
 		}
 		return command{}, refuse("command", "is no command line")
 	}
-	cmd := command{argv: []string{"/bin/sh", "-c", line}}
+	cmd := command{argv: []string{"/bin/sh", "-c", line}, line: line}
 	var denied error
 	commands := 0
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch n := node.(type) {
 		case *syntax.CallExpr:
 			commands++
-			if denied == nil {
-				denied = s.checkCall(line, n)
+			if denied == nil && !may.all {
+				denied = checkCall(line, n, may)
 			}
-			cmd.names = append(cmd.names, words(n)...)
+			found := words(n)
+			cmd.names, cmd.files = append(cmd.names, found...), append(cmd.files, found...)
+		case *syntax.Redirect:
+			if n.Word != nil {
+				cmd.files = append(cmd.files, literal(n.Word))
+			}
 		case *syntax.FuncDecl:
-			denied = notAllowed(n.Name.Value + "()")
+			if !may.all {
+				denied = may.refuse(n.Name.Value + "()")
+			}
 		case *syntax.DeclClause:
-			denied = notAllowed(n.Variant.Value)
+			commands++
+			if !may.all {
+				denied = may.refuse(n.Variant.Value)
+			}
 		}
 		return denied == nil
 	})
@@ -55,16 +72,16 @@ func (s *shell) parse(line string) (command, error) {
 }
 
 // checkCall checks the name of one command.
-func (s *shell) checkCall(line string, call *syntax.CallExpr) error {
+func checkCall(line string, call *syntax.CallExpr, may programs) error {
 	if len(call.Args) == 0 {
 		return nil // assignments alone
 	}
 	word := call.Args[0]
-	if name := literal(word); !slices.Contains(s.allow, name) {
+	if name := literal(word); !may.allow(name) {
 		if name == "" {
 			name = line[word.Pos().Offset():word.End().Offset()]
 		}
-		return notAllowed(name)
+		return may.refuse(name)
 	}
 	return nil
 }

@@ -28,6 +28,9 @@ type Input struct {
 	// Profile is what the call may do. The zero Profile is that of a caller who has none:
 	// the workspace, and no network.
 	Profile policy.Profile
+	// ListedPrograms lets the call run no programs but those of a list, though it is confined:
+	// agents of loom.v1 ask their users about others.
+	ListedPrograms bool
 	// Room is what the call may add to the workspace; nil for any amount.
 	Room *Room
 	// Closed tells whether an entry of the workspace, by its name, belongs to another
@@ -37,6 +40,9 @@ type Input struct {
 	// returns nil when it was allowed, an *Error with PermissionDenied when it was not, or
 	// the error of ctx. Nil where nobody can be asked: use Need.
 	Ask func(ctx context.Context, c policy.Capability) error
+	// Approved is what a person was shown of this call before it was allowed; nil where
+	// nobody was asked. It is still the same when the tool begins.
+	Approved []Part
 	// Report tells whoever listens how far the call has come. It does not block. Nil where
 	// nobody can listen.
 	Report func(p Progress)

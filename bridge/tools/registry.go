@@ -43,6 +43,7 @@ type Tool struct {
 	descriptor Descriptor
 	schema     *jsonschema.Schema // nil for a tool that is run elsewhere
 	run        Func
+	preview    Preview // nil for one whose arguments say it all
 }
 
 // NewRegistry returns an empty registry. Nil options are the defaults.
@@ -67,7 +68,10 @@ var shortNames = map[string]string{
 // Add puts a tool into the registry. It compiles the schema, once. An
 // unacceptable descriptor is a *DescriptorError, a taken name ErrToolExists, a
 // full registry ErrTooManyTools; the registry is then unchanged.
-func (r *Registry) Add(d Descriptor, run Func) error {
+func (r *Registry) Add(d Descriptor, run Func) error { return r.AddShown(d, run, nil) }
+
+// AddShown is Add for a tool that shows what a call of it will do.
+func (r *Registry) AddShown(d Descriptor, run Func, preview Preview) error {
 	if level, ok := r.levels[d.Name]; ok {
 		d.Level = level
 	}
@@ -75,6 +79,7 @@ func (r *Registry) Add(d Descriptor, run Func) error {
 	if err != nil {
 		return err
 	}
+	t.preview = preview
 	return r.put(t)
 }
 
@@ -263,6 +268,14 @@ func (t *Tool) Refuse(list ...Violation) *ArgumentsError {
 
 // Schema returns the JSON Schema of the arguments. Do not change it.
 func (t *Tool) Schema() json.RawMessage { return t.descriptor.Schema }
+
+// Preview returns what a call will use besides its arguments, as it is now.
+func (t *Tool) Preview(ctx context.Context, c Input) ([]Part, error) {
+	if t.preview == nil {
+		return nil, nil
+	}
+	return t.preview(ctx, c)
+}
 
 // Run runs the tool on checked arguments, on the caller's goroutine.
 func (t *Tool) Run(ctx context.Context, c Input) (Output, error) { return t.run(ctx, c) }

@@ -1,8 +1,12 @@
 package convert
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -20,10 +24,19 @@ func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Answer { return de
 
 // PendingApproval converts a call that waits.
 func PendingApproval(r approval.Request) *loombridgev1.PendingApproval {
-	return &loombridgev1.PendingApproval{
+	out := &loombridgev1.PendingApproval{
 		Id: r.ID, AgentId: r.Agent, SessionId: r.Session, CallId: utf8Text(r.CallID), Capability: capability(r.Capability),
-		ArgumentsJson: utf8Text(string(r.Args)), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires), Tool: r.Tool,
+		ArgumentsJson: text.VisibleJSON(string(r.Args)), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires), Tool: r.Tool,
+		Digest: r.Digest(),
 	}
+	out.Rule, out.AlsoAllows = approval.Rule(r)
+	for _, p := range r.Parts {
+		sum := sha256.Sum256(p.Content)
+		out.Parts = append(out.Parts, &loombridgev1.ApprovalPart{
+			Name: text.VisibleLine(p.Name), Text: text.Visible(string(p.Content)), Sha256: hex.EncodeToString(sum[:]), Bytes: int64(len(p.Content)),
+		})
+	}
+	return out
 }
 
 func capability(c policy.Capability) *loombridgev1.Capability {

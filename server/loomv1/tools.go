@@ -191,6 +191,8 @@ func (c toolCaller) runOwn(ctx context.Context, tenant string, call *loomv1pb.To
 		Args:      json.RawMessage(call.GetArguments()),
 		Timeout:   timeoutOf(call),
 		MaxOutput: c.Options.MaxSendBytes,
+
+		ListedPrograms: true,
 	})
 	switch {
 	case err != nil:

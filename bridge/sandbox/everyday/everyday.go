@@ -35,6 +35,9 @@ type Job struct {
 // Jobs returns all jobs.
 func Jobs() []Job { return append([]Job(nil), jobs...) }
 
+// Script is the command line that a job runs.
+func (j Job) Script() string { return j.script }
+
 // optional are programs that a machine may not have. The name of a job about one begins
 // with it.
 var optional = []string{"gcc", "g++", "node", "java", "sqlite3", "jq", "git", "xz", "make", "perl", "python"}

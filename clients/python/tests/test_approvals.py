@@ -34,6 +34,11 @@ async def test_approvals(binary: Path, tmp_path: Path) -> None:
         assert (pending.agent_id, pending.kind, pending.name) == ("a", "tool", "fs:list_dir")
         assert pending.tool == "fs:list_dir"
         assert pending.expire_time > pending.create_time
+        assert pending.arguments in ({}, {"path": "."})
+        assert [part.name for part in pending.parts] == ["call", "path"]
+        assert 'profile: "work", mode work' in pending.parts[0].text
+        assert len(pending.digest) == 64
+        assert len(pending.also_allows) == 3
         await boss.tools.approve(pending.id, "agent")
         assert (await call).success
         assert (await agent.tool("fs:list_dir", {"path": "."})).success

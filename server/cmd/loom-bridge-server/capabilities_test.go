@@ -2,15 +2,21 @@ package main
 
 import (
 	"bytes"
+
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/approvals"
 )
 
 // later makes a call that waits for a person.
@@ -183,7 +189,7 @@ approves = ["ci-*"]
 		}()
 		return answered
 	}
-	if got := <-call("other"); got.GetErrorMessage() != "Permission denied: fs:list_dir needs the approval of a person" {
+	if got := <-call("other"); !strings.HasPrefix(got.GetErrorMessage(), "Permission denied: fs:list_dir needs the approval of a person, and nobody watches: let somebody run `loom-bridge-server approvals watch --answer`") {
 		t.Errorf("whose calls nobody approves: %v", got)
 	}
 	waits := call("ci-1")
@@ -248,9 +254,114 @@ func TestApprovalsCommand(t *testing.T) {
 	if got := <-waits; got.GetSuccess() {
 		t.Error("denied, and it ran")
 	}
+	waits = stat(t, p, "a", "s1")
+	MustPending(t, watch)
+	for _, word := range []string{"n", "No", "deny"} {
+		if got := answerOnce(t, p, word); !strings.Contains(got, "yes (y, once), no (n, deny), session, agent, always") || !strings.Contains(got, "denied: tool fs:stat") {
+			t.Errorf("%s: %q", word, got)
+		}
+		if got := <-waits; got.GetSuccess() {
+			t.Errorf("%s, and it ran", word)
+		}
+		waits = stat(t, p, "a", "s1")
+		MustPending(t, watch)
+	}
+	for _, word := range []string{"y", "YES", "once"} {
+		got := answerOnce(t, p, word)
+		for _, want := range []string{"approved: tool fs:stat", `arguments: {"path":"a.txt"}`, `| leads to "a.txt", a file`, "every call of fs:stat, whatever its arguments", "all of it: SHA-256 "} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: lacks %q: %s", word, want, got)
+			}
+		}
+		if got := <-waits; !got.GetSuccess() {
+			t.Errorf("%s, and %v", word, got)
+		}
+		waits = stat(t, p, "a", "s1")
+		MustPending(t, watch)
+	}
+	answerOnce(t, p, "n")
+	<-waits
 	for _, args := range [][]string{{"approve", "none"}, {"approve", id, "--for", "ever"}, {"approve"}, {"revoke", "none"}} {
 		if got := command(args...); !strings.Contains(got, "APPROVAL") && !strings.Contains(got, "is not once") && !strings.Contains(got, "accepts 1 arg") && !strings.Contains(got, "none") {
 			t.Errorf("%v: %q", args, got)
 		}
+	}
+}
+
+// answerOnce watches with answers from a terminal, until the first decision was said. It says
+// the word at every question, and goes on where that is not taken.
+func answerOnce(t *testing.T, p *process, word string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	screen := &terminal{word: word, decided: cancel}
+	command := approvals.Command(approvals.Options{
+		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
+			conn, err := grpc.NewClient(p.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			return ctx, conn, err
+		},
+		In: screen, Out: screen,
+	})
+	command.SetArgs([]string{"watch", "--answer"})
+	if err := command.ExecuteContext(ctx); err != nil {
+		t.Error(err)
+	}
+	return screen.text.String()
+}
+
+// terminal is a screen with a person in front of it.
+type terminal struct {
+	word    string
+	decided func()
+	text    strings.Builder
+	tried   bool // the word was not taken: there is more to see
+}
+
+func (s *terminal) Write(p []byte) (int, error) {
+	n, err := s.text.Write(p)
+	if text := s.text.String(); strings.Contains(text, "approved: ") || strings.Contains(text, "denied: ") {
+		s.decided()
+	}
+	return n, err
+}
+
+func (s *terminal) Read(p []byte) (int, error) {
+	word := s.word
+	if strings.HasSuffix(s.text.String(), "or no (n): ") {
+		if s.tried {
+			word = ""
+		}
+		s.tried = !s.tried
+	}
+	return copy(p, word+"\n"), nil
+}
+
+// A call that is longer than a screen is shown by pages, and can't be agreed to before the last.
+func TestLongCallsAreShownByPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "loom.toml")
+	must(t, os.WriteFile(file, []byte("[[bind]]\ntool = \"fs:write_file\"\napproval = \"always\"\n"), 0o600))
+	p := MustRun(t, dir, "--config", file)
+	watch := MustWatch(t, p)
+	answered := make(chan *loombridgev1.ToolResponse, 1)
+	go func() {
+		content, _ := json.Marshal(strings.Repeat("x", 20_000) + "\u202eEND")
+		answer, _ := p.bridge().Tool(context.WithoutCancel(t.Context()), &loombridgev1.ToolRequest{
+			AgentId: "a", Name: "fs:write_file",
+			ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"path":"b.txt","content":` + string(content) + `}`},
+		})
+		answered <- answer
+	}()
+	MustPending(t, watch)
+	got := answerOnce(t, p, "y")
+	if !strings.Contains(got, "\\u202eEND") || strings.Contains(got, "\u202e") {
+		t.Errorf("shown: %.300q … %.1500q", got, got[max(0, len(got)-1500):])
+	}
+	if pages, last := strings.Index(got, "lines more: nothing to see them, or no (n): "), strings.Index(got, "approved: "); pages < 0 || last < pages {
+		t.Errorf("shown without pages: %.2000q", got)
+	}
+	if a := <-answered; !a.GetSuccess() {
+		t.Errorf("approved, and %v", a)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -114,7 +115,7 @@ func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command 
 	}
 	all := configFlags()
 	cmd.Flags().AddFlag(all.Lookup(keyConfig))
-	for _, name := range []string{keyStore, keyStoreMap, "sandbox-tier", "mcp-servers", "workspace", "embedder-url", "embedder-model", "embedder-hosts"} {
+	for _, name := range []string{keyStore, keyStoreMap, "sandbox-tier", "mcp-servers", "workspace", "embedder-url", "embedder-model", "embedder-hosts", "shell-allow"} {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
 	jobs := cmd.Flags().Bool("jobs", true, "do everyday jobs in the tier that is used, and tell which work")
@@ -158,8 +159,11 @@ func doctor(ctx context.Context, config Config, jobs bool, stdout io.Writer) err
 			fmt.Fprintf(stdout, "  not kept from: %s\n", gap)
 		}
 		if jobs && used != "" {
-			tellJobs(ctx, runner, stdout)
+			tellJobs(ctx, runner, config.Sandbox.Allow, stdout)
 		}
+	}
+	if use != nil {
+		fmt.Fprintf(stdout, "programs that calls may run: %s\n", programsLine(config.Sandbox.Allow))
 	}
 	tellPolicies(config.Policies, stdout)
 	config.tellStore(ctx, stdout)
@@ -173,6 +177,17 @@ func doctor(ctx context.Context, config Config, jobs bool, stdout io.Writer) err
 	return nil
 }
 
+// programsLine says which programs a setting lets through.
+func programsLine(allow []string) string {
+	switch {
+	case slices.Contains(allow, native.AllPrograms):
+		return "all (--shell-allow)"
+	case len(allow) > 0:
+		return "only " + strings.Join(allow, ", ") + " (--shell-allow)"
+	}
+	return "all, since they are confined; agents of loom.v1 only " + strings.Join(native.Commands(), ", ")
+}
+
 // tellPolicies tells of the profiles, and of which calls have which.
 func tellPolicies(set *policy.Set, stdout io.Writer) {
 	for _, name := range set.Names() {
@@ -184,14 +199,17 @@ func tellPolicies(set *policy.Set, stdout io.Writer) {
 	}
 }
 
-// tellJobs does everyday jobs and tells which of them work.
-func tellJobs(ctx context.Context, runner sandbox.Runner, stdout io.Writer) {
+// tellJobs does everyday jobs and tells which of them work, and which of those a call may do.
+func tellJobs(ctx context.Context, runner sandbox.Runner, allow []string, stdout io.Writer) {
 	all := everyday.Jobs()
 	var lines []string
 	work := 0
 	for _, j := range all {
 		said := "works"
+		refused := native.Permits(allow, j.Script())
 		switch err := j.Try(ctx, runner); {
+		case err == nil && refused != nil:
+			said = "works, but no call may do it: " + refused.Error()
 		case err == nil:
 			work++
 		case errors.Is(err, everyday.ErrNoProgram):

@@ -348,7 +348,7 @@ func (c *Config) sandboxSettings() []setting {
 		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},
 		{"sandbox-warm", number(&s.Warm, "starts", 0, sandbox.MaxWarm), sandbox.DefaultWarm, "starts of programs prepared for each workspace in use; 0: none"},
 		{"script-cache-bytes", size(&s.ScriptCacheBytes, 0, maxLimit), script.DefaultCacheBytes, "answers of python:run_script that are kept for equal runs; 0: none"},
-		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that system:shell and shell:run may run; none: the 60 of loom.v1, jq, tee"},
+		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that calls may run; *: all; none: all that are confined (loom.v1: its list)"},
 	}
 }
 

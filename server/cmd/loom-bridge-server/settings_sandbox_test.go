@@ -61,12 +61,12 @@ func sandboxEffects() []effect {
 			with: `{"cached":false,"result":1}`, without: `{"cached":true,"result":1}`,
 		},
 		{
-			setting: "shell-allow", args: []string{"--shell-allow", "true,echo"}, both: []string{"--workspace", "$DIR/work"},
+			setting: "shell-allow", args: []string{"--shell-allow", "cat,echo"}, both: []string{"--workspace", "$DIR/work"},
 			files: map[string]string{"work/f": ""},
 			see: func(s *stand) func() string {
 				return once(s.tool("system:shell", `{"command":"true"}`))
 			},
-			with: `{"exit_code":0,"stderr":"","stdout":""}`, without: "TOOL_ERROR_CODE_PERMISSION_DENIED",
+			with: "TOOL_ERROR_CODE_PERMISSION_DENIED", without: `{"exit_code":0,"stderr":"","stdout":""}`,
 		},
 	}
 }

@@ -412,3 +412,74 @@ func TestStoreIsHiddenFromPrograms(t *testing.T) {
 		})
 	}
 }
+
+// everydayLines are what coding agents write first.
+var everydayLines = []string{
+	"cd . && ls", "test -d . && echo yes", "[ -d . ] && echo yes", "grep zzz nofile || true", "mkdir -p q && rmdir q", "printf 'a\\n'", "sleep 0",
+	"touch f && cp f g && mv g h && rm f h", "tar cf t.tar --files-from /dev/null && rm t.tar", "bash -c 'echo x'", "echo a | xargs echo",
+	"export A=1; echo $A", "f() { echo x; }; f", "x=echo; $x hi", "true && false || echo no", "if [ 1 = 1 ]; then :; fi", "set -e; exit 0", "chmod +x . ; ln -s a b; rm b",
+	"sh -c 'exit 0'", "seq 3 | tac | tr -d '\\n'", "date +%Y; tty || :", "command -v ls",
+}
+
+// What a call may run is for its profile to say: confined, everything; agents of loom.v1 keep
+// their list; unconfined only a list, and the refusal names the setting.
+//
+// E05, K14
+func TestProgramsThatAreConfinedMayRun(t *testing.T) {
+	t.Parallel()
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		for _, line := range everydayLines {
+			for _, tool := range []string{"shell:run", "system:shell"} {
+				if got := w.call(t.Context(), tool, object{"command": line}); !got.GetSuccess() {
+					t.Errorf("%s %q: %s", tool, line, got.GetErrorMessage())
+				}
+			}
+		}
+		if _, failed := w.run("shell:run", object{"command": "mkdir q"}); failed.GetMessage() != "Permission denied: Command 'mkdir' is not allowed" {
+			t.Errorf("by loom.v1: %v", failed)
+		}
+	})
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		if got := w.call(t.Context(), "shell:run", object{"command": "mkdir q"}); !strings.HasPrefix(got.GetErrorMessage(), "Permission denied: Command 'mkdir' is not allowed; the setting --shell-allow") {
+			t.Errorf("not on the list: %v", got)
+		}
+		if got := w.call(t.Context(), "shell:run", object{"command": "ls"}); !got.GetSuccess() {
+			t.Errorf("on the list: %v", got)
+		}
+	}, "--shell-allow", "ls")
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		if got := w.call(t.Context(), "shell:run", object{"command": "mkdir q && rmdir q"}); !got.GetSuccess() {
+			t.Errorf("all are allowed: %v", got)
+		}
+		if _, failed := w.run("shell:run", object{"command": "mkdir q && rmdir q"}); failed != nil {
+			t.Errorf("all are allowed, by loom.v1: %v", failed)
+		}
+	}, "--shell-allow", "*")
+	for _, allow := range []string{"", "*"} {
+		args := []string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "store"), "--workspace", t.TempDir(), "--sandbox", "off"}
+		if allow != "" {
+			args = append(args, "--shell-allow", allow)
+		}
+		w := &shellWorld{t, MustRunIn(t, noEnvironment, args...), ""}
+		got := w.call(t.Context(), "shell:run", object{"command": "mkdir q && rmdir q"})
+		if refused := !got.GetSuccess(); refused != (allow == "") || refused && !strings.Contains(got.GetErrorMessage(), "--shell-allow '*' allows all") {
+			t.Errorf("nothing confines, --shell-allow %q: %v", allow, got)
+		}
+	}
+}
+
+// Doctor says what the setting lets through.
+//
+// K14
+func TestDoctorTellsWhatMayRun(t *testing.T) {
+	t.Parallel()
+	for allow, want := range map[string]string{
+		"": "programs that calls may run: all, since they are confined", "*": "programs that calls may run: all (--shell-allow)",
+		"ls,git": "programs that calls may run: only ls, git (--shell-allow)",
+	} {
+		said, _ := loomCommand(t, "doctor", "--jobs=false", "--shell-allow", allow)
+		if strings.Contains(said, "(used)") && !strings.Contains(said, want) {
+			t.Errorf("--shell-allow %q: %s", allow, said)
+		}
+	}
+}

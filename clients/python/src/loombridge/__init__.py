@@ -12,7 +12,7 @@ subclass per reason. The generated protobuf modules stand in `loombridge.v1`, an
 from importlib.metadata import version as _version
 
 from loombridge._agent import Agent, Listener
-from loombridge._approvals import PendingApproval, RememberedApproval
+from loombridge._approvals import ApprovalPart, PendingApproval, RememberedApproval
 from loombridge._audit import AuditRecord
 from loombridge._backups import BackingUp, Backup, BackupProgress, Backups
 from loombridge._blobs import (
@@ -275,6 +275,7 @@ __all__ = [
     "AgentNotOwnedError",
     "ApprovalNotAllowedError",
     "ApprovalNotFoundError",
+    "ApprovalPart",
     "Audio",
     "AuditRecord",
     "BackingUp",

@@ -10,6 +10,20 @@ from loombridge.v1 import tools_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class ApprovalPart(_brief.Brief):
+    """Something that a call will use, whole."""
+
+    name: str
+    """What it is, such as `command` or `file scripts/build.sh`."""
+    text: str
+    """All of it; a character without a shape is written as `<U+202E>`."""
+    sha256: str
+    """The hash of its bytes as they are, in hex."""
+    bytes: int
+    """How many these are."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class PendingApproval(_brief.Brief):
     """A call that waits for a person."""
 
@@ -30,11 +44,21 @@ class PendingApproval(_brief.Brief):
     """The name of the tool, a host with its port, or an absolute path, which stands for
     everything below it."""
     arguments: Mapping[str, Any]
-    """The reduced arguments, without what looks like a secret."""
+    """The arguments as the tool gets them, whole; of what the server knows as a secret a mark
+    stands there."""
     create_time: datetime
     """When it began to wait."""
     expire_time: datetime
     """When it is denied if nobody answers."""
+    parts: tuple[ApprovalPart, ...]
+    """What else the call will use, whole: how and where it runs, the command, its input, the
+    files that it starts."""
+    digest: str
+    """SHA-256, in hex, of arguments and parts: what is allowed runs these bytes or not at all."""
+    rule: str
+    """What a decision for more than this call would be remembered as."""
+    also_allows: tuple[str, ...]
+    """Three examples of what else that rule would allow."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,6 +96,12 @@ def pending(m: pb.PendingApproval) -> PendingApproval:
         arguments=_values.from_json(m.arguments_json) or {},
         create_time=_values.moment(m.create_time),
         expire_time=_values.moment(m.expire_time),
+        parts=tuple(
+            ApprovalPart(name=p.name, text=p.text, sha256=p.sha256, bytes=p.bytes) for p in m.parts
+        ),
+        digest=m.digest,
+        rule=m.rule,
+        also_allows=tuple(m.also_allows),
     )
 
 

@@ -317,14 +317,27 @@ type PendingApproval struct {
 	CallId string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// capability is what it needs.
 	Capability *Capability `protobuf:"bytes,5,opt,name=capability,proto3" json:"capability,omitempty"`
-	// arguments_json are the reduced arguments, without what looks like a secret.
+	// arguments_json are the arguments as the tool gets them, whole: a JSON object. Of what
+	// the server knows as a secret a mark stands there. Characters without a shape, and those
+	// that turn others around, are escaped (`\u202e`).
 	ArgumentsJson string `protobuf:"bytes,6,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	// create_time is when it began to wait.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// expire_time is when it is denied if nobody answers.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// tool is the name of the tool that was called.
-	Tool          string `protobuf:"bytes,9,opt,name=tool,proto3" json:"tool,omitempty"`
+	Tool string `protobuf:"bytes,9,opt,name=tool,proto3" json:"tool,omitempty"`
+	// parts are what else the call will use, whole: how and where it runs, the command, its
+	// input, the files that it starts. What would be more than 256 KiB together with the
+	// arguments is refused.
+	Parts []*ApprovalPart `protobuf:"bytes,10,rep,name=parts,proto3" json:"parts,omitempty"`
+	// digest is the SHA-256, in hex, of arguments and parts. Once allowed, the call runs these
+	// bytes or is refused: nothing may have changed meanwhile.
+	Digest string `protobuf:"bytes,11,opt,name=digest,proto3" json:"digest,omitempty"`
+	// rule says what a decision for more than this call would be remembered as.
+	Rule string `protobuf:"bytes,12,opt,name=rule,proto3" json:"rule,omitempty"`
+	// also_allows are three examples of what else that rule would allow.
+	AlsoAllows    []string `protobuf:"bytes,13,rep,name=also_allows,json=alsoAllows,proto3" json:"also_allows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -422,6 +435,108 @@ func (x *PendingApproval) GetTool() string {
 	return ""
 }
 
+func (x *PendingApproval) GetParts() []*ApprovalPart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *PendingApproval) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *PendingApproval) GetAlsoAllows() []string {
+	if x != nil {
+		return x.AlsoAllows
+	}
+	return nil
+}
+
+// ApprovalPart is something that a call will use, whole.
+type ApprovalPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name says what it is, such as `command` or `file scripts/build.sh`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// text is all of it. Characters without a shape, and those that turn others around or
+	// steer terminals, are written as `<U+202E>`, bytes that are no UTF-8 as `<0xFF>`.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// sha256 is the hash, in hex, of its bytes as they are.
+	Sha256 string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// bytes is how many these are.
+	Bytes         int64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovalPart) Reset() {
+	*x = ApprovalPart{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovalPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovalPart) ProtoMessage() {}
+
+func (x *ApprovalPart) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovalPart.ProtoReflect.Descriptor instead.
+func (*ApprovalPart) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ApprovalPart) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ApprovalPart) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ApprovalPart) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *ApprovalPart) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // WatchApprovalsRequest asks for the calls that wait for a person.
 type WatchApprovalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -434,7 +549,7 @@ type WatchApprovalsRequest struct {
 
 func (x *WatchApprovalsRequest) Reset() {
 	*x = WatchApprovalsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -446,7 +561,7 @@ func (x *WatchApprovalsRequest) String() string {
 func (*WatchApprovalsRequest) ProtoMessage() {}
 
 func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[2]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -459,7 +574,7 @@ func (x *WatchApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *WatchApprovalsRequest) GetAgentId() string {
@@ -485,7 +600,7 @@ type WatchApprovalsResponse struct {
 
 func (x *WatchApprovalsResponse) Reset() {
 	*x = WatchApprovalsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +612,7 @@ func (x *WatchApprovalsResponse) String() string {
 func (*WatchApprovalsResponse) ProtoMessage() {}
 
 func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[3]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +625,7 @@ func (x *WatchApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*WatchApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WatchApprovalsResponse) GetChange() isWatchApprovalsResponse_Change {
@@ -572,7 +687,7 @@ type ApproveCallRequest struct {
 
 func (x *ApproveCallRequest) Reset() {
 	*x = ApproveCallRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +699,7 @@ func (x *ApproveCallRequest) String() string {
 func (*ApproveCallRequest) ProtoMessage() {}
 
 func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[4]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +712,7 @@ func (x *ApproveCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallRequest.ProtoReflect.Descriptor instead.
 func (*ApproveCallRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ApproveCallRequest) GetAgentId() string {
@@ -632,7 +747,7 @@ type ApproveCallResponse struct {
 
 func (x *ApproveCallResponse) Reset() {
 	*x = ApproveCallResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +759,7 @@ func (x *ApproveCallResponse) String() string {
 func (*ApproveCallResponse) ProtoMessage() {}
 
 func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[5]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +772,7 @@ func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveCallResponse.ProtoReflect.Descriptor instead.
 func (*ApproveCallResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApproveCallResponse) GetApproval() *PendingApproval {
@@ -690,7 +805,7 @@ type RememberedApproval struct {
 
 func (x *RememberedApproval) Reset() {
 	*x = RememberedApproval{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +817,7 @@ func (x *RememberedApproval) String() string {
 func (*RememberedApproval) ProtoMessage() {}
 
 func (x *RememberedApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +830,7 @@ func (x *RememberedApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RememberedApproval.ProtoReflect.Descriptor instead.
 func (*RememberedApproval) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RememberedApproval) GetId() string {
@@ -778,7 +893,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +905,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +918,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListApprovalsRequest) GetAgentId() string {
@@ -824,7 +939,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -836,7 +951,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -849,7 +964,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*RememberedApproval {
@@ -872,7 +987,7 @@ type RevokeApprovalRequest struct {
 
 func (x *RevokeApprovalRequest) Reset() {
 	*x = RevokeApprovalRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +999,7 @@ func (x *RevokeApprovalRequest) String() string {
 func (*RevokeApprovalRequest) ProtoMessage() {}
 
 func (x *RevokeApprovalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1012,7 @@ func (x *RevokeApprovalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApprovalRequest.ProtoReflect.Descriptor instead.
 func (*RevokeApprovalRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RevokeApprovalRequest) GetAgentId() string {
@@ -923,7 +1038,7 @@ type RevokeApprovalResponse struct {
 
 func (x *RevokeApprovalResponse) Reset() {
 	*x = RevokeApprovalResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1050,7 @@ func (x *RevokeApprovalResponse) String() string {
 func (*RevokeApprovalResponse) ProtoMessage() {}
 
 func (x *RevokeApprovalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1063,7 @@ func (x *RevokeApprovalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApprovalResponse.ProtoReflect.Descriptor instead.
 func (*RevokeApprovalResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
 }
 
 // GetProfileRequest asks what calls may do.
@@ -966,7 +1081,7 @@ type GetProfileRequest struct {
 
 func (x *GetProfileRequest) Reset() {
 	*x = GetProfileRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1093,7 @@ func (x *GetProfileRequest) String() string {
 func (*GetProfileRequest) ProtoMessage() {}
 
 func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1106,7 @@ func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
 func (*GetProfileRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetProfileRequest) GetAgentId() string {
@@ -1041,7 +1156,7 @@ type PromptText struct {
 
 func (x *PromptText) Reset() {
 	*x = PromptText{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1168,7 @@ func (x *PromptText) String() string {
 func (*PromptText) ProtoMessage() {}
 
 func (x *PromptText) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1181,7 @@ func (x *PromptText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptText.ProtoReflect.Descriptor instead.
 func (*PromptText) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PromptText) GetSource() string {
@@ -1144,7 +1259,7 @@ type GetProfileResponse struct {
 
 func (x *GetProfileResponse) Reset() {
 	*x = GetProfileResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1271,7 @@ func (x *GetProfileResponse) String() string {
 func (*GetProfileResponse) ProtoMessage() {}
 
 func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1284,7 @@ func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
 func (*GetProfileResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetProfileResponse) GetProfile() *ToolProfile {
@@ -1215,7 +1330,7 @@ type RefusedKey struct {
 
 func (x *RefusedKey) Reset() {
 	*x = RefusedKey{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1342,7 @@ func (x *RefusedKey) String() string {
 func (*RefusedKey) ProtoMessage() {}
 
 func (x *RefusedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1355,7 @@ func (x *RefusedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
 func (*RefusedKey) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RefusedKey) GetKey() string {
@@ -1295,7 +1410,7 @@ type ToolProfile struct {
 
 func (x *ToolProfile) Reset() {
 	*x = ToolProfile{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1422,7 @@ func (x *ToolProfile) String() string {
 func (*ToolProfile) ProtoMessage() {}
 
 func (x *ToolProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1435,7 @@ func (x *ToolProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
 func (*ToolProfile) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ToolProfile) GetName() string {
@@ -1416,7 +1531,7 @@ type HostRule struct {
 
 func (x *HostRule) Reset() {
 	*x = HostRule{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1543,7 @@ func (x *HostRule) String() string {
 func (*HostRule) ProtoMessage() {}
 
 func (x *HostRule) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1556,7 @@ func (x *HostRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostRule.ProtoReflect.Descriptor instead.
 func (*HostRule) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HostRule) GetHost() string {
@@ -1513,7 +1628,7 @@ type ProgramLimits struct {
 
 func (x *ProgramLimits) Reset() {
 	*x = ProgramLimits{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1640,7 @@ func (x *ProgramLimits) String() string {
 func (*ProgramLimits) ProtoMessage() {}
 
 func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1653,7 @@ func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramLimits.ProtoReflect.Descriptor instead.
 func (*ProgramLimits) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProgramLimits) GetCpu() *durationpb.Duration {
@@ -1643,7 +1758,7 @@ type ToolDescriptor struct {
 
 func (x *ToolDescriptor) Reset() {
 	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1770,7 @@ func (x *ToolDescriptor) String() string {
 func (*ToolDescriptor) ProtoMessage() {}
 
 func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1783,7 @@ func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
 func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToolDescriptor) GetName() string {
@@ -1798,7 +1913,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1925,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1938,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListToolsRequest) GetAgentId() string {
@@ -1874,7 +1989,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +2001,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +2014,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
@@ -1945,7 +2060,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2072,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2085,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -2050,7 +2165,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2177,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2190,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -2153,7 +2268,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2280,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2293,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AuditRecord) GetEpoch() int64 {
@@ -2380,7 +2495,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2392,7 +2507,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2405,7 +2520,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -2563,7 +2678,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +2690,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +2703,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -2742,7 +2857,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xe4\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xe4\x03\n" +
 	"\x0fPendingApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bagent_id\x18\x02 \x01(\tR\aagentId\x12\x1d\n" +
@@ -2757,7 +2872,18 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x12\n" +
-	"\x04tool\x18\t \x01(\tR\x04tool\"2\n" +
+	"\x04tool\x18\t \x01(\tR\x04tool\x121\n" +
+	"\x05parts\x18\n" +
+	" \x03(\v2\x1b.loombridge.v1.ApprovalPartR\x05parts\x12\x16\n" +
+	"\x06digest\x18\v \x01(\tR\x06digest\x12\x12\n" +
+	"\x04rule\x18\f \x01(\tR\x04rule\x12\x1f\n" +
+	"\valso_allows\x18\r \x03(\tR\n" +
+	"alsoAllows\"d\n" +
+	"\fApprovalPart\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\"2\n" +
 	"\x15WatchApprovalsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\"}\n" +
 	"\x16WatchApprovalsResponse\x12:\n" +
@@ -3008,122 +3134,124 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_loombridge_v1_tools_proto_goTypes = []any{
 	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
 	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
 	(ToolErrorCode)(0),               // 2: loombridge.v1.ToolErrorCode
 	(*Capability)(nil),               // 3: loombridge.v1.Capability
 	(*PendingApproval)(nil),          // 4: loombridge.v1.PendingApproval
-	(*WatchApprovalsRequest)(nil),    // 5: loombridge.v1.WatchApprovalsRequest
-	(*WatchApprovalsResponse)(nil),   // 6: loombridge.v1.WatchApprovalsResponse
-	(*ApproveCallRequest)(nil),       // 7: loombridge.v1.ApproveCallRequest
-	(*ApproveCallResponse)(nil),      // 8: loombridge.v1.ApproveCallResponse
-	(*RememberedApproval)(nil),       // 9: loombridge.v1.RememberedApproval
-	(*ListApprovalsRequest)(nil),     // 10: loombridge.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),    // 11: loombridge.v1.ListApprovalsResponse
-	(*RevokeApprovalRequest)(nil),    // 12: loombridge.v1.RevokeApprovalRequest
-	(*RevokeApprovalResponse)(nil),   // 13: loombridge.v1.RevokeApprovalResponse
-	(*GetProfileRequest)(nil),        // 14: loombridge.v1.GetProfileRequest
-	(*PromptText)(nil),               // 15: loombridge.v1.PromptText
-	(*GetProfileResponse)(nil),       // 16: loombridge.v1.GetProfileResponse
-	(*RefusedKey)(nil),               // 17: loombridge.v1.RefusedKey
-	(*ToolProfile)(nil),              // 18: loombridge.v1.ToolProfile
-	(*HostRule)(nil),                 // 19: loombridge.v1.HostRule
-	(*ProgramLimits)(nil),            // 20: loombridge.v1.ProgramLimits
-	(*ToolDescriptor)(nil),           // 21: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),         // 22: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),        // 23: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),         // 24: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 25: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),              // 26: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),              // 27: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),             // 28: loombridge.v1.ToolResponse
-	nil,                              // 29: loombridge.v1.ToolResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),    // 30: google.protobuf.Timestamp
-	(Role)(0),                        // 31: loombridge.v1.Role
-	(*durationpb.Duration)(nil),      // 32: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 33: google.protobuf.Struct
-	(JsonForm)(0),                    // 34: loombridge.v1.JsonForm
-	(*structpb.Value)(nil),           // 35: google.protobuf.Value
-	(*ResultBytes)(nil),              // 36: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 37: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 38: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 39: loombridge.v1.ListMcpServersRequest
-	(*AddMcpServerRequest)(nil),      // 40: loombridge.v1.AddMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 41: loombridge.v1.RemoveMcpServerRequest
-	(*RefreshMcpServerRequest)(nil),  // 42: loombridge.v1.RefreshMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 43: loombridge.v1.ListMcpServersResponse
-	(*AddMcpServerResponse)(nil),     // 44: loombridge.v1.AddMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 45: loombridge.v1.RemoveMcpServerResponse
-	(*RefreshMcpServerResponse)(nil), // 46: loombridge.v1.RefreshMcpServerResponse
+	(*ApprovalPart)(nil),             // 5: loombridge.v1.ApprovalPart
+	(*WatchApprovalsRequest)(nil),    // 6: loombridge.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil),   // 7: loombridge.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),       // 8: loombridge.v1.ApproveCallRequest
+	(*ApproveCallResponse)(nil),      // 9: loombridge.v1.ApproveCallResponse
+	(*RememberedApproval)(nil),       // 10: loombridge.v1.RememberedApproval
+	(*ListApprovalsRequest)(nil),     // 11: loombridge.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),    // 12: loombridge.v1.ListApprovalsResponse
+	(*RevokeApprovalRequest)(nil),    // 13: loombridge.v1.RevokeApprovalRequest
+	(*RevokeApprovalResponse)(nil),   // 14: loombridge.v1.RevokeApprovalResponse
+	(*GetProfileRequest)(nil),        // 15: loombridge.v1.GetProfileRequest
+	(*PromptText)(nil),               // 16: loombridge.v1.PromptText
+	(*GetProfileResponse)(nil),       // 17: loombridge.v1.GetProfileResponse
+	(*RefusedKey)(nil),               // 18: loombridge.v1.RefusedKey
+	(*ToolProfile)(nil),              // 19: loombridge.v1.ToolProfile
+	(*HostRule)(nil),                 // 20: loombridge.v1.HostRule
+	(*ProgramLimits)(nil),            // 21: loombridge.v1.ProgramLimits
+	(*ToolDescriptor)(nil),           // 22: loombridge.v1.ToolDescriptor
+	(*ListToolsRequest)(nil),         // 23: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),        // 24: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),         // 25: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 26: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 27: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),              // 28: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),             // 29: loombridge.v1.ToolResponse
+	nil,                              // 30: loombridge.v1.ToolResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),    // 31: google.protobuf.Timestamp
+	(Role)(0),                        // 32: loombridge.v1.Role
+	(*durationpb.Duration)(nil),      // 33: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 34: google.protobuf.Struct
+	(JsonForm)(0),                    // 35: loombridge.v1.JsonForm
+	(*structpb.Value)(nil),           // 36: google.protobuf.Value
+	(*ResultBytes)(nil),              // 37: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 38: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 39: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 40: loombridge.v1.ListMcpServersRequest
+	(*AddMcpServerRequest)(nil),      // 41: loombridge.v1.AddMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 42: loombridge.v1.RemoveMcpServerRequest
+	(*RefreshMcpServerRequest)(nil),  // 43: loombridge.v1.RefreshMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 44: loombridge.v1.ListMcpServersResponse
+	(*AddMcpServerResponse)(nil),     // 45: loombridge.v1.AddMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 46: loombridge.v1.RemoveMcpServerResponse
+	(*RefreshMcpServerResponse)(nil), // 47: loombridge.v1.RefreshMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	30, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	30, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
-	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
-	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
-	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
-	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
-	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	30, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
-	9,  // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
-	31, // 10: loombridge.v1.PromptText.instructor_role:type_name -> loombridge.v1.Role
-	31, // 11: loombridge.v1.PromptText.role:type_name -> loombridge.v1.Role
-	18, // 12: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
-	17, // 13: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
-	15, // 14: loombridge.v1.GetProfileResponse.prompt_texts:type_name -> loombridge.v1.PromptText
-	19, // 15: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
-	20, // 16: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
-	32, // 17: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
-	32, // 18: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
-	33, // 19: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	34, // 20: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	21, // 21: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	1,  // 22: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	30, // 23: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	30, // 24: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	26, // 25: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 26: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	30, // 27: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	32, // 28: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	33, // 29: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	32, // 30: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	34, // 31: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	35, // 32: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	36, // 33: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 34: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	37, // 35: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	38, // 36: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	29, // 37: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
-	22, // 38: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	24, // 39: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	5,  // 40: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	7,  // 41: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	10, // 42: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	12, // 43: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	14, // 44: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
-	39, // 45: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	40, // 46: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
-	41, // 47: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	42, // 48: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
-	23, // 49: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	25, // 50: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	6,  // 51: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	8,  // 52: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	11, // 53: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	13, // 54: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	16, // 55: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
-	43, // 56: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	44, // 57: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
-	45, // 58: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	46, // 59: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
-	49, // [49:60] is the sub-list for method output_type
-	38, // [38:49] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	31, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
+	31, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	5,  // 3: loombridge.v1.PendingApproval.parts:type_name -> loombridge.v1.ApprovalPart
+	4,  // 4: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
+	0,  // 5: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
+	4,  // 6: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
+	3,  // 7: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
+	0,  // 8: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
+	31, // 9: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	10, // 10: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
+	32, // 11: loombridge.v1.PromptText.instructor_role:type_name -> loombridge.v1.Role
+	32, // 12: loombridge.v1.PromptText.role:type_name -> loombridge.v1.Role
+	19, // 13: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
+	18, // 14: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
+	16, // 15: loombridge.v1.GetProfileResponse.prompt_texts:type_name -> loombridge.v1.PromptText
+	20, // 16: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
+	21, // 17: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
+	33, // 18: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
+	33, // 19: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
+	34, // 20: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
+	35, // 21: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	22, // 22: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	1,  // 23: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	31, // 24: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	31, // 25: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	27, // 26: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 27: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	31, // 28: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	33, // 29: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	34, // 30: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	33, // 31: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	35, // 32: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
+	36, // 33: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	37, // 34: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 35: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	38, // 36: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	39, // 37: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	30, // 38: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	23, // 39: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	25, // 40: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	6,  // 41: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	8,  // 42: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	11, // 43: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	13, // 44: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	15, // 45: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
+	40, // 46: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	41, // 47: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
+	42, // 48: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	43, // 49: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
+	24, // 50: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	26, // 51: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	7,  // 52: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	9,  // 53: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	12, // 54: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	14, // 55: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	17, // 56: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
+	44, // 57: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	45, // 58: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
+	46, // 59: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	47, // 60: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
+	50, // [50:61] is the sub-list for method output_type
+	39, // [39:50] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -3135,19 +3263,19 @@ func file_loombridge_v1_tools_proto_init() {
 	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_servers_proto_init()
-	file_loombridge_v1_tools_proto_msgTypes[3].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[4].OneofWrappers = []any{
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[19].OneofWrappers = []any{
 		(*ToolDescriptor_ParametersSchema)(nil),
 		(*ToolDescriptor_ParametersSchemaJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[24].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[25].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[25].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[26].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -3158,7 +3286,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

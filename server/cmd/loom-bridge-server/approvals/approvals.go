@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -36,6 +37,10 @@ type Options struct {
 // decisions are the answers by their names on the command line.
 var decisions = map[string]loombridgev1.ApprovalDecision{
 	"deny":    loombridgev1.ApprovalDecision_APPROVAL_DECISION_DENY,
+	"no":      loombridgev1.ApprovalDecision_APPROVAL_DECISION_DENY,
+	"n":       loombridgev1.ApprovalDecision_APPROVAL_DECISION_DENY,
+	"yes":     loombridgev1.ApprovalDecision_APPROVAL_DECISION_ONCE,
+	"y":       loombridgev1.ApprovalDecision_APPROVAL_DECISION_ONCE,
 	"once":    loombridgev1.ApprovalDecision_APPROVAL_DECISION_ONCE,
 	"session": loombridgev1.ApprovalDecision_APPROVAL_DECISION_SESSION,
 	"agent":   loombridgev1.ApprovalDecision_APPROVAL_DECISION_AGENT,
@@ -60,7 +65,7 @@ func Command(o Options) *cobra.Command {
 	var scope string
 	approve := d.sub("approve ID", "Let a call that waits go on", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
 		decision, ok := decisions[scope]
-		if !ok || scope == "deny" {
+		if !ok || decision == decisions["deny"] {
 			return fmt.Errorf("--for %q is not once, session, agent or always", scope)
 		}
 		return d.decide(ctx, args[0], decision)
@@ -70,7 +75,7 @@ func Command(o Options) *cobra.Command {
 	watch := d.sub("watch", "Show calls that wait as they come, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		return d.watch(ctx, answer)
 	})
-	watch.Flags().BoolVar(&answer, "answer", false, "ask for an answer to each on the terminal")
+	watch.Flags().BoolVar(&answer, "answer", false, "ask for an answer to each on the terminal: y, n, or another word that it names")
 	command.AddCommand(
 		d.sub("list", "List calls that wait, and answers that are remembered", cobra.NoArgs, d.list),
 		watch, approve,
@@ -108,7 +113,9 @@ func (d *desk) say(m proto.Message, line string) error {
 	return err
 }
 
-func question(p *loombridgev1.PendingApproval) string {
+// question is a call that waits, as a person reads it: who asks for what, then all that will
+// run, line by line.
+func question(p *loombridgev1.PendingApproval) []string {
 	c := p.GetCapability()
 	what := "to use the tool " + c.GetName()
 	switch c.GetKind() {
@@ -117,19 +124,49 @@ func question(p *loombridgev1.PendingApproval) string {
 	case "read", "write":
 		what = "to " + c.GetKind() + " " + c.GetName() + " by " + p.GetTool()
 	}
-	return fmt.Sprintf("%s  agent %q, session %q, asks %s  %s  until %s", p.GetId(), p.GetAgentId(), p.GetSessionId(), what,
-		oneLine(p.GetArgumentsJson()), p.GetExpireTime().AsTime().Local().Format(time.TimeOnly))
+	lines := []string{
+		fmt.Sprintf("%s  agent %q, session %q, asks %s  until %s", p.GetId(), p.GetAgentId(), p.GetSessionId(), what,
+			p.GetExpireTime().AsTime().Local().Format(time.TimeOnly)),
+		"  arguments: " + p.GetArgumentsJson(),
+	}
+	for _, part := range p.GetParts() {
+		lines = append(lines, fmt.Sprintf("  %s (%d bytes, SHA-256 %s):", part.GetName(), part.GetBytes(), part.GetSha256()))
+		for line := range strings.Lines(part.GetText()) {
+			lines = append(lines, "  | "+strings.TrimSuffix(line, "\n"))
+		}
+	}
+	lines = append(lines, "  all of it: SHA-256 "+p.GetDigest(),
+		"  session, agent or always would also allow, for this session, this agent or all agents:",
+		"  "+p.GetRule()+", such as")
+	for _, example := range p.GetAlsoAllows() {
+		lines = append(lines, "  - "+example)
+	}
+	rows := []string{text.VisibleLine(lines[0])}
+	for _, line := range lines[1:] {
+		rows = append(rows, wrapped(text.VisibleLine(line))...)
+	}
+	return rows
 }
 
-// oneLine keeps what an agent wrote from steering a terminal.
-func oneLine(text string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c >= 0x7f && c < 0xa0 {
-			return ' '
+// rowLetters is how long a row is; what is longer goes on in the next one, behind a +.
+const rowLetters = 120
+
+func wrapped(line string) (rows []string) {
+	for rest, more := line, true; more; {
+		var row string
+		if row, more = text.HeadChars(rest, rowLetters); more {
+			rest = "  + " + rest[len(row):]
 		}
-		return c
-	}, text)
+		rows = append(rows, row)
+	}
+	return rows
 }
+
+// pageLines is how much a person is shown before they are asked to go on: about a screen.
+const pageLines = 40
+
+// screens is how many lines of a terminal a line takes.
+func screens(line string) int { return 1 + len(line)/80 }
 
 func (d *desk) open(ctx context.Context) (grpc.ServerStreamingClient[loombridgev1.WatchApprovalsResponse], error) {
 	return d.tools.WatchApprovals(ctx, &loombridgev1.WatchApprovalsRequest{AgentId: d.agent})
@@ -154,13 +191,52 @@ func (d *desk) watch(ctx context.Context, answer bool) error {
 		if p == nil {
 			continue
 		}
-		if err := d.say(p, oneLine(question(p))); err != nil {
+		if err := d.show(ctx, p, answers, answer); err != nil {
 			return err
 		}
-		if answer {
-			if err := d.ask(ctx, answers, p.GetId()); err != nil {
+	}
+}
+
+// show shows a call that waits and, when it is to, asks about it. What is longer than a screen
+// is shown by pages, so that nobody agrees to what they have not seen.
+func (d *desk) show(ctx context.Context, p *loombridgev1.PendingApproval, answers *bufio.Scanner, answer bool) error {
+	lines := question(p)
+	if d.json || !answer {
+		if err := d.say(p, strings.Join(lines, "\n")); err != nil || !answer {
+			return err
+		}
+		return d.ask(ctx, answers, p.GetId())
+	}
+	room := pageLines
+	for i, line := range lines {
+		if room -= screens(line); room < 0 && i > 0 {
+			room = pageLines - screens(line)
+			decided, err := d.page(ctx, answers, p.GetId(), len(lines)-i)
+			if err != nil || decided {
 				return err
 			}
+		}
+		if _, err := fmt.Fprintln(d.Out, line); err != nil {
+			return err
+		}
+	}
+	return d.ask(ctx, answers, p.GetId())
+}
+
+// page asks whether to go on before all was shown: only to deny is possible by now.
+func (d *desk) page(ctx context.Context, answers *bufio.Scanner, id string, left int) (decided bool, err error) {
+	for {
+		if _, err := fmt.Fprintf(d.Out, "%d lines more: nothing to see them, or no (n): ", left); err != nil {
+			return false, err
+		}
+		if !answers.Scan() {
+			return true, answers.Err()
+		}
+		switch word := strings.ToLower(strings.TrimSpace(answers.Text())); {
+		case word == "":
+			return false, nil
+		case decisions[word] == decisions["deny"]:
+			return true, d.tell(ctx, id, word)
 		}
 	}
 }
@@ -168,25 +244,28 @@ func (d *desk) watch(ctx context.Context, answer bool) error {
 // ask reads an answer to a call; an empty line leaves it to others.
 func (d *desk) ask(ctx context.Context, answers *bufio.Scanner, id string) error {
 	for {
-		if _, err := fmt.Fprint(d.Out, "once, session, agent, always, deny, or nothing to leave it: "); err != nil {
+		if _, err := fmt.Fprint(d.Out, "yes (y, once), no (n, deny), session, agent, always, or nothing to leave it: "); err != nil {
 			return err
 		}
 		if !answers.Scan() {
 			return answers.Err()
 		}
-		word := strings.TrimSpace(answers.Text())
-		if word == "" {
-			return nil
+		word := strings.ToLower(strings.TrimSpace(answers.Text()))
+		if _, ok := decisions[word]; ok || word == "" {
+			return d.tell(ctx, id, word)
 		}
-		decision, ok := decisions[word]
-		if !ok {
-			continue
-		}
-		if err := d.decide(ctx, id, decision); err != nil {
-			fmt.Fprintln(d.Out, err)
-		}
+	}
+}
+
+// tell passes an answer on; one that comes too late is no reason to stop watching.
+func (d *desk) tell(ctx context.Context, id, word string) error {
+	if word == "" {
 		return nil
 	}
+	if err := d.decide(ctx, id, decisions[word]); err != nil {
+		fmt.Fprintln(d.Out, err)
+	}
+	return nil
 }
 
 func (d *desk) decide(ctx context.Context, id string, decision loombridgev1.ApprovalDecision) error {
@@ -199,7 +278,7 @@ func (d *desk) decide(ctx context.Context, id string, decision loombridgev1.Appr
 		word = "denied"
 	}
 	c := answer.GetApproval().GetCapability()
-	return d.say(answer, fmt.Sprintf("%s: %s %s for agent %q", word, c.GetKind(), oneLine(c.GetName()), answer.GetApproval().GetAgentId()))
+	return d.say(answer, fmt.Sprintf("%s: %s %s for agent %q", word, c.GetKind(), text.VisibleLine(c.GetName()), answer.GetApproval().GetAgentId()))
 }
 
 // list shows the calls that wait now, then what is remembered.
@@ -219,7 +298,7 @@ func (d *desk) list(ctx context.Context, _ []string) error {
 		if one.GetSessionId() != "" {
 			whose += fmt.Sprintf(", session %q", one.GetSessionId())
 		}
-		line := fmt.Sprintf("%s  remembered: %s %s for %s, by %s at %s", one.GetId(), one.GetCapability().GetKind(), oneLine(one.GetCapability().GetName()),
+		line := fmt.Sprintf("%s  remembered: %s %s for %s, by %s at %s", one.GetId(), one.GetCapability().GetKind(), text.VisibleLine(one.GetCapability().GetName()),
 			whose, one.GetApproverId(), one.GetCreateTime().AsTime().Local().Format(time.DateTime))
 		if err := d.say(one, line); err != nil {
 			return err
@@ -250,7 +329,7 @@ func (d *desk) waiting(ctx context.Context) error {
 			return err
 		}
 		if p := change.GetPending(); p != nil {
-			if err := d.say(p, oneLine(question(p))); err != nil {
+			if err := d.say(p, strings.Join(question(p), "\n")); err != nil {
 				return err
 			}
 		}
@@ -262,5 +341,5 @@ func (d *desk) revoke(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return d.say(answer, "revoked: "+oneLine(args[0]))
+	return d.say(answer, "revoked: "+text.VisibleLine(args[0]))
 }

@@ -80,7 +80,7 @@ class Capability(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class PendingApproval(_message.Message):
-    __slots__ = ("id", "agent_id", "session_id", "call_id", "capability", "arguments_json", "create_time", "expire_time", "tool")
+    __slots__ = ("id", "agent_id", "session_id", "call_id", "capability", "arguments_json", "create_time", "expire_time", "tool", "parts", "digest", "rule", "also_allows")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -90,6 +90,10 @@ class PendingApproval(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    ALSO_ALLOWS_FIELD_NUMBER: _ClassVar[int]
     id: str
     agent_id: str
     session_id: str
@@ -99,7 +103,23 @@ class PendingApproval(_message.Message):
     create_time: _timestamp_pb2.Timestamp
     expire_time: _timestamp_pb2.Timestamp
     tool: str
-    def __init__(self, id: _Optional[str] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., arguments_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ...) -> None: ...
+    parts: _containers.RepeatedCompositeFieldContainer[ApprovalPart]
+    digest: str
+    rule: str
+    also_allows: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., arguments_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[ApprovalPart, _Mapping]]] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., also_allows: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ApprovalPart(_message.Message):
+    __slots__ = ("name", "text", "sha256", "bytes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    text: str
+    sha256: str
+    bytes: int
+    def __init__(self, name: _Optional[str] = ..., text: _Optional[str] = ..., sha256: _Optional[str] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class WatchApprovalsRequest(_message.Message):
     __slots__ = ("agent_id",)
