@@ -47,17 +47,17 @@ func (a agents) tools() []tool {
 			Name:        children.ToolSpawn,
 			Description: "Spawn a sub-agent for a task of its own. It knows nothing but the goal. Its result comes as a later step, agent:result.",
 			Schema:      json.RawMessage(spawnSchema),
-		}, a.spawn},
+		}, a.spawn, nil},
 		{tools.Descriptor{
 			Name:        children.ToolResult,
 			Description: "Return the result of your task to the agent that spawned you. You are done then, and can do nothing more.",
 			Schema:      json.RawMessage(resultSchema),
-		}, a.result},
+		}, a.result, nil},
 		{tools.Descriptor{
 			Name:        toolSend,
 			Description: "Send a short message to another agent, which reads it in its next prompt.",
 			Schema:      json.RawMessage(sendSchema),
-		}, a.send},
+		}, a.send, nil},
 	}
 	for i := range list {
 		list[i].Level, list[i].Category, list[i].ResultKind, list[i].Mutates = tools.LevelFunction, "agent", "json", true
