@@ -40,6 +40,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/transfer"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -378,6 +379,9 @@ func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) 
 	var out []assemble.Served
 	for _, o := range d.Tools.Offered(scope.Tenant, f.ToolName) {
 		if given.Has(o.Name) && d.works(o.Name, &child) {
+			if o.Foreign() {
+				o.Description = text.Seen(o.Description)
+			}
 			out = append(out, assemble.Served{
 				Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
 				Level: o.Level, AgentID: o.AgentID, Foreign: o.Foreign(), ByName: o.AgentID == "" && native.OfAgents(o.Name),

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -106,7 +107,7 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 		Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes, SupersededBy: r.SupersededBy,
 		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: Int32(r.Tier),
 		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
-		AgentId: r.SavedBy, Review: loombridgev1.Review(r.Review),
+		AgentId: r.SavedBy, Review: loombridgev1.Review(r.Review), Writer: writerOf(r.Writer),
 		Archived: r.Archived, ArchiveTime: Timestamp(r.ArchiveTime), Repeats: r.Repeats, LastRepeatTime: Timestamp(r.LastRepeatTime),
 		Relations: outgoingOf(r),
 	}
@@ -245,4 +246,12 @@ func Stats(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
 		})
 	}
 	return out
+}
+
+// writerOf names a writer; nothing for a program, which most are.
+func writerOf(w writer.Writer) string {
+	if w == writer.Program {
+		return ""
+	}
+	return w.String()
 }

@@ -16,6 +16,7 @@ async def test_servers(live: loombridge.Client) -> None:
     now = await servers.refresh("gone")
     assert now.state == "away"
     assert now.problem
+    assert (await servers.refresh("gone", accept_changed=True)).changed == ()
     with pytest.raises(loombridge.McpServerExistsError):
         await servers.add("gone", url="http://127.0.0.1:1/mcp")
     with pytest.raises(loombridge.InvalidRequestError):

@@ -132,6 +132,9 @@ class Record(_brief.Brief):
     """No query finds it unless it asks for the archive."""
     archive_time: datetime | None = None
     """When it was archived; None where it is not."""
+    writer: str = ""
+    """By whose words it is: `model` or `import`; empty for a program's. What these say
+    instructs nobody until a review approves it."""
     repeats: int = 0
     """How many saves repeated it in place of adding another record."""
     last_repeat_time: datetime | None = None
@@ -343,6 +346,7 @@ def record(m: pb.Record) -> Record:
         review=_review(m.review),
         archived=m.archived,
         archive_time=_values.moment(m.archive_time) if m.HasField("archive_time") else None,
+        writer=m.writer,
         repeats=m.repeats,
         last_repeat_time=_values.moment(m.last_repeat_time)
         if m.HasField("last_repeat_time")

@@ -1150,6 +1150,10 @@ type Record struct {
 	LastRepeatTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=last_repeat_time,json=lastRepeatTime,proto3" json:"last_repeat_time,omitempty"`
 	// review says whether it waits for review, and how that ended. See ReviewRecord.
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
+	// writer is by whose words it is as it is: `model` of what a model's tool has saved, `import`
+	// of what an import has; empty of a program's. What these say instructs nobody, of whatever
+	// kind it is, until ReviewRecord approves it.
+	Writer string `protobuf:"bytes,201,opt,name=writer,proto3" json:"writer,omitempty"`
 	// valid_until is when what it tells stops being true; unset when nobody knows. See
 	// valid_at of MemoryQueryRequest.
 	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
@@ -1409,6 +1413,13 @@ func (x *Record) GetReview() Review {
 		return x.Review
 	}
 	return Review_REVIEW_UNSPECIFIED
+}
+
+func (x *Record) GetWriter() string {
+	if x != nil {
+		return x.Writer
+	}
+	return ""
 }
 
 func (x *Record) GetValidUntil() *timestamppb.Timestamp {
@@ -6763,7 +6774,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
 	"\vQuotedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xfa\t\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x93\n" +
+	"\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -6805,7 +6817,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\farchive_time\x18\x1f \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\x12\x18\n" +
 	"\arepeats\x18  \x01(\x03R\arepeats\x12D\n" +
 	"\x10last_repeat_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\x0elastRepeatTime\x12.\n" +
-	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12;\n" +
+	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12\x17\n" +
+	"\x06writer\x18\xc9\x01 \x01(\tR\x06writer\x12;\n" +
 	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"validUntil\x127\n" +
 	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from loombridge import _erasure, _spelling, _values
 from loombridge.sync import _twin
 from loombridge.sync._face.held import Erasing
@@ -19,6 +21,9 @@ class Admin(_twin.Twin, _spelling.Helpful):
         *,
         agent_id: str = "",
         user_id: str = "",
+        session_id: str = "",
+        filter: str = "",
+        shared: Literal["authorship", "records"] | None = None,
         tenant: str = "",
         dry_run: bool = False,
         timeout: _values.Seconds = _erasure.ERASE_TIMEOUT,
@@ -28,6 +33,9 @@ class Admin(_twin.Twin, _spelling.Helpful):
             "erase",
             agent_id=agent_id,
             user_id=user_id,
+            session_id=session_id,
+            filter=filter,
+            shared=shared,
             tenant=tenant,
             dry_run=dry_run,
             timeout=timeout,
@@ -38,6 +46,9 @@ class Admin(_twin.Twin, _spelling.Helpful):
         *,
         agent_id: str = "",
         user_id: str = "",
+        session_id: str = "",
+        filter: str = "",
+        shared: Literal["authorship", "records"] | None = None,
         tenant: str = "",
         dry_run: bool = False,
         timeout: _values.Seconds = _erasure.ERASE_TIMEOUT,
@@ -49,6 +60,9 @@ class Admin(_twin.Twin, _spelling.Helpful):
                 "erase",
                 agent_id=agent_id,
                 user_id=user_id,
+                session_id=session_id,
+                filter=filter,
+                shared=shared,
                 tenant=tenant,
                 dry_run=dry_run,
                 timeout=timeout,
