@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -34,10 +35,11 @@ func TestSubscribersThatNeverRead(t *testing.T) {
 	defer leave()
 	var begun sync.WaitGroup
 	begin := int64(0)
-	for range readers {
+	for i := range readers {
 		conn := s.Dial(t, grpc.WithInitialWindowSize(64<<10), grpc.WithInitialConnWindowSize(64<<10))
 		stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
-			AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "large", AfterSequence: &begin}},
+			// No agent gets all of the room.
+			AgentId: fmt.Sprint("reader", i%4), Topics: []*loombridgev1.TopicPosition{{Topic: "large", AfterSequence: &begin}},
 		})
 		must(t, err)
 		begun.Go(func() { _, _ = stream.Header() })

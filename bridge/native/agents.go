@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
+	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 // Agents is what the tools of agents work on.
@@ -99,7 +100,8 @@ func (a agents) spawn(ctx context.Context, c tools.Input) (tools.Output, error) 
 		}
 		r.Limits.Timeout = new(time.Duration(math.Ceil(n*1e6)) * time.Microsecond)
 	}
-	b, err := a.agents.Prepare(ctx, r)
+	// A goal that a model wrote instructs nobody by its role.
+	b, err := a.agents.Prepare(writer.As(ctx, writer.Model), r)
 	if err != nil {
 		return tools.Output{}, agentFailure(err)
 	}
