@@ -19,7 +19,7 @@ import (
 func TestSubscribersThatNeverRead(t *testing.T) {
 	const (
 		readers, events, size = 60, 6, 900 << 10
-		room                  = 8 << 20
+		room                  = 24 << 20
 	)
 	limits := server.Limits{MaxAnswerBytes: room}
 	shares := server.NewShares(limits, true)
