@@ -1,7 +1,7 @@
 package instruct_test
 
 import (
-	"flag"
+	"flag" //nolint:depguard // -update belongs to the test binary, no setting of the product
 	"fmt"
 	"os"
 	"strings"

@@ -112,7 +112,7 @@ func TestSlotsWaitForNobody(t *testing.T) {
 // Without a slot nothing is bounded.
 func TestNoSlot(t *testing.T) {
 	t.Parallel()
-	var none *unread.Slot = unread.SlotOf(t.Context())
+	none := unread.SlotOf(t.Context())
 	if !none.Try(1<<40) || none.Take(t.Context(), 1<<40) != nil || none.Reserve(t.Context(), 1<<40) != nil {
 		t.Error("no slot has no room")
 	}

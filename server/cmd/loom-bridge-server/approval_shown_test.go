@@ -42,7 +42,7 @@ var hidings = map[string]func(r *rand.Rand, mark string) hiding{
 		}
 		return hiding{tool: "system:shell", args: object{"command": "sh", "args": list}}
 	},
-	"an argument with a space": func(r *rand.Rand, mark string) hiding {
+	"an argument with a space": func(_ *rand.Rand, mark string) hiding {
 		return hiding{tool: "system:shell", args: object{"command": "touch", "args": []string{"a b", `"`, "' '", mark}}}
 	},
 	"standard input": func(r *rand.Rand, mark string) hiding {
@@ -59,7 +59,7 @@ var hidings = map[string]func(r *rand.Rand, mark string) hiding{
 	"a script": func(r *rand.Rand, mark string) hiding {
 		return hiding{tool: "python:run_script", args: object{"path": "s.py"}, before: map[string]string{"s.py": strings.Repeat("#\n", r.IntN(5000)) + "open('" + mark + "', 'w')\n"}}
 	},
-	"a script that changes": func(r *rand.Rand, mark string) hiding {
+	"a script that changes": func(_ *rand.Rand, mark string) hiding {
 		return hiding{
 			tool: "python:run_script", args: object{"path": "s.py"}, refused: true,
 			before: map[string]string{"s.py": "print('fine')\n"}, after: map[string]string{"s.py": "open('" + mark + "', 'w')\n"},
@@ -76,13 +76,13 @@ var hidings = map[string]func(r *rand.Rand, mark string) hiding{
 			before: map[string]string{"d/x.sh": "echo fine"}, after: map[string]string{"d/x.sh": "touch " + mark + "; touch ../" + mark},
 		}
 	},
-	"a started file that comes": func(r *rand.Rand, mark string) hiding {
+	"a started file that comes": func(_ *rand.Rand, mark string) hiding {
 		return hiding{tool: "system:shell", args: object{"command": "sh", "args": []string{"late.sh"}}, refused: true, after: map[string]string{"late.sh": "touch " + mark}}
 	},
 	"the content of a file": func(r *rand.Rand, mark string) hiding {
 		return hiding{tool: "fs:write_file", args: object{"path": mark, "content": strings.Repeat("x", r.IntN(30_000)) + mark}}
 	},
-	"a link that is turned": func(r *rand.Rand, mark string) hiding {
+	"a link that is turned": func(_ *rand.Rand, mark string) hiding {
 		return hiding{
 			tool: "fs:write_file", args: object{"path": "link/" + mark, "content": "x"}, refused: true,
 			before: map[string]string{"one/x": "", "two/x": ""}, link: [2]string{"one", "two"},

@@ -387,7 +387,7 @@ def _openai_call(call: Mapping[str, Any]) -> ToolCall:
     extra = _extra("a tool call", call, ("id", "type", kind))
     arguments: object = function.get(given) or ""
     if isinstance(arguments, Mapping):  # Ollama's
-        arguments = _values.json_object("arguments", arguments)
+        arguments = _values.json_object("arguments", cast("Mapping[str, Any]", arguments))
     return ToolCall(
         id=call.get("id") or "",
         name=function.get("name") or "",

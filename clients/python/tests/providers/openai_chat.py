@@ -79,7 +79,8 @@ def calls(m: Object, where: str) -> list[str]:
         need(m["tool_calls"], where, "tool_calls must not be empty")
     for j, each in enumerate(m.get("tool_calls", [])):
         at = f"{where}.tool_calls.{j}"
-        kind = each.get("type") if isinstance(each, dict) else None
+        need(isinstance(each, dict), at, "is not an object")
+        kind = str(cast("Object", each).get("type"))
         need(kind in ("function", "custom"), at, "is neither a function nor custom")
         given = "arguments" if kind == "function" else "input"
         call = an_object(each, at, ("id", "type", kind), ("id", "type", kind))
