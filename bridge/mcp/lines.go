@@ -23,6 +23,8 @@ var errNoise = errors.New("mcp: the program writes no messages of the protocol t
 // welcome or of their log to standard output, for which nobody should lose their tools.
 type messages struct {
 	from *bufio.Reader
+	// end is what from reads.
+	end io.Closer
 	// skipped hears of each of the first lines that are left out.
 	skipped func(line string)
 
@@ -30,12 +32,12 @@ type messages struct {
 	told int
 }
 
-func newMessages(from io.Reader, skipped func(line string)) *messages {
-	return &messages{from: bufio.NewReaderSize(from, 64<<10), skipped: skipped}
+func newMessages(from io.ReadCloser, skipped func(line string)) *messages {
+	return &messages{from: bufio.NewReaderSize(from, 64<<10), end: from, skipped: skipped}
 }
 
-// Close closes nothing: whoever wrote the lines does.
-func (m *messages) Close() error { return nil }
+// Close ends the reading: what the program writes after it is refused, and holds nobody up.
+func (m *messages) Close() error { return m.end.Close() }
 
 // Read gives whole lines that are messages, in parts.
 func (m *messages) Read(p []byte) (int, error) {

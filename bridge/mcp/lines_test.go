@@ -2,12 +2,20 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 )
 
 func TestMessagesLeaveOutOtherLines(t *testing.T) {
@@ -32,7 +40,7 @@ func TestMessagesLeaveOutOtherLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, from := range []io.Reader{strings.NewReader(tt.given), iotest.HalfReader(strings.NewReader(tt.given))} {
 				var told []string
-				got, err := io.ReadAll(newMessages(from, func(line string) { told = append(told, line) }))
+				got, err := io.ReadAll(newMessages(io.NopCloser(from), func(line string) { told = append(told, line) }))
 				if string(got) != tt.want || err != nil || len(told) != tt.told {
 					t.Errorf("got %.200q, %v, told of %d", got, err, len(told))
 				}
@@ -45,10 +53,54 @@ func TestMessagesLeaveOutOtherLines(t *testing.T) {
 }
 
 func TestMessagesAreBounded(t *testing.T) {
-	if _, err := io.ReadAll(newMessages(bytes.NewReader(bytes.Repeat([]byte("x\n"), 2*maxSkipped)), func(string) {})); !errors.Is(err, errNoise) {
+	if _, err := io.ReadAll(newMessages(io.NopCloser(bytes.NewReader(bytes.Repeat([]byte("x\n"), 2*maxSkipped))), func(string) {})); !errors.Is(err, errNoise) {
 		t.Errorf("lines without end: %v", err)
 	}
-	if _, err := io.ReadAll(newMessages(bytes.NewReader(make([]byte, maxMessage+1)), func(string) {})); err == nil {
+	if _, err := io.ReadAll(newMessages(io.NopCloser(bytes.NewReader(make([]byte, maxMessage+1))), func(string) {})); err == nil {
 		t.Error("a line without end is taken")
+	}
+}
+
+// talker is a program that writes until nobody takes it, whatever else ends.
+type talker struct {
+	sandbox.Runner
+	begun chan struct{}
+}
+
+func (p talker) Run(_ context.Context, _ sandbox.Job, streams sandbox.Streams) (sandbox.Outcome, error) {
+	close(p.begun)
+	for {
+		if _, err := io.WriteString(streams.Stdout, "x"); err != nil {
+			return sandbox.Outcome{}, err
+		}
+	}
+}
+
+// A program that writes on holds up neither the end of its connection nor the transport's.
+func TestProgramsThatWriteOnEnd(t *testing.T) {
+	for name, before := range map[string]func(*testing.T, sdk.Transport){
+		"never read": func(*testing.T, sdk.Transport) {},
+		"read, closed": func(t *testing.T, way sdk.Transport) {
+			conn, err := way.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.Close() // the program ends by it
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				program := talker{begun: make(chan struct{})}
+				root := func(string) (*os.Root, error) { return nil, nil } //nolint:nilnil // the runner uses none
+				one := &client{set: &Clients{opts: Options{Runner: program, Root: root, Logger: slog.New(slog.DiscardHandler)}}}
+				way, closing, err := one.program(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-program.begun
+				before(t, way)
+				closing()
+			})
+		})
 	}
 }
