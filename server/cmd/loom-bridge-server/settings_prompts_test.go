@@ -232,11 +232,11 @@ func sourceEffects() []effect {
 			see: after(told, shows(nil, nil, parts("[Direct message from "))), with: "7", without: "50",
 		},
 		{
-			setting: "direct-share", args: []string{"--direct-share", "1"}, both: []string{"--section-tokens", "tasks=60"},
+			setting: "direct-share", args: []string{"--direct-share", "1"}, both: []string{"--section-tokens", "tasks=80"},
 			see: after(told, shows(nil, nil, parts("[Direct message from "))), with: "10", without: "3",
 		},
 		{
-			setting: "direct-min", args: []string{"--direct-min", "5"}, both: []string{"--section-tokens", "tasks=60"},
+			setting: "direct-min", args: []string{"--direct-min", "5"}, both: []string{"--section-tokens", "tasks=80"},
 			see: after(told, shows(nil, nil, parts("[Direct message from "))), with: "5", without: "3",
 		},
 		{

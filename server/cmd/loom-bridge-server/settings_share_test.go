@@ -91,15 +91,15 @@ func crowdBesideAnother(s *stand) func() string {
 
 // toolBesideAnother runs a tool while another one waits for the embedder.
 func toolBesideAnother(s *stand) func() string {
-	tool := func(ctx context.Context, name string) error {
+	tool := func(ctx context.Context, name, arguments string) error {
 		_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{
-			AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"query":"x"}`},
+			AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: arguments},
 		})
 		return err
 	}
 	s.model.hold()
 	var first sync.WaitGroup
-	first.Go(func() { _ = tool(s.ctx, "memory:query") }) // ends with the server at the latest
+	first.Go(func() { _ = tool(s.ctx, "memory:query", `{"query":"x"}`) }) // ends with the server at the latest
 	s.tb.Cleanup(func() {
 		s.model.release()
 		first.Wait()
@@ -107,7 +107,7 @@ func toolBesideAnother(s *stand) func() string {
 	return func() string {
 		ctx, cancel := context.WithTimeout(s.ctx, 200*time.Millisecond)
 		defer cancel()
-		return status.Code(tool(ctx, "fs:list_dir")).String()
+		return status.Code(tool(ctx, "fs:list_dir", `{}`)).String()
 	}
 }
 
