@@ -591,4 +591,4 @@ def check_conversation(messages: list[dict[str, Any]]) -> None:
     assert "Refused" in answers["call-1-1"]
     assert "Package part0" in answers["call-2-0"]
     # What stands in the prompt already is not shown again.
-    assert "unchanged: step_003" in answers["call-2-5"]
+    assert "unchanged: step_004" in answers["call-2-5"]
