@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
@@ -178,17 +177,13 @@ func (h *Hand) bounded(ctx context.Context, c *call) (Answer, error) {
 	return h.record(ctx, c, out), nil
 }
 
-// refused ends a call of which nothing ran: by a failed step where a model reads it. A call
-// that comes too soon may come again.
+// refused ends a call of which nothing ran: by a failed step where a model reads it.
 func (h *Hand) refused(ctx context.Context, c *call, err error) (Answer, error) {
 	if c.CallID == "" || h.mistake(err) == nil {
 		h.withdraw(ctx, c)
 		return Answer{}, err
 	}
 	c.mistake = h.mistake(err)
-	if c.mistake.Code == tools.Refused {
-		c.once = ""
-	}
 	return h.record(ctx, c, outcome{failure: c.mistake}), nil
 }
 

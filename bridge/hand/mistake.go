@@ -2,11 +2,9 @@ package hand
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
@@ -18,10 +16,10 @@ import (
 //
 //	the model's: an unknown tool, arguments that are no JSON, too large or against the
 //	             schema, a tool or a profile that the policy does not give it, a limit of the
-//	             tool or of the agent's files and bytes, a result that is too large, a
-//	             timeout
+//	             agent's files and bytes, a result that is too large, a timeout
 //	the program's: a field of the request that breaks a rule, an agent that has ended or may
-//	             make no more steps, a reused request id, no workspace, a server that has no
+//	             make no more steps, a reused request id, no workspace, a limit of the tool
+//	             (the same call may be made again when there is room), a server that has no
 //	             room, is closed, or can't reach its store, a call that was given up
 //
 // What the policy refuses, what is too large and what times out never was an error here:
@@ -41,10 +39,6 @@ func (h *Hand) mistake(err error) *tools.Error {
 			message = "Invalid arguments of " + h.Tools.Called(bad.Tool) + ": "
 		}
 		return &tools.Error{Code: tools.InvalidArguments, Message: message + bad.Detail(), Cause: err}
-	}
-	if limited, ok := errors.AsType[*throttle.LimitedError](err); ok {
-		message := fmt.Sprintf("Refused: %s may not be called that often; try again in %v", limited.Tool, limited.Retry.Round(time.Millisecond))
-		return &tools.Error{Code: tools.Refused, Message: message, Cause: err}
 	}
 	if over, ok := errors.AsType[*tools.LimitError](err); ok && over.Limit != tools.LimitSteps {
 		return &tools.Error{Code: tools.TooLarge, Message: over.Error() + " in its workspace", Cause: err}

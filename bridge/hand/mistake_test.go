@@ -2,7 +2,6 @@ package hand_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -110,7 +109,8 @@ func TestMistakesOfTheProgramAreErrors(t *testing.T) {
 	}
 }
 
-func TestCallsOverALimitOfTheToolAreFailedSteps(t *testing.T) {
+// A call over a limit of the tool is the program's to make again, with the same ids.
+func TestCallsOverALimitOfTheToolAreErrors(t *testing.T) {
 	rule, err := throttle.ParseRule("fs:read_file 1/m")
 	if err != nil {
 		t.Fatal(err)
@@ -118,14 +118,14 @@ func TestCallsOverALimitOfTheToolAreFailedSteps(t *testing.T) {
 	w := MustWorld(t, map[string]string{"a": "x"}, &hand.Options{Limits: throttle.New([]throttle.Rule{rule}, nil)})
 	req := request("fs:read_file", map[string]any{"path": "a"})
 	w.must(req)
-	if _, err := w.Call(t.Context(), req); !errors.Is(err, throttle.ErrLimited) {
-		t.Fatalf("without a call id: %v", err)
-	}
-	for i := range 2 {
-		req.CallID, req.TurnID = fmt.Sprint("call-", i), "turn"
-		a := w.must(req)
-		if a.Success || a.ErrorCode != tools.Refused || !strings.Contains(a.ErrorMessage, "try again in") || a.Replayed {
-			t.Errorf("%+v", a)
+	for _, id := range []string{"", "call-1", "call-1", "call-2"} {
+		req.CallID, req.TurnID = id, "turn"
+		_, err := w.Call(t.Context(), req)
+		if limited, ok := errors.AsType[*throttle.LimitedError](err); !ok || limited.Retry <= 0 {
+			t.Errorf("call id %q: %v", id, err)
 		}
+	}
+	if steps := w.steps("default"); len(steps) != 1 {
+		t.Errorf("%d steps, want that of the call that ran", len(steps))
 	}
 }

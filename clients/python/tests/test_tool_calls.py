@@ -32,10 +32,11 @@ async def test_limit(binary: Path) -> None:
         loombridge.connect(srv.address, agent_id="a") as ctx,
     ):
         await ctx.tool("fs:list_dir")
-        with pytest.raises(loombridge.ToolLimitError) as caught:
-            await ctx.tool("fs:list_dir")
-        assert (caught.value.tool, caught.value.rule) == ("fs:list_dir", "fs:list_dir 1/m")
-        assert 30 < caught.value.retry_after <= 61
+        for call_id in ("", "c", "c"):
+            with pytest.raises(loombridge.ToolLimitError) as caught:
+                await ctx.tool("fs:list_dir", turn_id="t", call_id=call_id)
+            assert (caught.value.tool, caught.value.rule) == ("fs:list_dir", "fs:list_dir 1/m")
+            assert 30 < caught.value.retry_after <= 61
 
 
 MISTAKES: list[tuple[str, Any, str, str]] = [

@@ -405,7 +405,8 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             InvalidArgumentsError: the arguments do not match the schema of a tool of the
                 server, or name some that it has not. Without a `call_id`. An agent's tool
                 answers with the failure `invalid_arguments`.
-            ToolLimitError: the tool may not be called that often. Without a `call_id`.
+            ToolLimitError: the tool may not be called that often; `retry_after` says when
+                it may.
             RequestIdReusedError: `request_id` was used with other content.
             TypeError: a function has a parameter for which there is no JSON.
         """

@@ -182,8 +182,7 @@ const (
 	// TOOL_ERROR_CODE_INVALID_ARGUMENTS: the arguments were not taken. Without a call_id
 	// the server's own tools refuse such a call instead.
 	ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS ToolErrorCode = 7
-	// TOOL_ERROR_CODE_REFUSED: the tool may not be called that often, or the caller reported
-	// that it was not run at all.
+	// TOOL_ERROR_CODE_REFUSED: the caller reported that the tool was not run at all.
 	ToolErrorCode_TOOL_ERROR_CODE_REFUSED ToolErrorCode = 8
 	// TOOL_ERROR_CODE_PROVIDER_AWAY: the agent that provides the tool is known, but
 	// not attached: its stream broke, or it has not come back since the server
@@ -2476,8 +2475,9 @@ type ToolRequest struct {
 	// With a call_id the mistakes of the model are failed steps, which it reads in its next
 	// prompt, and OK answers: an unknown tool (NOT_FOUND), arguments that are no JSON object
 	// within the limits, break the schema or name some that the tool has not
-	// (INVALID_ARGUMENTS), a limit of the tool (REFUSED) or of the agent's workspace
-	// (TOO_LARGE). Without one they are errors.
+	// (INVALID_ARGUMENTS), a limit of the agent's workspace (TOO_LARGE). Without one they
+	// are errors. A limit of the tool is an error for either, and the same call may be made
+	// again when there is room.
 	CallId string `protobuf:"bytes,9,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
 	// gives the first answer and runs nothing, for 24 hours unless the server is
