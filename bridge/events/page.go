@@ -7,7 +7,6 @@ import (
 	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // Room bounds what subscriptions have read from the store and not handed out yet.
@@ -26,7 +25,7 @@ type Room interface {
 
 // largestEvent is what an event takes that is read from the store, but those of loom.v1
 // that are stored in parts.
-const largestEvent = kv.MaxValueBytes
+const largestEvent = store.MaxWholeBytes
 
 // takeRoom takes room for the next page of a cursor. A subscription that has to wait for it
 // keeps no other pages, and reads one event.

@@ -92,6 +92,9 @@ type storedEvent struct {
 	requestID string // of the emit, if it had one
 }
 
+// MaxWholeBytes is the largest event that is one value of the store.
+const MaxWholeBytes = MaxPayloadBytes + kv.ValueHeaderBytes
+
 // stageEvent writes an event and returns how many bytes its values take. A
 // payload that would not fit beside the rest of the event gets a key of its
 // own; an event too large for that is cut into parts.
@@ -99,7 +102,7 @@ func stageEvent(tx *kv.Tx, scope kv.Scope, e Event, requestID string) int64 {
 	value := appendRequest(encodeEvent(e, true), requestID)
 	var beside int64
 	switch {
-	case len(value) <= kv.MaxValueBytes:
+	case len(value) <= MaxWholeBytes:
 	case len(e.Payload) <= MaxPayloadBytes && len(value)-len(e.Payload) <= MaxPayloadBytes:
 		beside = int64(len(e.Payload))
 		value = wire.AppendUint(appendRequest(encodeEvent(e, false), requestID), fieldBeside, uint64(beside))
