@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -356,6 +357,7 @@ func (c *talk) replay(run *replay.Run, prompts int) {
 				continue
 			}
 			message.Role, message.ToolCallId = loombridgev1.Role_ROLE_TOOL, m.CallID
+			message.Content = cmp.Or(message.GetContent(), "{}") // a call without a result stands beside the next one
 		default:
 			continue
 		}

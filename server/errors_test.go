@@ -67,6 +67,7 @@ var faults = map[string]string{
 	"hand.ErrNoWorkspace":     "the operator has to see to it",
 	"session.ErrFoldNotFound": "a prompt that shows such a fold is answered with what is gone",
 	"tools.ErrBadDescriptor":  "met at start only",
+	"native.ErrNotOwned":      "what a tool fails with, and part of an OK answer",
 	"tools.ErrToolExists":     "met at start only",
 	"tools.ErrTooManyTools":   "met at start only",
 	"server.ErrOpenToAll":     "met at start only",

@@ -32,7 +32,7 @@ func TestNamedModules(t *testing.T) {
 		// The context of tasks.
 		{"task context manager", "context/assemble", "Assembler"},
 		{"task context sources", "context/assemble/gather", "Source"},
-		{"task context converter", "context/assemble/converter", "Message"},
+		{"task context converter", "context/assemble/converter", "Reader"},
 		{"tokenizer", "context/tokens", "Counter"},
 		{"task", "context/session", "Task"},
 		{"event bus", "bridge/events", "Bus"},

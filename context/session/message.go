@@ -249,9 +249,9 @@ func (m Message) check() (field, problem string) {
 	case m.Role < System || m.Role > Developer:
 		return "role", "is required"
 	case m.size() > MaxMediaBytes:
-		return "content", fmt.Sprintf("and the other text and media of a message are longer than %d bytes: send smaller images, or an address or a file id of the provider in their place", MaxMediaBytes)
+		return m.largest(), fmt.Sprintf("and the other text and media of a message are longer than %d bytes: send smaller images, or an address or a file id of the provider in their place", MaxMediaBytes)
 	case m.size() > MaxMessageBytes && m.size()-mediaBytes(m.BlocksJSON) > MaxMessageBytes:
-		return "content", fmt.Sprintf("and the other text of a message are longer than %d bytes", MaxMessageBytes)
+		return m.largest(), fmt.Sprintf("and the other text of a message are longer than %d bytes", MaxMessageBytes)
 	case !validText(m.Content, m.Name, m.ToolCallID, string(m.BlocksJSON), string(m.ExtraJSON)):
 		return "content", "or another text of the message is not UTF-8"
 	case len(m.BlocksJSON) > 0 && !isArray(m.BlocksJSON):
@@ -282,6 +282,14 @@ func (m Message) check() (field, problem string) {
 		}
 	}
 	return "", ""
+}
+
+// largest names the larger one of the fields that hold what is said.
+func (m Message) largest() string {
+	if len(m.BlocksJSON) > len(m.Content) {
+		return "blocks_json"
+	}
+	return "content"
 }
 
 // mediaBytes are the bytes of the images, sounds and files among blocks, those of results
