@@ -209,7 +209,7 @@ func TestDiskFloor(t *testing.T) {
 		must(t, unix.Statfs(b.dir, &stat))
 		const mib = 1 << 20
 		b.policy.Limits.DiskFloor = int64(stat.Bavail)*stat.Bsize - 64*mib
-		got := b.sh("for i in 1 2 3 4 5 6 7 8 9; do head -c 30000000 /dev/urandom > f$i; done; sleep 5")
+		got := b.sh("i=0; while [ $i -lt 100 ]; do i=$((i+1)); head -c 30000000 /dev/urandom > f$i; done; sleep 5")
 		if got.Limit != "disk" {
 			t.Errorf("ended with %+v", got)
 		}

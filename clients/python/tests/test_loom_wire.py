@@ -135,12 +135,14 @@ async def test_the_shell_runs_what_is_allowed(srv: testing.Server, stubs: Stubs)
         assert denied.error.message == "Permission denied: Command 'rm' is not allowed"
         invalid = await a.call("system:shell", "{}")
         assert invalid.status == stubs.action.TOOL_INVALID_ARGUMENTS
+        long = await a.call("system:shell", json.dumps({"command": "é" * 500}))
+        assert long.error.message.startswith("Permission denied: Command 'éé")
+        assert len(long.error.message) < 200
+        # The native API has no list where programs are confined.
         for name in ("system:shell", "system_shell"):
             result = await ctx.tool(name, {"command": "é" * 500})
             assert result.error is not None
-            assert result.error.code == "permission_denied"
-            assert result.error.message.startswith("Permission denied: Command 'éé")
-            assert len(result.error.message) < 200
+            assert result.error.code == "failed"
         assert {"system:shell", "shell:run"} <= {tool.name for tool in await ctx.tools.list()}
         ran = await a.call("system:shell", '{"command": "echo", "args": ["a", "b"]}')
         assert ran.status == stubs.action.TOOL_OK

@@ -79,8 +79,8 @@ MISSPELT: list[tuple[dict[str, Any], str]] = [
         "a tool call has no field 'functions': did you mean 'function'",
     ),
     (
-        {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom"}]},
-        "a call of type 'custom', not 'function'",
+        {"role": "assistant", "tool_calls": [{"id": "c", "type": "costum"}]},
+        "a call of type 'costum', neither 'function' nor 'custom'",
     ),
     (
         {"role": "assistant", "tool_calls": [{"id": "c", "function": {"nam": "f"}}]},
