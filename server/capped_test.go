@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
