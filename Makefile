@@ -42,7 +42,7 @@ DEPLOY := server/cmd/loom-bridge-server/deploy
 RELEASED := proto/loombridge-v1.binpb
 
 # Knobs of the targets that take them.
-TEST_TIMEOUT ?= 10m
+TEST_TIMEOUT ?= 20m
 # The packages that take longest begin first, so that none runs on alone at the end.
 # Four tests of a package side by side, since most of those wait for servers.
 TEST_FIRST := ./server/cmd/loom-bridge-server ./bridge/sandbox
