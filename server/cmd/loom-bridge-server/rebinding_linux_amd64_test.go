@@ -47,7 +47,7 @@ profile = "web"
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(asInternet) == "" {
-		inItsOwnNetwork(t)
+		inItsOwnNetwork(t, []string{"curl", "python3"}, asInternet+"=1")
 		return
 	}
 	names := &fakeNames{asked: map[string]int{}}
@@ -97,18 +97,20 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// inItsOwnNetwork runs the test again, in a network that leads nowhere.
-func inItsOwnNetwork(t *testing.T) {
+// inItsOwnNetwork runs the test again, in a network that leads nowhere. It needs programs, and
+// the variables tell the test what it is.
+func inItsOwnNetwork(t *testing.T, programs []string, variables ...string) {
 	t.Helper()
-	for _, program := range []string{"curl", "python3"} {
+	for _, program := range programs {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("there is no %s", program)
 		}
 	}
 	self, err := os.Executable()
 	must(t, err)
-	again := exec.CommandContext(t.Context(), self, "-test.run", "^TestRebinding$", "-test.v")
-	again.Env = append(os.Environ(), asInternet+"=1")
+	name, _, _ := strings.Cut(t.Name(), "/")
+	again := exec.CommandContext(t.Context(), self, "-test.run", "^"+name+"$", "-test.v")
+	again.Env = append(os.Environ(), variables...)
 	again.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		again.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER

@@ -76,7 +76,7 @@ func (s Settings) Open(ctx context.Context, registry *bridges.Registry, logger *
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := registry.SetMesh(ctx, reached(server.Addr())); err != nil {
+	if err := registry.SetMesh(ctx, reached(server.Addr(), self.Address)); err != nil {
 		return nil, nil, errors.Join(err, server.Close())
 	}
 	m, err := newMesh(self, server, secret, logger)
@@ -131,14 +131,24 @@ func (s Settings) follow(registry *bridges.Registry, server *natsmesh.Embedded, 
 	}
 }
 
-// reached is where others reach what listens: on all addresses of this machine, by its name.
-func reached(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
-		return address
+// reached is where others reach what listens: on all addresses of this machine by the host
+// that the operator gave the server for the others, or by the machine's name.
+func reached(listening, server string) string {
+	host, port, err := net.SplitHostPort(listening)
+	if err != nil || !unspecified(host) {
+		return listening
+	}
+	if given, _, err := net.SplitHostPort(server); err == nil && !unspecified(given) {
+		return net.JoinHostPort(given, port)
 	}
 	if name, err := os.Hostname(); err == nil {
 		return net.JoinHostPort(name, port)
 	}
-	return address
+	return listening
+}
+
+// unspecified tells whether a host means all addresses of a machine.
+func unspecified(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
