@@ -57,8 +57,8 @@ func loom(t *testing.T, s *servertest.Server) emitter {
 }
 
 // An event on agent.spawn makes a child, and one on agent.result completes the emitter,
-// from both APIs alike: child and parent are told on topics of their own, and nobody else
-// is.
+// from both APIs alike: child and parent are told on topics of their own, who reads
+// agent.spawn hears of that, and the parent alone of agent.result.
 //
 // C05, C06, P19, P21
 func TestSpawnByEvents(t *testing.T) {
@@ -78,6 +78,9 @@ func TestSpawnByEvents(t *testing.T) {
 			}
 			child, parent := listen("c", "agent.c.spawn"), listen("p", "agent.p.results")
 			others := listen("x", "agent.*", "node.*", "end")
+			results := listen("p", "agent.result", "end")
+			loomAgent := openLoom(t, s, "p", "agent.spawn", "agent.result")
+			loomOther := openLoom(t, s, "z", "agent.result", "end")
 			if reason := emit("p", "agent.spawn", `{"child_id":"c","goal":"count to ten","tools":["fs:read_file"],"timeout_ms":5000,"session_id":"mine"}`); reason != "" {
 				t.Fatalf("spawn: %s", reason)
 			}
@@ -113,16 +116,61 @@ func TestSpawnByEvents(t *testing.T) {
 				t.Errorf("steps of the parent: %v", steps)
 			}
 			MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: "y", Topic: "end"})
-			for {
-				e := MustNext(t, others).GetEvent()
-				if e.GetTopic() == "end" {
-					break
-				}
-				if e.GetTopic() != "agent.status" {
-					t.Errorf("somebody else heard %v", e)
+			if got := topicsUntilEnd(t, others); !slices.Equal(got, []string{"agent.spawn"}) {
+				t.Errorf("somebody else heard %v", got)
+			}
+			if got := topicsUntilEnd(t, results); !slices.Equal(got, []string{"agent.result"}) {
+				t.Errorf("the parent heard %v", got)
+			}
+			for _, topic := range []string{"agent.spawn", "agent.result"} {
+				if got := nextLoom(t, loomAgent); got.GetTopic() != topic || !strings.Contains(string(got.GetEvent().GetPayload()), "ten") {
+					t.Errorf("the parent heard %v by loom.v1, want %s", got, topic)
 				}
 			}
+			if got := nextLoom(t, loomOther); got.GetTopic() != "end" {
+				t.Errorf("somebody else heard %v by loom.v1", got)
+			}
 		})
+	}
+}
+
+// topicsUntilEnd are the topics of what comes before an event on "end", but for the status
+// of agents.
+func topicsUntilEnd(t *testing.T, from subscription) (heard []string) {
+	t.Helper()
+	for {
+		switch topic := MustNext(t, from).GetEvent().GetTopic(); topic {
+		case "end":
+			return heard
+		case "agent.status":
+		default:
+			heard = append(heard, topic)
+		}
+	}
+}
+
+// openLoom is the stream of an agent of loom.v1 that is registered for some topics.
+func openLoom(t *testing.T, s *servertest.Server, agent string, topics ...string) loomv1pb.Bridge_EventStreamClient {
+	t.Helper()
+	_, err := s.LoomBridge.RegisterAgent(t.Context(), &loomv1pb.AgentRegisterRequest{AgentId: agent, SubscribedTopics: topics})
+	must(t, err)
+	stream, err := s.LoomBridge.EventStream(t.Context())
+	must(t, err)
+	must(t, stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Ack{Ack: &loomv1pb.Ack{MessageId: agent}}}))
+	_, err = stream.Header()
+	must(t, err)
+	return stream
+}
+
+// nextLoom is the next delivery on a stream of loom.v1.
+func nextLoom(t *testing.T, stream loomv1pb.Bridge_EventStreamClient) *loomv1pb.Delivery {
+	t.Helper()
+	for {
+		m, err := stream.Recv()
+		must(t, err)
+		if d := m.GetDelivery(); d != nil {
+			return d
+		}
 	}
 }
 

@@ -163,12 +163,38 @@ func TestDirectMessagesAreTold(t *testing.T) {
 		`{"target_agent":"b","source_agent":"c","parameters":{"content":"x"}}`, `{"target_agent":"b","parameters":{"content":"x","steps":[1]}}`,
 		`{"target_agent":"b","parameters":{"content":"x","priority":2}}`, `{"target_agent":"b","parameters":{"content":"x","ttl_seconds":0}}`,
 		`{"target_agent":"b","content":"x","result":"y"}`,
+		`{"target_agent":"b","parent_task_id":"p","parameters":{"content":"x","parent_task_id":"q"}}`,
 	} {
 		_, err := s.Bridge.Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "a", Topic: "node.message", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: payload}})
 		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	}
 	if left := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"}); len(left) != 3 {
 		t.Errorf("kept of bad ones: %v", left)
+	}
+}
+
+// The task that a message belongs to stands in the task or in its parameters, natively and
+// from loom.v1.
+//
+// C14
+func TestParentTaskOfAMessage(t *testing.T) {
+	s := servertest.Start(t, nil)
+	payloads := map[string]string{
+		"in the task":        `{"task_id":"%s","target_agent":"b","parent_task_id":"job","parameters":{"content":"x"}}`,
+		"in its parameters":  `{"task_id":"%s","target_agent":"b","parameters":{"content":"x","parent_task_id":"job"}}`,
+		"in both":            `{"task_id":"%s","target_agent":"b","parent_task_id":"job","parameters":{"content":"x","parent_task_id":"job"}}`,
+		"beside the content": `{"task_id":"%s","action":"node.message","source_agent":"a","target_agent":"b","content":"x","priority":0.8,"ttl_seconds":60,"parent_task_id":"job"}`,
+	}
+	for name, payload := range payloads {
+		for face, emit := range map[string]emitter{"native": native(t, s), "loom.v1": loom(t, s)} {
+			if refused := emit("a", "node.message", fmt.Sprintf(payload, name+" "+face)); refused != "" {
+				t.Errorf("%s, %s: %s", name, face, refused)
+			}
+		}
+	}
+	got := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b", ParentTaskId: "job"})
+	if len(got) != 2*len(payloads) {
+		t.Errorf("%d of %d messages belong to the task: %v", len(got), 2*len(payloads), got)
 	}
 }
 

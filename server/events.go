@@ -104,7 +104,7 @@ func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest
 
 // readerOf says what the caller may read as an agent.
 func readerOf(ctx context.Context, agent kv.Scope, family Children) *events.SubscribeOptions {
-	return &events.SubscribeOptions{Room: roomOf(ctx), MayRead: topics.Readable(agent.Owner, family.Spawned(agent), ownsOf(ctx))}
+	return &events.SubscribeOptions{Room: roomOf(ctx), MayRead: topics.Readable(agent.Owner, family.Spawned(agent), ownsOf(ctx)), Hears: topics.Hears(agent.Owner)}
 }
 
 // roomOf is the room for what a stream reads.

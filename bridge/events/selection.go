@@ -131,7 +131,7 @@ func (sel *selection) isExact() bool {
 
 // wants tells whether an event of a matching topic passes the filters.
 func (sel *selection) wants(e *Event) bool {
-	if !sel.sub.mayRead(e.Topic) {
+	if !sel.sub.mayRead(e.Topic) || sel.sub.hears != nil && !sel.sub.hears(e) {
 		return false
 	}
 	if len(sel.types) > 0 && !slices.Contains(sel.types, e.Type) {

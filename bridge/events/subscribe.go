@@ -27,6 +27,9 @@ type SubscribeOptions struct {
 	// *OwnedTopicError, and patterns do not match it. It is called often and under
 	// locks. Default nil: all.
 	MayRead func(topic string) bool
+	// Hears tells which events of those topics the reader may read; others are as if they
+	// were not there. It is called as MayRead is, and changes nothing. Default nil: all.
+	Hears func(e *Event) bool
 }
 
 // Subscribe begins to read what is selected, each pattern once: at most
@@ -44,7 +47,7 @@ func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selecti
 		opts = &SubscribeOptions{}
 	}
 	s := &Subscription{
-		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait, room: opts.Room, readable: opts.MayRead,
+		bus: b, tenant: tenant, perSelection: opts.PerSelection, wait: opts.Wait, room: opts.Room, readable: opts.MayRead, hears: opts.Hears,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		selections: make(map[string]*selection), cursors: make(map[cursorKey]*cursor),
 		lanes: [...]lane{newLane(Batched), newLane(Realtime), newLane(Background)},

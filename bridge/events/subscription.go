@@ -52,6 +52,7 @@ type Subscription struct {
 	wait         bool
 	room         Room                    // nil: there is enough
 	readable     func(topic string) bool // nil for all topics
+	hears        func(e *Event) bool     // nil for all events
 	start        []Position
 	wake         chan struct{} // holds one token
 	ended        chan struct{} // closed by end

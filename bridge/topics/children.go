@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -102,8 +103,8 @@ func returnedEvent(c *children.Child) events.Event {
 	return events.Event{Topic: Results(c.Parent), Type: Result, Source: c.ID, SessionID: c.ParentSession, Payload: payload}
 }
 
-// spawn makes the child that an event on Spawn asks for, and makes the event the one that
-// tells it.
+// spawn makes the child that an event on Spawn asks for. The child hears of it on its own
+// topic; the event itself goes on to who reads Spawn.
 func (r *Rules) spawn(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	var asked spawnRequest
 	if err := readKeys(e, &asked, "child_id", "goal"); err != nil {
@@ -127,16 +128,15 @@ func (r *Rules) spawn(ctx context.Context, tenant string, e *events.Event, opts 
 		}
 		s.Limits.Timeout = new(time.Duration(*asked.TimeoutMs) * time.Millisecond)
 	}
-	c, err := r.spawner.Spawn(ctx, s)
-	if err != nil {
+	if _, err := r.spawner.Spawn(ctx, s); err != nil {
 		return inPayload(err)
 	}
-	retell(e, opts, spawnedEvent(&c), c.ID)
+	pass(e, "")
 	return nil
 }
 
-// complete takes the result that an event on Result is, and makes the event the one that
-// tells the parent.
+// complete takes the result that an event on Result is. The parent hears of it on its own
+// topic, and is the only one to read the event itself.
 func (r *Rules) complete(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	var said spawnResult
 	if err := readKeys(e, &said, "parent_id"); err != nil {
@@ -156,15 +156,35 @@ func (r *Rules) complete(ctx context.Context, tenant string, e *events.Event, op
 	if err != nil {
 		return inPayload(err)
 	}
-	retell(e, opts, returnedEvent(&c), c.ID)
+	pass(e, c.Parent)
 	return nil
 }
 
-// retell makes an event the one that the bridge has emitted for a child: emitting it again
-// gives that one.
-func retell(e *events.Event, opts *events.EmitOptions, own events.Event, child string) {
-	*e = own
-	opts.RequestID, opts.Volatile, opts.Legacy = taskIDOf(own.Type, child), own.Check() != nil, false
+// readerHeader names the one reader of an event on Result that was a result.
+const readerHeader = "loom.reader"
+
+// pass lets an event that did what it asks for go on to its topic: to one reader, or to all.
+func pass(e *events.Event, reader string) {
+	e.Headers = maps.Clone(e.Headers)
+	delete(e.Headers, readerHeader)
+	if reader != "" {
+		if e.Headers == nil {
+			e.Headers = map[string]string{}
+		}
+		e.Headers[readerHeader] = reader
+	}
+}
+
+// Hears tells for each event whether an agent may read it on a topic that it may read: a
+// result is the parent's alone.
+func Hears(agent string) func(e *events.Event) bool {
+	return func(e *events.Event) bool {
+		if e.Topic != Result {
+			return true
+		}
+		reader, ok := e.Headers[readerHeader]
+		return !ok || reader == agent
+	}
 }
 
 // readKeys reads a payload that has no other keys than those of what it is read into.

@@ -8,7 +8,8 @@
 // which hears of it on its own topic, [Messages]; nobody else does. A [Sender] sends one
 // without an event. An event on [Spawn] makes a child of its emitter, and one on [Result] is
 // the emitter's own result; the child hears of it on its topic [Spawned], the parent on
-// [Results], by a [Teller]. What loom.v1 publishes on these topics does the same, and
+// [Results], by a [Teller]. Both events go on to who reads their topics, the result to the
+// parent alone, see [Hears]. What loom.v1 publishes on these topics does the same, and
 // passes as it is where it asks for nothing. [Status], [Folded],
 // [Progress] and the topics on which the bridge tells one agent something are the bridge's
 // own, which [Notices], a [Teller] and [Signals] emit on.

@@ -69,12 +69,14 @@ type told struct {
 
 // messageParameter are the parameters of a task that is a message.
 type messageParameter struct {
-	Content     string          `json:"content"`
-	ContextRole string          `json:"context_role,omitempty"`
-	Priority    *float64        `json:"priority,omitempty"`
-	TTLSeconds  *float64        `json:"ttl_seconds,omitempty"`
-	NodeID      string          `json:"target_node_id,omitempty"`
-	Metadata    json.RawMessage `json:"metadata,omitempty"`
+	Content     string   `json:"content"`
+	ContextRole string   `json:"context_role,omitempty"`
+	Priority    *float64 `json:"priority,omitempty"`
+	TTLSeconds  *float64 `json:"ttl_seconds,omitempty"`
+	NodeID      string   `json:"target_node_id,omitempty"`
+	// ParentTaskID may stand here as well as in the task.
+	ParentTaskID string          `json:"parent_task_id,omitempty"`
+	Metadata     json.RawMessage `json:"metadata,omitempty"`
 }
 
 // telling is the event that tells the target of a message. It is the same for the same
@@ -134,12 +136,14 @@ func messageOf(e *events.Event) (messages.Message, error) {
 	switch {
 	case p.SourceAgent != "" && p.SourceAgent != e.Source:
 		return messages.Message{}, refuse("payload.source_agent", "is not the agent that emits")
+	case given.ParentTaskID != "" && p.ParentTaskID != "" && given.ParentTaskID != p.ParentTaskID:
+		return messages.Message{}, refuse("payload.parameters.parent_task_id", "is another task than payload.parent_task_id")
 	case len(p.Tags) > 0 || p.Importance != nil || !isNull(p.Result):
 		return messages.Message{}, refuse("payload", "has tags, an importance or a result, which a message has not")
 	}
 	m := messages.Message{
 		TaskID: p.TaskID, Source: e.Source, Target: p.TargetAgent, Node: given.NodeID, Content: given.Content,
-		Role: messages.Role(given.ContextRole), Priority: messages.DefaultPriority, ParentTaskID: p.ParentTaskID,
+		Role: messages.Role(given.ContextRole), Priority: messages.DefaultPriority, ParentTaskID: cmp.Or(p.ParentTaskID, given.ParentTaskID),
 		Metadata: given.Metadata, SessionID: cmp.Or(e.SessionID, p.SessionID),
 	}
 	if given.Priority != nil {

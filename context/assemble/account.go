@@ -198,9 +198,7 @@ func (t *task) marks(b *render.Builder, shared render.End, last lastPrompt) []pr
 func expectedHit(marks []provider.Mark) int {
 	n := 0
 	for _, m := range marks {
-		if m.ExpectedHit {
-			n = m.Tokens
-		}
+		n = max(n, m.Expected)
 	}
 	return n
 }

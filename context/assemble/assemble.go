@@ -302,7 +302,7 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 	}
 	request := t.r
 	request.Settings, request.History.Prompt = &t.prompt, nil
-	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
+	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).of(promptKind{model: t.r.Model, format: t.r.Format})
 	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.rules, t.scoring, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
 		t.gathered, t.taken(), t.through, times, folds.Version, folds.Batch, t.tools.JSON, anchor, t.probe(anchor), last.places, last.settled, last.marks)
 }

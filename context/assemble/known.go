@@ -16,9 +16,11 @@ import (
 
 // What is remembered of prompts, in memory only.
 const (
-	// maxSessions bounds the sessions whose last prompt is known; the one that
-	// was asked for longest ago goes. A prompt of 300 messages takes 12 KB.
+	// maxSessions bounds the sessions whose last prompt is known, one for each kind; the
+	// one that was asked for longest ago goes. A prompt of 300 messages takes 12 KB.
 	maxSessions = 1 << 11
+	// maxKinds is of how many models and formats the last prompt of a session is known.
+	maxKinds = 4
 	// maxPrompts of a session may still get a usage report.
 	maxPrompts = 4
 	// maxParts bounds the groups of entries of which it is known what a preset shows.
@@ -63,6 +65,9 @@ type sessionKey struct {
 // lastPrompt is the last prompt of a session, and what was asked of those
 // before it.
 type lastPrompt struct {
+	// kind is whose cache it went to, total what its receipt said that it takes.
+	kind  promptKind
+	total int
 	// places are the ends of its tools and messages, head how many of them stand
 	// before the history.
 	places []render.End
@@ -77,6 +82,26 @@ type lastPrompt struct {
 	// marks are its cache marks.
 	marks []provider.Mark
 	sent  []sentPrompt
+	// others are the last prompts of other kinds, the newest first.
+	others []lastPrompt
+}
+
+// promptKind is what prompts have in common that can share a provider's cache.
+type promptKind struct {
+	model  string
+	format Format
+}
+
+// of is the session's last prompt of a kind; the zero one when it is not known.
+func (p lastPrompt) of(kind promptKind) lastPrompt {
+	if p.kind == kind {
+		return p
+	}
+	at := slices.IndexFunc(p.others, func(o lastPrompt) bool { return o.kind == kind })
+	if at < 0 {
+		return lastPrompt{}
+	}
+	return p.others[at]
 }
 
 // sentPrompt is a prompt that usage may be reported for.
@@ -223,7 +248,14 @@ func (k *known) remember(scope kv.Scope, session string, p lastPrompt, sent sent
 	}
 	p.sent = append(slices.DeleteFunc(slices.Clone(before.sent), same), sent)
 	p.sent = p.sent[max(len(p.sent)-maxPrompts, 0):]
-	k.sessions.Put(key, p, 1)
+	others := before.others
+	if len(before.places) > 0 {
+		before.sent, before.others = nil, nil
+		others = append([]lastPrompt{before}, others...)
+	}
+	p.others = slices.DeleteFunc(slices.Clone(others), func(o lastPrompt) bool { return o.kind == p.kind })
+	p.others = p.others[:min(len(p.others), maxKinds-1)]
+	k.sessions.Put(key, p, 1+len(p.others))
 }
 
 // report returns the prompt with an id, and notes usage that was reported for it

@@ -28,9 +28,10 @@ type Receipt struct {
 	// is what would be.
 	Batch *Batch
 	// StableTokens is how much of the prompt, from its beginning, is what the
-	// session's prompt before had too, counted, and StableBytes the same in bytes
-	// of the layout that PrefixSHA256 is of. Both are 0 with the first prompt
-	// since the process started, and while dry runs are all there were.
+	// session's prompt before of the same model and format had too, and StableBytes the
+	// same in bytes of the layout that PrefixSHA256 is of. Neither prompt takes fewer
+	// tokens. Both are 0 with the first prompt since the process started, and while dry
+	// runs are all there were.
 	StableTokens int
 	StableBytes  int64
 	// SettledTokens is how much stands before the goal, counted: what the next
@@ -103,10 +104,17 @@ type Batch struct {
 
 // finish returns the prompt with its receipt, and remembers it.
 func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) {
+	kind := promptKind{model: t.r.Model, format: t.r.Format}
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
-	now := lastPrompt{places: d.b.Places, head: d.b.Head, settled: d.b.Settled.Tokens + d.saved}
-	stable := now.shared(last)
-	now.marks = t.marks(d.b, stable, last)
+	cached := last.of(kind)
+	now := lastPrompt{kind: kind, total: d.predicted.Tokens, places: d.b.Places, head: d.b.Head, settled: d.b.Settled.Tokens + d.saved}
+	stable := now.shared(cached)
+	now.marks = t.marks(d.b, stable, cached)
+	// What was predicted may be less than what is counted here, as after a report.
+	stable.Tokens = min(stable.Tokens, now.total, cached.total)
+	for i := range now.marks {
+		now.marks[i].Expected = min(now.marks[i].Expected, stable.Tokens)
+	}
 	text, err := d.b.Finish(now.marks)
 	if err != nil {
 		return Prompt{}, err
@@ -132,7 +140,7 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 	r.ExpectedCached = expectedHit(now.marks)
 	r.StableTokens, r.StableBytes = stable.Tokens, stable.Bytes
 	r.Cost = t.cost(d.b.Total.Tokens, stable.Tokens)
-	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(last))
+	r.AppendOnlyCost = t.cost(r.AppendOnlyTokens, now.appended(cached))
 	r.Difference = t.difference(d.b, last)
 	asks := t.asks(ctx, s)
 	r.Calls, r.Faults, r.NewCalls, r.NewFaults = asks.Calls, asks.Faults, asks.newCalls, asks.newFaults

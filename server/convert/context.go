@@ -170,7 +170,7 @@ func Prompt(p assemble.Prompt, f assemble.Format) *loombridgev1.AssembleResponse
 	}
 	for _, m := range p.Marks {
 		out.CacheMarks = append(out.CacheMarks, &loombridgev1.CacheMark{
-			What: m.What, MessageIndex: Int32(m.Message), BlockIndex: Int32(m.Block), Tokens: Int32(m.Tokens), ExpectedHit: m.ExpectedHit,
+			What: m.What, MessageIndex: Int32(m.Message), BlockIndex: Int32(m.Block), Tokens: Int32(m.Tokens), ExpectedHit: m.Expected > 0, ExpectedCachedTokens: Int32(m.Expected),
 		})
 	}
 	for _, part := range p.Parts {

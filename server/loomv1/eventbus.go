@@ -109,6 +109,7 @@ func (d Deps) reader(ctx context.Context, tenant, agent string) *events.Subscrib
 	}
 	return &events.SubscribeOptions{
 		Room: room, PerSelection: true, Wait: true, MayRead: topics.Readable(agent, spawned, func(string) bool { return true }),
+		Hears: topics.Hears(agent),
 	}
 }
 

@@ -176,6 +176,24 @@ async def test_marks_name_blocks_that_are_there(
         assert mark.block_index == (0 if mark.message_index in (1, 3) else 1)
 
 
+async def test_no_more_is_expected_of_a_cache_than_the_prompt_before_had(
+    live: loombridge.Client,
+) -> None:
+    before = 0
+    for turn in range(4):
+        await live.context.append({"role": "user", "content": f"Question {turn}. " + "more " * 600})
+        prompt = await live.context.assemble(model="claude-sonnet-4-5", format="anthropic")
+        receipt = prompt.receipt
+        assert receipt.expected_cached_tokens <= receipt.stable_tokens <= before
+        expected = [mark.expected_cached_tokens for mark in prompt.cache_marks]
+        assert max(expected) == receipt.expected_cached_tokens
+        assert (receipt.expected_cached_tokens > 0) == (turn > 0)
+        await live.context.report_usage(
+            prompt, prompt_tokens=prompt.tokens, cached_tokens=receipt.stable_tokens
+        )
+        before = prompt.tokens
+
+
 async def test_skills_are_swapped(live: loombridge.Client) -> None:
     await live.context.configure(prompt=PromptSettings(skills=[POLITE, BRIEF]))
     before = await live.context.assemble(goal="Talk")

@@ -22,9 +22,10 @@ type Mark struct {
 	Place
 	// Blocks is how many content blocks stand up to it, and Tokens what they take.
 	Blocks, Tokens int
-	// ExpectedHit says that an entry of the prompt before ends here, or within the
-	// provider's look-back.
-	ExpectedHit bool
+	// Expected is how many tokens the provider should read from its cache by this mark:
+	// those of the entry of the prompt before that ends here, or within the provider's
+	// look-back. 0 means that it left none.
+	Expected int
 	// Hour keeps the entry for an hour instead of five minutes.
 	Hour bool
 }

@@ -77,9 +77,11 @@ func Plan(l Layout) []Mark {
 	for i := range marks {
 		m := &marks[i]
 		m.Hour = l.StableHour && m.Blocks <= l.Stable.Blocks
-		m.ExpectedHit = slices.ContainsFunc(l.Before, func(b Mark) bool {
-			return l.shares(b) && b.Blocks <= m.Blocks && m.Blocks-b.Blocks < LookBack
-		})
+		for _, b := range l.Before {
+			if l.shares(b) && b.Blocks <= m.Blocks && m.Blocks-b.Blocks < LookBack {
+				m.Expected = max(m.Expected, b.Tokens)
+			}
+		}
 	}
 	return marks
 }

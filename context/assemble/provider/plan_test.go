@@ -217,7 +217,7 @@ func TestPlanAtItsLimits(t *testing.T) {
 		tt.edit(&l)
 		got := ""
 		for _, m := range provider.Plan(l) {
-			got += fmt.Sprintf(" %s%d%s%s", m.What, m.Blocks, map[bool]string{true: "+"}[m.ExpectedHit], map[bool]string{true: "h"}[m.Hour])
+			got += fmt.Sprintf(" %s%d%s%s", m.What, m.Blocks, map[bool]string{true: "+"}[m.Expected > 0], map[bool]string{true: "h"}[m.Hour])
 		}
 		if want := tt.want; got != "" && got[1:] != want || got == "" && want != "" {
 			t.Errorf("%s: got%s, want %s", tt.name, got, want)

@@ -270,8 +270,8 @@ class Receipt:
     batch: FoldBatch | None
     """What this call folded; None: nothing."""
     stable_tokens: int
-    """How much of the prompt, from its beginning, the session's prompt before had too.
-    0 with the first one since the server started."""
+    """How much of the prompt, from its beginning, the session's prompt before of the same
+    model and format had too. 0 with the first one since the server started."""
     stable_bytes: int
     """The same in bytes of the layout that `prefix_sha256` is of."""
     settled_tokens: int
@@ -300,7 +300,8 @@ class Receipt:
     """Where the prompt first differs from the session's prompt before; None for the first
     one that the server knows of."""
     expected_cached_tokens: int = 0
-    """How many tokens the provider should read from its cache."""
+    """How many tokens the provider should read from its cache: never more than this prompt
+    or the one before has."""
     calls: int = 0
     """How many calls of tools the session has made."""
     faults: int = 0

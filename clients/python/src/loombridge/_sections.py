@@ -80,6 +80,8 @@ class CacheMark:
     expected_hit: bool
     """The session's prompt before should have left a cache entry that ends here, or within
     the provider's look-back."""
+    expected_cached_tokens: int = 0
+    """What that entry holds; what stands between it and the mark is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def cache_mark(m: pb.CacheMark) -> CacheMark:
         block_index=m.block_index,
         tokens=m.tokens,
         expected_hit=m.expected_hit,
+        expected_cached_tokens=m.expected_cached_tokens,
     )
 
 

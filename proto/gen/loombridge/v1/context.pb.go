@@ -3203,8 +3203,8 @@ type Receipt struct {
 	// batch says why steps were folded by this call; unset when none were.
 	Batch *FoldBatch `protobuf:"bytes,4,opt,name=batch,proto3" json:"batch,omitempty"`
 	// stable_tokens is how much of the prompt, from its beginning, is what the
-	// session's prompt before had too. Zero with the first prompt since the server
-	// started.
+	// session's prompt before of the same model and format had too; never more than either
+	// takes. Zero with the first prompt since the server started.
 	StableTokens int32 `protobuf:"varint,5,opt,name=stable_tokens,json=stableTokens,proto3" json:"stable_tokens,omitempty"`
 	// stable_bytes is the same in bytes of the layout that prefix_sha256 is of.
 	StableBytes int64 `protobuf:"varint,6,opt,name=stable_bytes,json=stableBytes,proto3" json:"stable_bytes,omitempty"`
@@ -3234,7 +3234,8 @@ type Receipt struct {
 	// difference is where the prompt first differs from the session's prompt before;
 	// unset for the first one that the server knows of.
 	Difference *PromptDifference `protobuf:"bytes,17,opt,name=difference,proto3" json:"difference,omitempty"`
-	// expected_cached_tokens is how many tokens the provider should read from its cache.
+	// expected_cached_tokens is how many tokens the provider should read from its cache:
+	// the largest of the marks', never more than this prompt or the one before has.
 	ExpectedCachedTokens int32 `protobuf:"varint,18,opt,name=expected_cached_tokens,json=expectedCachedTokens,proto3" json:"expected_cached_tokens,omitempty"`
 	// calls is how many calls of tools the session has made, and faults how many of them
 	// asked again for what had been folded away.

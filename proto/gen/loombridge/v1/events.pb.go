@@ -334,14 +334,15 @@ type EmitRequest struct {
 	// `context.folded`, `tool.progress`, `agent.<id>.messages`, `agent.<id>.spawn` and
 	// `agent.<id>.results` are RESERVED_TOPIC: only the server emits there. An event on `agent.spawn` does what
 	// SpawnAgent does, its payload an object with child_id and goal, and perhaps parent_id,
-	// tools, timeout_ms and session_id; the child hears of it on `agent.<child>.spawn`. One
+	// tools, timeout_ms and session_id; the child hears of it on `agent.<child>.spawn`, and
+	// the event goes on to who reads its topic. One
 	// on `agent.result` is the result of the child that emits it, its payload an object with
 	// parent_id and result, and perhaps child_id, success and error; the parent hears of it
-	// on `agent.<parent>.results`. `agent.<id>.…` is the inbox
+	// on `agent.<parent>.results`, and alone reads the event. `agent.<id>.…` is the inbox
 	// of that agent: anybody may emit there. An event on `node.message` is a direct
 	// message, as SendMessage sends one: its payload is a Task with target_agent and the
-	// parameters content, context_role, priority, ttl_seconds, target_node_id and
-	// metadata; it reaches its target on `agent.<target>.messages`, and nobody else. A
+	// parameters content, context_role, priority, ttl_seconds, target_node_id,
+	// parent_task_id and metadata; it reaches its target on `agent.<target>.messages`, and nobody else. A
 	// durable event on
 	// `execute` or another `node.*` topic is a task of the agent's as well: the
 	// topic is its action, the payload an object with the other fields of Task and

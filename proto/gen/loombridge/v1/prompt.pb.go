@@ -2158,9 +2158,12 @@ type CacheMark struct {
 	Tokens int32 `protobuf:"varint,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// expected_hit says that the session's prompt before should have left a cache entry
 	// that ends here or within the provider's look-back.
-	ExpectedHit   bool `protobuf:"varint,5,opt,name=expected_hit,json=expectedHit,proto3" json:"expected_hit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ExpectedHit bool `protobuf:"varint,5,opt,name=expected_hit,json=expectedHit,proto3" json:"expected_hit,omitempty"`
+	// expected_cached_tokens is what that entry holds; 0 without one. What stands between
+	// it and the mark is new.
+	ExpectedCachedTokens int32 `protobuf:"varint,6,opt,name=expected_cached_tokens,json=expectedCachedTokens,proto3" json:"expected_cached_tokens,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *CacheMark) Reset() {
@@ -2226,6 +2229,13 @@ func (x *CacheMark) GetExpectedHit() bool {
 		return x.ExpectedHit
 	}
 	return false
+}
+
+func (x *CacheMark) GetExpectedCachedTokens() int32 {
+	if x != nil {
+		return x.ExpectedCachedTokens
+	}
+	return 0
 }
 
 // PromptDifference is where two prompts first differ.
@@ -2449,14 +2459,15 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x06tokens\x18\x02 \x01(\x05R\x06tokens\"F\n" +
 	"\x10SnapshotSequence\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x03R\bsequence\"\xa0\x01\n" +
+	"\bsequence\x18\x02 \x01(\x03R\bsequence\"\xd6\x01\n" +
 	"\tCacheMark\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12#\n" +
 	"\rmessage_index\x18\x02 \x01(\x05R\fmessageIndex\x12\x1f\n" +
 	"\vblock_index\x18\x03 \x01(\x05R\n" +
 	"blockIndex\x12\x16\n" +
 	"\x06tokens\x18\x04 \x01(\x05R\x06tokens\x12!\n" +
-	"\fexpected_hit\x18\x05 \x01(\bR\vexpectedHit\"e\n" +
+	"\fexpected_hit\x18\x05 \x01(\bR\vexpectedHit\x124\n" +
+	"\x16expected_cached_tokens\x18\x06 \x01(\x05R\x14expectedCachedTokens\"e\n" +
 	"\x10PromptDifference\x12\x18\n" +
 	"\asection\x18\x01 \x01(\tR\asection\x12\x12\n" +
 	"\x04byte\x18\x02 \x01(\x03R\x04byte\x12#\n" +

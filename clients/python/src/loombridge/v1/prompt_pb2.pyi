@@ -389,18 +389,20 @@ class SnapshotSequence(_message.Message):
     def __init__(self, source: _Optional[str] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class CacheMark(_message.Message):
-    __slots__ = ("what", "message_index", "block_index", "tokens", "expected_hit")
+    __slots__ = ("what", "message_index", "block_index", "tokens", "expected_hit", "expected_cached_tokens")
     WHAT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_INDEX_FIELD_NUMBER: _ClassVar[int]
     BLOCK_INDEX_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_HIT_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     what: str
     message_index: int
     block_index: int
     tokens: int
     expected_hit: bool
-    def __init__(self, what: _Optional[str] = ..., message_index: _Optional[int] = ..., block_index: _Optional[int] = ..., tokens: _Optional[int] = ..., expected_hit: bool = ...) -> None: ...
+    expected_cached_tokens: int
+    def __init__(self, what: _Optional[str] = ..., message_index: _Optional[int] = ..., block_index: _Optional[int] = ..., tokens: _Optional[int] = ..., expected_hit: bool = ..., expected_cached_tokens: _Optional[int] = ...) -> None: ...
 
 class PromptDifference(_message.Message):
     __slots__ = ("section", "byte", "message_index")
