@@ -24,6 +24,8 @@ const (
 	// embedder that fails; the time doubles from one to the other.
 	firstBackoff = time.Second
 	maxBackoff   = time.Minute
+	// retryAfter is the time until the next look at what failed without the embedder.
+	retryAfter = time.Minute
 	// heldPause is the time until the next look at a scope for which another process
 	// makes the vectors.
 	heldPause = 2 * time.Second
@@ -61,25 +63,29 @@ type backfill struct {
 // run works until ctx ends: on the scopes that an earlier run left, and on those
 // that saves name.
 func (b *backfill) run(ctx context.Context) {
-	b.addListed(ctx)
+	list := func() { b.addListed(ctx) }
+	b.running.Go(list)
 	b.scopes.Run(ctx, func(ctx context.Context, scope kv.Scope) {
 		b.work(ctx, scope)
 		if b.scopes.Missed() {
-			b.addListed(ctx)
+			b.running.Go(list)
 		}
 	})
 }
 
-// addListed adds the scopes that stand on the list in the store.
+// addListed adds the scopes that stand on the list in the store. It tries until the list
+// can be read.
 func (b *backfill) addListed(ctx context.Context) {
-	scopes, err := waitingScopes(ctx, b.engine)
-	if err != nil {
-		b.report(ctx, "find records without vectors", err)
-	}
-	for _, scope := range scopes {
-		if _, skip := b.mismatched[scope]; !skip {
+	for ctx.Err() == nil {
+		scopes, err := waitingScopes(ctx, b.engine)
+		for _, scope := range scopes {
 			b.scopes.Add(scope)
 		}
+		if err == nil {
+			return
+		}
+		b.report(ctx, "find records without vectors, trying again in "+retryAfter.String(), err)
+		sleep(ctx, retryAfter)
 	}
 }
 
@@ -90,13 +96,7 @@ func (b *backfill) takeOver(ctx context.Context) {
 		if sleep(ctx, lease.Term); ctx.Err() != nil {
 			return
 		}
-		scopes, err := waitingScopes(ctx, b.engine)
-		if err != nil {
-			b.report(ctx, "find records without vectors", err)
-		}
-		for _, scope := range scopes {
-			b.scopes.Add(scope)
-		}
+		b.addListed(ctx)
 	}
 }
 
@@ -119,8 +119,9 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 	case errors.Is(err, vector.ErrDimension):
 		b.mismatched[scope] = struct{}{}
 		b.report(ctx, "make vectors of "+scope.String()+", given up until the next start", err)
-	case !passing(err):
-		b.report(ctx, "make vectors of "+scope.String(), err)
+	case !passing(err): // of the scope or of the store, so that others are not kept waiting
+		b.report(ctx, "make vectors of "+scope.String()+", trying again in "+retryAfter.String(), err)
+		b.scopes.AddAfter(scope, retryAfter)
 	default:
 		b.report(ctx, "make vectors of "+scope.String()+", trying again", err)
 		sleep(ctx, b.pause)
@@ -129,7 +130,7 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 	}
 }
 
-// passing tells whether the same work may succeed later.
+// passing tells whether the embedder failed, and with it the work on every scope.
 func passing(err error) bool {
 	return errors.Is(err, embed.ErrStatus) || errors.Is(err, embed.ErrUnreachable) || errors.Is(err, embed.ErrOpen) ||
 		errors.Is(err, embed.ErrAnswer) || errors.Is(err, context.DeadlineExceeded)

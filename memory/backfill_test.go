@@ -18,6 +18,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
@@ -191,4 +193,39 @@ func TestBackfillOfManyScopes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A store that fails for a while delays the vectors of what was saved, and of what an earlier
+// process left, and loses none of them.
+func TestVectorsAfterAStoreThatFailed(t *testing.T) {
+	for name, failing := range map[string]kvtest.Plan{
+		"a read":       {Read: 1},
+		"a later read": {Read: 3},
+		"all reads":    {Read: 1, Repeat: true},
+		"a commit":     {Commit: 1},
+		"all commits":  {Commit: 1, Repeat: true},
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", restarted ", restarted), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := &tripping{meanings: meanings{space: "meanings/1"}, word: "", error: &embed.StatusError{Code: http.StatusServiceUnavailable}}
+					engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+					r := MustRig(t, engine)
+					r.opts.Embedder = e
+					r.Reopen()
+					r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
+					synctest.Wait()
+					e.sound.Store(true)
+					engine.Replan(failing)
+					if restarted {
+						r.Reopen()
+					}
+					time.Sleep(10 * time.Minute)
+					engine.Replan(kvtest.Plan{})
+					time.Sleep(10 * time.Minute)
+					r.MustWaiting(t, 0)
+				})
+			})
+		}
+	}
 }

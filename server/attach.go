@@ -134,10 +134,14 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 	if err != nil {
 		return nil, within("hello", err)
 	}
+	before, err := s.events.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
 	a := &attachment{
 		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now, signals: s.signals, children: s.children,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
-		interval: convert.Interval(hello), before: s.events.Now(), topics: topicSet{},
+		interval: convert.Interval(hello), before: before, topics: topicSet{},
 		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
@@ -220,7 +224,10 @@ func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) 
 // subscribe adds topics to the subscription: all or none.
 func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) answer {
 	// Taken first, so that resuming from it can't skip an event.
-	now := a.events.Now()
+	now, err := a.events.Now(ctx)
+	if err != nil {
+		return a.refusal(ctx, r.GetRef(), err)
+	}
 	positions, err := a.addTopics(ctx, r)
 	if err != nil {
 		return a.refusal(ctx, r.GetRef(), within("subscribe", err))

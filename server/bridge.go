@@ -34,7 +34,7 @@ type Events interface {
 	Emit(ctx context.Context, tenant string, e events.Event, opts events.EmitOptions) (events.Event, error)
 	EmitAll(ctx context.Context, tenant string, all []events.Event, opts []events.EmitOptions) []events.EmitResult
 	Subscribe(ctx context.Context, tenant string, selections []events.Selection, opts *events.SubscribeOptions) (*events.Subscription, error)
-	Now() time.Time
+	Now(ctx context.Context) (time.Time, error)
 	Heard(tenant string, e events.Event) bool
 }
 

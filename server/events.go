@@ -60,7 +60,10 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	before := s.events.Now()
+	before, err := s.events.Now(stream.Context())
+	if err != nil {
+		return err
+	}
 	subscription, err := s.events.Subscribe(stream.Context(), scope.Tenant, selections, readerOf(stream.Context(), scope, s.children))
 	if err != nil {
 		return err

@@ -81,7 +81,9 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 		return Event{}, err
 	}
 	if m.opts.Volatile {
-		b.awaitTimes()
+		if err := b.awaitTimes(ctx); err != nil {
+			return Event{}, err
+		}
 		b.name(&m, b.times.next())
 		var f fan
 		b.handOutVolatile(tenant, &m, &f)
@@ -92,7 +94,9 @@ func (b *Bus) Emit(ctx context.Context, tenant string, e Event, opts EmitOptions
 }
 
 func (b *Bus) emitDurable(ctx context.Context, tenant string, m emission) (Event, error) {
-	b.awaitTimes()
+	if err := b.awaitTimes(ctx); err != nil {
+		return Event{}, err
+	}
 	at, done := b.times.begin()
 	b.name(&m, at)
 	t := b.commit(ctx, store.Ref(tenant, m.Event.Topic), []*emission{&m})
@@ -135,7 +139,9 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 	if err := b.pay(ctx, tenant, cost); err != nil {
 		fail(all, err)
 	}
-	b.awaitTimes()
+	if err := b.awaitTimes(ctx); err != nil {
+		fail(all, err)
+	}
 	topics := b.commitAll(ctx, tenant, all)
 	var f fan
 	for _, m := range all {
@@ -233,10 +239,13 @@ func (b *Bus) name(m *emission, at time.Time) {
 
 // Now is a time of this bus: every event that is not stored yet gets a later one. It
 // never goes back, and is ahead of the clock while that was set back. Who wants all
-// events from a moment on keeps the bus's time of that moment.
-func (b *Bus) Now() time.Time {
-	b.awaitTimes()
-	return b.times.settled()
+// events from a moment on keeps the bus's time of that moment. It fails only when ctx ends
+// while the bus reads how far the times of stored events have come.
+func (b *Bus) Now(ctx context.Context) (time.Time, error) {
+	if err := b.awaitTimes(ctx); err != nil {
+		return time.Time{}, err
+	}
+	return b.times.settled(), nil
 }
 
 // times gives events their times, each later than that of every event before, so that
@@ -315,5 +324,17 @@ func (b *Bus) learnTimes(ctx context.Context) {
 }
 
 // awaitTimes waits for learnTimes, which reads two keys of each topic when the bus is
-// made.
-func (b *Bus) awaitTimes() { <-b.timesKnown }
+// made, or for the end of ctx.
+func (b *Bus) awaitTimes(ctx context.Context) error {
+	select {
+	case <-b.timesKnown:
+		return nil
+	default:
+	}
+	select {
+	case <-b.timesKnown:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("events: the times of stored events are being read: %w", ctx.Err())
+	}
+}

@@ -1,14 +1,18 @@
 package events_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -53,7 +57,11 @@ func TestTimesRise(t *testing.T) {
 			users.Go(func() {
 				before, told := newest, time.Time{}
 				for n := range 50 {
-					at := bus.Now()
+					at, err := bus.Now(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
 					if at.Before(told) {
 						t.Errorf("the bus's time went from %v back to %v", told, at)
 					}
@@ -98,4 +106,51 @@ func TestTimesRise(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What is emitted while the bus still reads the times of stored events waits no longer than
+// its caller does.
+func TestFirstEventWaitsNoLongerThanItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		defer engine.Close()
+		writer := kv.NewWriter(engine, nil)
+		defer writer.Close()
+		scanned := make(chan struct{})
+		engine.Replan(kvtest.Plan{Choose: func(bool) (bool, error) {
+			<-scanned
+			return false, nil
+		}})
+		bus := events.New(engine, writer, &events.Options{Retention: events.Retention{Every: -1}})
+		defer bus.Close()
+		for name, emit := range map[string]func(ctx context.Context) error{
+			"durable": func(ctx context.Context) error {
+				_, err := bus.Emit(ctx, tenant, newEvent("a", "x"), events.EmitOptions{})
+				return err
+			},
+			"volatile": func(ctx context.Context) error {
+				_, err := bus.Emit(ctx, tenant, newEvent("a", "x"), events.EmitOptions{Volatile: true})
+				return err
+			},
+			"several": func(ctx context.Context) error {
+				return bus.EmitAll(ctx, tenant, []events.Event{newEvent("a", "x")}, nil)[0].Err
+			},
+			"now": func(ctx context.Context) error {
+				_, err := bus.Now(ctx)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			began := time.Now()
+			if err := emit(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+				t.Errorf("%s: %v after %v, want the deadline after a second", name, err, time.Since(began))
+			}
+			cancel()
+		}
+		engine.Replan(kvtest.Plan{})
+		close(scanned)
+		if e, err := bus.Emit(t.Context(), tenant, newEvent("a", "x"), events.EmitOptions{}); err != nil || e.Sequence != 1 {
+			t.Errorf("afterwards %+v, %v", e, err)
+		}
+	})
 }

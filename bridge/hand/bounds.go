@@ -39,41 +39,76 @@ type stepCounts struct {
 
 // stepCount counts the steps of one agent: those that it has, and those that calls may
 // still make.
-type stepCount struct{ taken, running int }
+type stepCount struct {
+	calls int // under way; guarded by the mu of the counts
+
+	mu    sync.Mutex // held while the steps are read; only calls of the agent wait
+	known bool       // guarded by mu
+	taken int        // guarded by mu
+}
 
 // take takes a step for a call, out of limit; last says how many steps there are.
 func (c *stepCounts) take(scope kv.Scope, limit int, last func() (uint64, error)) error {
+	count := c.enter(scope)
+	err := count.take(limit, last)
+	if err != nil {
+		c.leave(scope)
+	}
+	return err
+}
+
+func (c *stepCount) take(limit int, last func() (uint64, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	count, ok := c.agents[scope]
-	if !ok {
+	if !c.known {
 		n, err := last()
 		if err != nil {
 			return err
 		}
-		count = &stepCount{taken: int(min(n, uint64(limit)))} //nolint:gosec // it is bounded
+		c.known, c.taken = true, int(min(n, uint64(limit))) //nolint:gosec // it is bounded
 	}
-	if count.taken >= limit {
+	if c.taken >= limit {
 		return &tools.LimitError{Limit: tools.LimitSteps, Max: int64(limit)}
 	}
-	if count.taken, count.running = count.taken+1, count.running+1; !ok {
-		if c.agents == nil {
-			c.agents = map[kv.Scope]*stepCount{}
-		}
-		c.agents[scope] = count
-	}
+	c.taken++
 	return nil
 }
 
 // done ends what take began; recorded says whether there is a step.
 func (c *stepCounts) done(scope kv.Scope, recorded bool) {
+	if !recorded {
+		c.mu.Lock()
+		count := c.agents[scope]
+		c.mu.Unlock()
+		count.mu.Lock()
+		count.taken--
+		count.mu.Unlock()
+	}
+	c.leave(scope)
+}
+
+// enter counts a call of an agent.
+func (c *stepCounts) enter(scope kv.Scope) *stepCount {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	count := c.agents[scope]
-	if !recorded {
-		count.taken--
+	if count == nil {
+		if c.agents == nil {
+			c.agents = map[kv.Scope]*stepCount{}
+		}
+		count = &stepCount{}
+		c.agents[scope] = count
 	}
-	if count.running--; count.running == 0 {
+	count.calls++
+	return count
+}
+
+// leave forgets an agent with its last call.
+func (c *stepCounts) leave(scope kv.Scope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count := c.agents[scope]
+	if count.calls--; count.calls == 0 {
 		delete(c.agents, scope)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 func TestMessagesLeaveOutOtherLines(t *testing.T) {
@@ -103,4 +105,52 @@ func TestProgramsThatWriteOnEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// polite is a program that serves no tools and ends its connection in order when it is told.
+type polite struct {
+	sandbox.Runner
+	leave chan struct{}
+}
+
+func (p polite) Run(ctx context.Context, _ sandbox.Job, streams sandbox.Streams) (sandbox.Outcome, error) {
+	out, ok := streams.Stdout.(io.WriteCloser)
+	if !ok {
+		return sandbox.Outcome{}, errors.ErrUnsupported
+	}
+	server := sdk.NewServer(&sdk.Implementation{Name: "polite", Version: "1"}, nil)
+	session, err := server.Connect(ctx, &sdk.IOTransport{Reader: io.NopCloser(streams.Stdin), Writer: out}, nil)
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
+	<-p.leave
+	_ = out.Close()
+	return sandbox.Outcome{}, session.Wait()
+}
+
+// A server that ends its connection in order leaves a problem that says so.
+func TestConnectionThatEndsInOrderHasAProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		program := polite{leave: make(chan struct{})}
+		root := func(string) (*os.Root, error) { return nil, nil } //nolint:nilnil // the runner uses none
+		engine := memkv.New(nil)
+		writer := kv.NewWriter(engine, nil)
+		clients, err := Start(t.Context(), map[string][]Server{"t": {{Name: "p", Command: "polite"}}}, Options{Engine: engine, Writer: writer, Runner: program, Root: root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients.Settle(t.Context(), "t")
+		if s := clients.List("t")[0]; s.State != Ready {
+			t.Fatalf("at first %+v", s)
+		}
+		close(program.leave)
+		synctest.Wait()
+		if s := clients.List("t")[0]; s.State != Away || s.Problem != "mcp: the connection ended: EOF" {
+			t.Errorf("%s: %q", s.State, s.Problem)
+		}
+		if err := clients.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = writer.Close()
+	})
 }

@@ -413,7 +413,11 @@ func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
 	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages, spawner{d}).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
-	o.Agents.EventTime, o.Agents.OnChange = d.Events.Now, d.changed
+	o.Agents.EventTime = func() time.Time {
+		now, _ := d.Events.Now(context.Background()) // which does not end
+		return now
+	}
+	o.Agents.OnChange = d.changed
 	o.Agents.Catalogue = d.Tools
 	if r := bridges.Of(engine); r != nil {
 		o.Agents.Holder = r.Holder

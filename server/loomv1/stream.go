@@ -62,6 +62,13 @@ type agentStream struct {
 // open opens the agent's stream in the directory and subscribes to the topics that it
 // registered. Without a registration the stream has no topics.
 func (s *bridgeService) open(ctx context.Context, transport eventStream, tenant, id string) (*agentStream, error) {
+	if _, err := s.Events.Now(ctx); err != nil {
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	now := func() time.Time {
+		now, _ := s.Events.Now(context.WithoutCancel(ctx)) // it is known by now
+		return now
+	}
 	link, err := s.Agents.Open(tenant, id, agents.OpenOptions{})
 	if err != nil {
 		return nil, unavailable("the stream can't be opened: %s", s.plain(ctx, "open the stream", err))
@@ -70,7 +77,7 @@ func (s *bridgeService) open(ctx context.Context, transport eventStream, tenant,
 	var progress *stream.Progress
 	if s.Options.Replay >= 0 {
 		progress = stream.NewProgress(ctx, stream.ProgressOptions{
-			Tenant: tenant, Agent: id, Directory: s.Agents, Link: link, Now: s.Events.Now, Replay: s.Options.Replay, Logger: s.Options.Logger,
+			Tenant: tenant, Agent: id, Directory: s.Agents, Link: link, Now: now, Replay: s.Options.Replay, Logger: s.Options.Logger,
 		})
 	}
 	subscription, err := a.subscribe(ctx, progress)

@@ -4,7 +4,8 @@
 // serves all of them, so a holding costs a few pointers and no goroutine.
 //
 // Caveats: a holding is ended while its reader may use it, on the timer's own
-// goroutine. What end does must be safe beside that.
+// goroutine. What end does must be safe beside that, and must not wait for the reader,
+// since what is due behind it ends after it.
 package lifetime
 
 import (

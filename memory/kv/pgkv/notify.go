@@ -41,6 +41,7 @@ type herald struct {
 	db      *DB
 	config  *pgx.ConnConfig
 	channel string
+	notify  func(ctx context.Context, payload string) error // tells the others
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 	wake    chan struct{} // holds one token while something is to be told
@@ -67,6 +68,10 @@ func newHerald(db *DB, config *pgx.ConnConfig) *herald {
 		db: db, config: config, channel: "loom_" + strconv.FormatUint(uint64(db.lockNumber("moved")), 36), stop: stop, //nolint:gosec // all bits
 		wake: make(chan struct{}, 1), moved: make(map[kv.Ref]struct{}), receivers: make(map[*receiver]struct{}), start: make(chan struct{}),
 	}
+	h.notify = func(ctx context.Context, payload string) error {
+		_, err := db.calls.Exec(ctx, `SELECT pg_notify($1, $2)`, h.channel, payload)
+		return err
+	}
 	h.done.Go(func() { h.sending(ctx) })
 	h.done.Go(func() { h.hearing(ctx) })
 	h.done.Go(func() { h.reminding(ctx) })
@@ -87,6 +92,11 @@ func (h *herald) tell(guards []kv.Guard) {
 		}
 	}
 	h.mu.Unlock()
+	h.send()
+}
+
+// send lets sending look at what has moved.
+func (h *herald) send() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -94,7 +104,7 @@ func (h *herald) tell(guards []kv.Guard) {
 }
 
 // sending tells what has moved, several refs at once, on a connection of the pool. What
-// can't be told now is told with what comes next.
+// can't be told now is told later, with what comes next.
 func (h *herald) sending(ctx context.Context) {
 	for {
 		select {
@@ -106,17 +116,26 @@ func (h *herald) sending(ctx context.Context) {
 			return
 		}
 		h.mu.Lock()
-		payload := payloadOf(h.db.origin, h.moved)
-		clear(h.moved)
+		moved := h.moved
+		h.moved = make(map[kv.Ref]struct{})
 		h.mu.Unlock()
+		payload := payloadOf(h.db.origin, moved)
 		if payload == "" {
 			continue
 		}
-		if _, err := h.db.calls.Exec(ctx, `SELECT pg_notify($1, $2)`, h.channel, payload); err != nil && ctx.Err() == nil {
-			h.db.options.Logger.Warn("other servers were not told what moved; they look again by themselves", "error", err)
+		if err := h.notify(ctx, payload); err != nil && ctx.Err() == nil {
+			h.db.options.Logger.Warn("other servers were not told what moved; they are told again", "error", err)
+			h.mu.Lock()
+			for ref := range moved {
+				if len(h.moved) <= maxPending { // with one more, anyMoved is told
+					h.moved[ref] = struct{}{}
+				}
+			}
+			h.mu.Unlock()
 			if !pause(ctx, listenAgain) {
 				return
 			}
+			h.send()
 		}
 	}
 }

@@ -73,8 +73,21 @@ func (db *DB) SnapshotLater(ctx context.Context, along kv.Reads) (kv.Snapshot, e
 func (s *snapshot) expire() {
 	s.expired.Store(true)
 	if why := kv.ErrTooOld; s.why.CompareAndSwap(nil, &why) {
-		s.release()
+		s.releaseBehind()
 	}
+}
+
+// releaseBehind releases the view and waits for nobody who reads it, unless the store is
+// being closed: who does that waits for the connection.
+func (s *snapshot) releaseBehind() {
+	if !s.db.users.Enter() {
+		s.release()
+		return
+	}
+	go func() {
+		defer s.db.users.Leave()
+		s.release()
+	}()
 }
 
 // release ends the transaction and gives the connection back.
@@ -108,14 +121,7 @@ func (s *snapshot) Close() error {
 			return nil
 		}
 	}
-	if !s.db.users.Enter() { // who closes the store waits for the connection
-		s.release()
-		return nil
-	}
-	go func() {
-		defer s.db.users.Leave()
-		s.release()
-	}()
+	s.releaseBehind()
 	return nil
 }
 
