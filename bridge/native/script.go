@@ -341,6 +341,8 @@ func (c *scriptCall) finish(ctx context.Context, p *printed, out *scriptOutput, 
 	}
 	if said != "" {
 		p.values["stdout"] = said
+	} else if c.function == "" && !long && p.values["result"] == nil {
+		p.values["note"] = nothingPrinted(reply)
 	}
 	if stderr != "" {
 		p.values["stderr"] = stderr
@@ -353,6 +355,15 @@ func (c *scriptCall) finish(ctx context.Context, p *printed, out *scriptOutput, 
 	} else if !long {
 		c.keep(ctx, reply, p.values)
 	}
+}
+
+// nothingPrinted says why a script that ran as a whole has no result.
+func nothingPrinted(reply script.Reply) string {
+	note := "The script ran as a whole and printed nothing."
+	if len(reply.Functions) > 0 {
+		note += " It defines " + strings.Join(reply.Functions, ", ") + ": give one as function to get what it returns."
+	}
+	return note
 }
 
 // resultOf is what a function returned; nil where none was called.

@@ -271,7 +271,7 @@ func (s *shell) run(ctx context.Context, c tools.Input, cmd command) (tools.Outp
 		}
 		out, err := s.runner.Run(ctx, job, streams)
 		giveBack()
-		p.denied = deniedTo(job)
+		p.denied, p.names = deniedTo(job), cmd.names
 		p.end(out, runFailure(cmd.argv[0], err))
 	}()
 	return tools.Output{Values: p.values, BodyKey: "stdout", Body: p, BodyLossy: true, Tier: s.runner.Describe(ctx).Tier}, nil
@@ -390,6 +390,9 @@ func runFailure(name string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, sandbox.ErrNoProgram):
+		if hint := instead(name); hint != "" {
+			return wrapped(tools.Failed, hint, err)
+		}
 		return wrapped(tools.Failed, "there is no program "+text.Cut(name, maxCommandBytes, text.Ellipsis)+" in the sandbox", err)
 	case errors.Is(err, sandbox.ErrUnavailable), errors.Is(err, sandbox.ErrPolicy):
 		return wrapped(tools.PermissionDenied, "Permission denied: "+err.Error(), err)

@@ -3,6 +3,8 @@ package native
 import (
 	"errors"
 	"io"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -21,6 +23,7 @@ type printed struct {
 	ended   chan struct{} // closed by end
 	outcome sandbox.Outcome
 	denied  []string // connections
+	names   []string // words that may name programs
 	err     error    // why it did not run to its end
 
 	once sync.Once
@@ -84,11 +87,38 @@ func (p *printed) complete() {
 		if len(p.outcome.Refused) > 0 {
 			p.values["refused"] = textValues(p.outcome.Refused)
 		}
+		if p.outcome.Signal == 0 && p.outcome.Exit == exitNoProgram {
+			if hint := instead(p.names...); hint != "" {
+				p.values["note"] = hint
+			}
+		}
 		if p.outcome.Limit != "" {
 			p.values["limit"] = p.outcome.Limit
 			p.values["exit_code"] = nil
 		}
 	})
+}
+
+// exitNoProgram is how a shell ends for a program that is not there (POSIX, 2.8.2).
+const exitNoProgram = 127
+
+// instead names the program that is there in place of one that is not: many machines have
+// python3 and pip3 but neither python nor pip. Empty where there is none.
+func instead(names ...string) string {
+	has := func(name string) bool {
+		for _, folder := range filepath.SplitList(sandbox.Path) {
+			if _, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range names {
+		if name != "" && !strings.ContainsRune(name, '/') && !has(name) && has(name+"3") {
+			return "there is no program " + name + " here; " + name + "3 is there"
+		}
+	}
+	return ""
 }
 
 // textValues is what a result tells of protected paths that a program was kept from.

@@ -135,7 +135,7 @@ def call(spec, watch):
     exec(code, module.__dict__)
     if not spec["function"]:
         leave()
-        return {"ok": True}
+        return {"ok": True, "functions": functions(module)}
     result = called(module, spec["function"], args)
     watch.on = False
     return {"ok": True, "result": plain(result), "has_result": True}
@@ -165,13 +165,19 @@ def leave():
     atexit._run_exitfuncs()
 
 
+def functions(module):
+    """The names of the first functions that a script defines, and that others may call."""
+    import inspect
+
+    return sorted(n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == module.__name__ and not n.startswith("_"))[:20]
+
+
 def called(module, function, args):
     import inspect
 
     target = getattr(module, function, None)
     if not callable(target):
-        have = sorted(n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == module.__name__ and not n.startswith("_"))
-        raise Refused("function", "there is no function " + function + "; the script has " + (", ".join(have[:20]) or "none"))
+        raise Refused("function", "there is no function " + function + "; the script has " + (", ".join(functions(module)) or "none"))
     positional, named = (args, {}) if isinstance(args, list) else ([], args or {})
     try:
         signature = inspect.signature(target)

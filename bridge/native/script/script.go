@@ -71,6 +71,9 @@ type Reply struct {
 	// called.
 	Result    json.RawMessage `json:"result"`
 	HasResult bool            `json:"has_result"`
+	// Functions are the names of functions that a script which ran as a whole defines, the
+	// first 20.
+	Functions []string `json:"functions"`
 	// Kind says why it failed: exception, function (there is none of the name), arguments
 	// (they do not fit), result (it is not JSON).
 	Kind string `json:"kind"`

@@ -17,6 +17,7 @@ type scripted struct {
 	Result json.RawMessage `json:"result"`
 	Stdout string          `json:"stdout"`
 	Stderr string          `json:"stderr"`
+	Note   string          `json:"note"`
 	Cached bool            `json:"cached"`
 }
 
@@ -136,8 +137,16 @@ func TestRunScript(t *testing.T) {
 			})
 		}
 		out, _ := w.script(object{"path": "scripts/report.py", "function": "add", "args": object{"a": 0}})
-		if out.Stderr != "careful\n" {
-			t.Errorf("stderr is %q", out.Stderr)
+		if out.Stderr != "careful\n" || out.Note != "" {
+			t.Errorf("stderr is %q, note %q", out.Stderr, out.Note)
+		}
+		// Arguments for a script of which no function is called.
+		w.put("scripts/quiet.py", "def total(a): return a\ndef _own(): pass\nclass Other: pass\n")
+		for range 2 { // the second is from the cache
+			const want = "The script ran as a whole and printed nothing. It defines total: give one as function to get what it returns."
+			if out, _ := w.script(object{"path": "scripts/quiet.py", "args": object{"a": 1}}); out.Note != want || string(out.Result) != "null" {
+				t.Errorf("result %s, note %q", out.Result, out.Note)
+			}
 		}
 		const failed, missing = loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED, loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND
 		for name, tt := range map[string]struct {
@@ -241,6 +250,24 @@ func TestScriptOutput(t *testing.T) {
 		}
 		if !got.GetSuccess() || got.GetOutputBlob().GetSize() != 100<<20 || !strings.Contains(got.GetOutputJson(), fmt.Sprintf(`"result":%d`, 100<<10)) {
 			t.Errorf("got %.300v", got)
+		}
+	})
+}
+
+// Where python is called python3 alone, the answer of a call of python says so.
+func TestPythonByItsOtherName(t *testing.T) {
+	t.Parallel()
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		const note = "there is no program python here; python3 is there"
+		line := saidOf(w.call(t.Context(), "shell:run", object{"command": "python -c 'print(6*7)'"}))
+		program := saidOf(w.call(t.Context(), "system:shell", object{"command": "python", "args": []string{"-c", "print(6*7)"}}))
+		if strings.Contains(line, "42") && strings.Contains(program, "42") {
+			return // it is there by this name
+		}
+		for _, got := range []string{line, program} {
+			if !strings.Contains(got, note) {
+				t.Errorf("got %s, want %q", got, note)
+			}
 		}
 	})
 }
