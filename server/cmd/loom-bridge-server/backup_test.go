@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -287,5 +288,32 @@ func TestBackupRefusals(t *testing.T) {
 	}
 	if _, err := loomCommand(t, "backup", "list"); err == nil || !strings.Contains(err.Error(), "--backup-dir") {
 		t.Errorf("list of nothing: %v", err)
+	}
+}
+
+// The commands work wherever they are typed: also in a folder above the backups, which a
+// server would have for its workspace.
+func TestBackupCommandsAboveTheBackups(t *testing.T) {
+	t.Parallel()
+	above, dir := t.TempDir(), t.TempDir()
+	p := MustRun(t, dir, "--backup-dir", filepath.Join(above, "copies"), "--backup-interval", "0")
+	save(t, p, "kept")
+	typed := func(args ...string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), os.Args[0], append([]string{"backup"}, args...)...)
+		c.Dir, c.Env = above, append(os.Environ(), asServer+"=1")
+		if said, err := c.CombinedOutput(); err != nil {
+			t.Errorf("backup %v: %v: %s", args, err, said)
+		}
+	}
+	typed("create", "--addr", p.Address)
+	must(t, p.Stop())
+	typed("create", "--offline", "--data-dir", filepath.Join(dir, "store"), "--backup-dir", "copies")
+	typed("list", "--backup-dir", "copies")
+	typed("verify", "--backup-dir", "copies")
+	typed("restore", "--backup-dir", "copies", "--data-dir", "new")
+	typed("prune", "--backup-dir", "copies", "--keep", "1")
+	if n := hits(t, MustRun(t, dir, "--data-dir", filepath.Join(above, "new")), "kept"); n != 1 {
+		t.Errorf("%d hits in the restored store", n)
 	}
 }

@@ -95,7 +95,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	level, _ := parseLevel(config.LogLevel)
 	logger := logs.NewLogger(console, level, config.LogFormat)
 
-	if err := config.checkBackups(); err != nil {
+	if err := config.checkServedBackups(); err != nil {
 		return err
 	}
 	credentials, transport, err := security(config)

@@ -39,7 +39,7 @@ type Backups struct {
 	Keep int
 }
 
-// checkBackups refuses a folder that tools could read, and one that would be copied itself.
+// checkBackups refuses a folder that would be copied itself.
 func (c Config) checkBackups() error {
 	switch {
 	case c.Backups.Dir == "":
@@ -49,7 +49,16 @@ func (c Config) checkBackups() error {
 	case c.Ephemeral:
 		return &ConfigError{keyBackupDir, c.Backups.Dir, "means nothing with --ephemeral"}
 	}
-	return errors.Join(c.backupsOutside(keyDataDir, c.DataDir), c.backupsOutside("workspace", c.Workspace))
+	return c.backupsOutside(keyDataDir, c.DataDir)
+}
+
+// checkServedBackups is checkBackups for a server: it refuses a folder that its tools could
+// read, too. A command has no workspace, whatever folder it is typed in.
+func (c Config) checkServedBackups() error {
+	if err := c.checkBackups(); err != nil || c.Backups.Dir == "" {
+		return err
+	}
+	return c.backupsOutside("workspace", c.Workspace)
 }
 
 func (c Config) backupsOutside(name, place string) error {
