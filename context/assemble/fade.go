@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/content"
@@ -183,7 +184,9 @@ func (t *task) fade(ctx context.Context, s *source) error {
 	return t.err
 }
 
-// protect marks the current task, the first wish of the user and the newest failures.
+// protect marks the current task, the first wish of the user and the newest failures. Where
+// the newest messages stay and the prompt ends with the goal, that is the task: what the
+// user said last leaves before the newest message does.
 func (f *faded) protect(failures int) {
 	task, first := -1, -1
 	for i, g := range f.groups {
@@ -194,8 +197,10 @@ func (f *faded) protect(failures int) {
 			}
 		}
 	}
+	asked := f.t.preset.Style == history.StyleNewest && f.t.table.Goal == layout.GoalTask && f.t.r.Goal != ""
 	if task >= 0 {
 		u := &f.units[task]
+		u.Yields = asked && task < len(f.groups)-1 && !u.Kept
 		u.Stays, u.Kept = true, true
 		only := len(f.groups[task].Members) == 1
 		u.Task = only && len(f.groups[task].Members[0].Entry.Message.BlocksJSON) == 0

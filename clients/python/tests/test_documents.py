@@ -248,6 +248,41 @@ async def test_the_context_of_a_task(live: loombridge.Client) -> None:
         await small.build_context("When does the desk close?")
 
 
+# G14: by messages and by tasks.
+@pytest.mark.parametrize("by", ["messages", "tasks"])
+async def test_the_newest_stay_in_the_context_of_a_task(live: loombridge.Client, by: str) -> None:
+    counter = TokenCounter(live)
+    sizes = [100] * 4 + [1400] + [1000] * 3
+    for n, size in enumerate(sizes, 1):
+        said = f"msg{n}" + " word" * (size - 6)
+        if by == "tasks":
+            topic = "execute" if n % 2 else "node.thinking"
+            await live.emit(topic, {"session_id": "s1", "parameters": {"content": said}})
+        else:
+            await live.context.append({"role": "user" if n % 2 else "assistant", "content": said})
+    manager = documents.TaskContextManager(counter, system_prompt="s" + " word" * 194)
+    messages = await manager.build_context("do it")
+    assert [each["content"][:4] for each in messages] == ["s wo", "msg6", "msg7", "msg8", "do i"]
+    assert await counter.count_messages(messages) <= 4000
+
+
+async def test_a_small_context_has_room_for_the_newest_message(live: loombridge.Client) -> None:
+    for n in range(1, 9):
+        role = "user" if n % 2 else "assistant"
+        await live.context.append({"role": role, "content": f"msg{n}" + " word" * 40})
+    counter = TokenCounter(live)
+    seen: list[int] = []
+    for budget in range(80, 500, 20):
+        manager = documents.TaskContextManager(counter, max_tokens=budget, system_prompt="Go.")
+        messages = await manager.build_context("do it")
+        kept = [each["content"][:4] for each in messages[1:-1]]
+        assert kept == [f"msg{n}" for n in range(9 - len(kept), 9)], "the newest, in order"
+        assert await counter.count_messages(messages) <= budget
+        seen.append(len(kept))
+    assert seen[0] == 1
+    assert seen[-1] == 8
+
+
 async def test_sources_that_are_none_are_refused(live: loombridge.Client) -> None:
     counter = TokenCounter(live)
     with pytest.raises(ValueError, match="sources has 'memories'; there is tasks, events"):

@@ -215,6 +215,12 @@ func (v *view) fit(out Layout) Layout {
 		}
 	}
 	stays, left := Fit(pieces, v.conv.Budget)
+	if !stays[len(stays)-1] {
+		for i, s := range out.Shown {
+			pieces[i].Kept = pieces[i].Kept && (s.Text != "" || !v.conv.Units[s.Unit].Yields)
+		}
+		stays, left = Fit(pieces, v.conv.Budget)
+	}
 	fits := Layout{Mark: out.Mark, Reason: out.Reason, BreakEven: out.BreakEven}
 	for i, s := range out.Shown {
 		if !stays[i] {

@@ -23,6 +23,8 @@ type Unit struct {
 	// Task says that it is the current task, one message that may be cut where it
 	// does not fit. It is Kept.
 	Task bool
+	// Yields says that it is Kept only where the newest unit fits beside it.
+	Yields bool
 	// Direct says that it is a direct message.
 	Direct bool
 	// Full is what it takes in full, Aged what it takes with its images as lines;

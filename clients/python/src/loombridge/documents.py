@@ -406,24 +406,33 @@ class TaskContextManager:
     async def build_context(self, task: str) -> list[dict[str, str]]:
         """Return the messages for a task: role and content each, the task last.
 
-        Over the limit the middle leaves: the system prompt and the newest stay.
+        Tools are no messages, and take nothing of the limit. Over it the middle leaves: the
+        system prompt and the newest stay.
 
         Raises:
             ContextOverflowError: system prompt and task do not fit.
         """
-        prompt = await self.build(task)
+        prompt = await self._assembled(task, tools=False)
         return [{"role": each.role, "content": each.content} for each in prompt.messages]
 
     async def build(self, task: str) -> _prompt.Prompt:
-        """Return the same as a prompt, with its tools and its receipt."""
+        """Return the same as a prompt, with its tools, which take their room, and its receipt."""
+        return await self._assembled(task, tools=True)
+
+    async def _assembled(self, task: str, *, tools: bool) -> _prompt.Prompt:
         return await self._counter.context.assemble(
             goal=task,
             model=self._counter.model,
             max_tokens=self._max_tokens,
             system=self._system,
+            tools=tools,
             history=_receipts.HistorySettings(preset="task_context"),
             settings=_settings.PromptSettings(
-                layout="task_context", sources=_settings.SourceSettings(exclude=self._excluded)
+                layout="task_context",
+                sources=_settings.SourceSettings(exclude=self._excluded),
+                limits=_settings.InjectionLimits(
+                    total=max(12_000, self._max_tokens), sections={"tasks": self._max_tokens}
+                ),
             ),
         )
 
