@@ -33,13 +33,7 @@ var ErrNotOwned = errors.New("native: the caller may not act for that agent")
 // toolSend is the tool that sends direct messages.
 const toolSend = "message:send"
 
-// OfAgents tells whether a tool is one of those by which agents deal with each other. Prompts
-// offer these where a setting names them alone: most agents have nobody to deal with.
-func OfAgents(name string) bool {
-	return name == children.ToolSpawn || name == children.ToolResult || name == toolSend
-}
-
-// agents are the tools of agents.
+// agents are the tools of agents. Most agents have nobody to deal with.
 type agents struct{ agents Agents }
 
 func (a agents) tools() []tool {
@@ -61,7 +55,7 @@ func (a agents) tools() []tool {
 		}, a.send, nil},
 	}
 	for i := range list {
-		list[i].Level, list[i].Category, list[i].ResultKind, list[i].Mutates = tools.LevelFunction, "agent", "json", true
+		list[i].Level, list[i].Category, list[i].ResultKind, list[i].Mutates, list[i].ByName = tools.LevelFunction, "agent", "json", true, true
 	}
 	return list
 }

@@ -43,6 +43,9 @@ type Descriptor struct {
 	// Workspace says that the tool touches the agent's workspace, so that it runs at the
 	// server that has it.
 	Workspace bool
+	// ByName says that prompts offer the tool only where a setting or a skill names it: most
+	// agents have no use for it, or it can't work with the server's settings.
+	ByName bool
 	// Category groups tools in summaries: "file", "search" and others.
 	Category string
 	// ResultKind says how a long result is shortened: "text", "json" and others.

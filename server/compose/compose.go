@@ -384,7 +384,7 @@ func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) 
 			}
 			out = append(out, assemble.Served{
 				Tool:  assemble.Tool{Name: o.Name, Description: o.Description, Schema: o.Schema},
-				Level: o.Level, AgentID: o.AgentID, Foreign: o.Foreign(), ByName: o.AgentID == "" && native.OfAgents(o.Name),
+				Level: o.Level, AgentID: o.AgentID, Foreign: o.Foreign(), ByName: o.ByName,
 			})
 		}
 	}

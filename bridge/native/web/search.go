@@ -57,6 +57,9 @@ func (s Search) withDefaults() Search {
 	return s
 }
 
+// lacksKey tells whether nothing can be found, since the engine wants a key.
+func (s Search) lacksKey() bool { return s.Engine == EngineBrave && s.Key == "" }
+
 // found is a result of a search.
 type found struct{ title, url, snippet string }
 
@@ -110,7 +113,7 @@ func (s Search) request(query string, limit int64) (*http.Request, error) {
 		}
 		address = strings.NewReplacer("{query}", url.QueryEscape(query), "{limit}", strconv.FormatInt(limit, 10)).Replace(address)
 	default:
-		if s.Key == "" {
+		if s.lacksKey() {
 			return nil, tools.Errorf(tools.Failed, "BRAVE_API_KEY not configured: set it, or use another engine (--search-engine)")
 		}
 		values = url.Values{"q": {query}, "count": {strconv.FormatInt(limit, 10)}}

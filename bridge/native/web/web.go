@@ -105,6 +105,7 @@ func (w *web) tools() []tool {
 		{tools.Descriptor{
 			Name: toolSearch, Description: "Search the web. Gives titles, URLs and snippets.", Schema: schema(searchSchema),
 			Level: tools.LevelFunction, Category: "search", ResultKind: "search", CLIEquivalents: []string{"curl"},
+			ByName: w.Search.lacksKey(), // it says then what is missing
 		}, w.search},
 		{tools.Descriptor{
 			Name: toolFetch, Description: "Fetch a URL: a web page as readable text with its links, JSON and other text as it is, anything else as bytes. Other methods than GET may change something there.", Schema: schema(fetchSchema),

@@ -161,3 +161,32 @@ func TestDotenvDoesNotLead(t *testing.T) {
 		t.Errorf("a file outside gave %+v", env)
 	}
 }
+
+// A prompt offers web:search where it works: with a key of its engine, or with an engine that
+// needs none. Where a setting names it, it is offered whatever it lacks, and says so.
+func TestSearchIsOfferedWhereItWorks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		env   map[string]string
+		args  []string
+		names []string
+		want  bool
+	}{
+		{want: false},
+		{env: map[string]string{"BRAVE_API_KEY": "k"}, want: true},
+		{args: []string{"--search-engine", "searxng"}, want: true},
+		{names: []string{"web:*"}, want: true},
+	} {
+		p, _ := asking(t, c.env, c.args...)
+		r := &loombridgev1.AssembleRequest{AgentId: "a", Goal: "talk"}
+		if c.names != nil {
+			r.Settings = &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: c.names}}
+		}
+		prompt, err := p.context().Assemble(t.Context(), r)
+		must(t, err)
+		all := prompt.GetToolsJson()
+		if got := strings.Contains(all, `"web:search"`); got != c.want || !strings.Contains(all, `"web:fetch"`) {
+			t.Errorf("%v %v %v: offered %v", c.env, c.args, c.names, got)
+		}
+	}
+}
