@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -19,6 +20,9 @@ type Sheet struct {
 	// Parts are what else it will use: how and where it runs, the command, its input, the
 	// files that it starts.
 	Parts []tools.Part
+	// Secrets are what the server knows to be secret. Its name is shown in the place of a whole
+	// value; the digest, and the call, have the value. Default: it knows none.
+	Secrets *secret.Mask
 }
 
 // Digest is the hash, in hex, of all that is shown: what differs in a byte has another one.

@@ -124,15 +124,15 @@ func (s *Session) roundTrip(r *http.Request, t target) (_ *http.Response, err er
 			resp.Header.Del(name)
 		}
 	}
-	patterns := echoes(out.Header, secrets)
-	if err := decoded(resp, len(patterns) > 0); err != nil {
+	mask := maskOf(secrets)
+	if err := decoded(resp, mask != nil); err != nil {
 		_ = resp.Body.Close() // the answer is not used
 		return nil, err
 	}
 	resp.Request = r // as it was asked for
-	maskHeader(resp.Header, patterns)
+	maskHeader(resp.Header, mask)
 	resp.Trailer = nil
-	resp.Body = &answerBody{ReadCloser: newMasker(resp.Body, patterns), entry: e}
+	resp.Body = &answerBody{ReadCloser: maskedBody{mask.Reader(resp.Body), resp.Body}, entry: e}
 	return resp, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 
@@ -82,6 +83,8 @@ type Options struct {
 	// Secret reads the value of a secret from where its rule says. Default: none can be
 	// read.
 	Secret func(from string) (string, error)
+	// Secrets gets what was read. Default: nobody does.
+	Secrets *secret.Set
 	// Now is the clock of the audit. Default time.Now.
 	Now func() time.Time
 	// Logger hears of what can't be written. Default silent.

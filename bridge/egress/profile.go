@@ -50,6 +50,11 @@ func FromProfile(p policy.Profile) Policy {
 	return out
 }
 
+// Know tells Secrets the value of the secret of a variable, as it was read.
+func (o *Options) Know(env, from, value string) {
+	o.Secrets.Put("", "secret of egress, "+from, map[string]string{env: value})
+}
+
 // unsealed is the policy with the values of its secrets.
 func (g *Gate) unsealed(p Policy) (Policy, error) {
 	p.Rules = slices.Clone(p.Rules)
@@ -64,6 +69,7 @@ func (g *Gate) unsealed(p Policy) (Policy, error) {
 		if err != nil {
 			return p, fmt.Errorf("%w: the secret %s can't be read: %w", ErrPolicy, r.Secret.Env, err)
 		}
+		g.opts.Know(r.Secret.Env, r.Secret.From, value)
 		s := *r.Secret
 		s.Value = value
 		p.Rules[i].Secret = &s

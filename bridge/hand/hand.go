@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -133,6 +134,9 @@ type Options struct {
 	// Redact looks for secrets in what is recorded, which marks then stand for. Default
 	// nil: nothing is redacted.
 	Redact *redact.Redactor
+	// Secrets are what the server knows to be secret: stars stand for it in all that tools give,
+	// recorded or not. Default: it knows none.
+	Secrets *secret.Set
 	// DropWritten does not keep what fs:write_file wrote. Default: it is kept in
 	// a blob.
 	DropWritten bool
@@ -154,6 +158,7 @@ type Options struct {
 type Hand struct {
 	Deps
 	redact      *redact.Redactor
+	secrets     *secret.Set
 	dropWritten bool
 	maxResult   int64
 	onTask      func(ctx context.Context, scope kv.Scope, sessionID string)
@@ -182,6 +187,7 @@ func New(d Deps, opts *Options) *Hand {
 	h := &Hand{
 		Deps:        d,
 		redact:      o.Redact,
+		secrets:     o.Secrets,
 		dropWritten: o.DropWritten,
 		maxResult:   o.MaxResultBytes,
 		onTask:      o.OnTask,

@@ -88,6 +88,7 @@ func (h *Hand) performRaw(ctx context.Context, c *call) (RawAnswer, error) {
 		return RawAnswer{}, out.refused
 	}
 	c.tier = out.result.Tier
+	out.failure = cleaner{known: h.secrets.For(c.Scope.Tenant)}.redactFailure(out.failure, nil)
 	return rawAnswer(c, out), nil
 }
 

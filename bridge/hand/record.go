@@ -21,7 +21,7 @@ import (
 func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
 	defer cancel()
-	out.failure = h.redactFailure(out.failure, &out.redacted)
+	out.failure = h.cleaner(c.Scope.Tenant).redactFailure(out.failure, &out.redacted)
 	answer := h.answer(c, &out)
 	answer.Redacted.Add(c.redacted)
 	answer.Redacted.Add(out.redacted)

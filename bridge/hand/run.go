@@ -109,15 +109,15 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 	out.result = result
 	out.takeGiven()
 	result = out.result
-	if !c.whole { // of one that is, nothing is stored
-		defer h.redactValues(&out)
+	by := h.cleaner(c.Scope.Tenant)
+	if c.whole { // nothing of it is stored
+		by.patterns = nil
 	}
+	defer by.redactValues(&out)
 	if result.Body == nil {
 		return out
 	}
-	if !c.whole {
-		result.Body = h.redactBody(result, &out.redacted)
-	}
+	result.Body = by.redactBody(result, &out.redacted)
 	defer result.Body.Close()
 	take := h.takeBody
 	if c.whole {
@@ -154,7 +154,7 @@ func (h *Hand) reporter(ctx context.Context, c *call) func(tools.Progress) {
 		defer mu.Unlock()
 		if now := time.Now(); now.Sub(last) >= ProgressEvery && ctx.Err() == nil {
 			last = now
-			p.Message = h.redact.Text(p.Message, nil)
+			p.Message = h.cleaner(c.Scope.Tenant).text(p.Message, nil)
 			h.onProgress(ctx, c.Request, c.name(), p)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // it runs, and what the tool will use. It is read anew each time. The error is a *tools.Error
 // where the call can't be shown, or could not run.
 func (h *Hand) sheet(ctx context.Context, c *call, root *os.Root) (approval.Sheet, error) {
-	s := approval.Sheet{Args: text.CanonicalJSON(c.args)}
+	s := approval.Sheet{Args: text.CanonicalJSON(c.args), Secrets: h.secrets.For(c.Scope.Tenant)}
 	if _, own := h.Tools.Own(c.name()); !own {
 		s.Parts = []tools.Part{{Name: "call", Content: []byte("tool: " + c.name() + "\nruns: outside of this server, which does not confine it\n")}}
 		return s, s.Check()

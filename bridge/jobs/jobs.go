@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -102,6 +103,9 @@ type Options struct {
 	Closed func(ctx context.Context, scope kv.Scope, session string) (bool, error)
 	// Audit takes a record of each job's end. Default: nobody does.
 	Audit func(ctx context.Context, r audit.Record) error
+	// Secrets are what the server knows to be secret: stars stand for it in what jobs print.
+	// Default: it knows none.
+	Secrets *secret.Set
 	// Now gives the time. Default time.Now.
 	Now func() time.Time
 	// Logger hears of jobs that were stopped with their session. Default silent.
@@ -210,7 +214,11 @@ func (j *Jobs) Start(s Start) (Info, error) {
 	run.Policy.Limits.Output = anyOutput
 	go func() {
 		defer cancel()
-		outcome, err := j.runner.Run(ctx, run, sandbox.Streams{Stdout: out, Stderr: out})
+		// Masked as it comes: whoever reads it in small pieces would see through a later mask.
+		mask := j.opts.Secrets.For(owner.Scope.Tenant)
+		stdout, stderr := mask.Writer(out), mask.Writer(out)
+		outcome, err := j.runner.Run(ctx, run, sandbox.Streams{Stdout: stdout, Stderr: stderr})
+		err = errors.Join(err, stdout.Close(), stderr.Close())
 		done()
 		place.Leave() // before the end is told: who hears of it may start the next at once
 		b.finish(outcome, err, j.opts.Now())

@@ -20,6 +20,8 @@ const maxProgressText = 1 << 10
 // offer is a tool of the server; false for one that no call could have.
 func (c *client) offer(t *sdk.Tool) (tool, bool) {
 	schema, err := json.Marshal(t.InputSchema)
+	mask := c.set.opts.Secrets.For(c.tenant)
+	schema = mask.JSON(schema)
 	if err != nil || !bytes.HasPrefix(schema, []byte("{")) || len(schema) > tools.MaxSchemaBytes {
 		return tool{}, false
 	}
@@ -27,7 +29,7 @@ func (c *client) offer(t *sdk.Tool) (tool, bool) {
 		name := t.Name
 		// What a server says of itself is no reason to be less careful with it: its readOnlyHint
 		// is not taken.
-		own, ok := c.describe(tools.Descriptor{Name: c.Name + ":" + name, Description: told(t.Description), Schema: schema, Mutates: true},
+		own, ok := c.describe(tools.Descriptor{Name: c.Name + ":" + name, Description: told(mask.Text(t.Description)), Schema: schema, Mutates: true},
 			func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error) {
 				return n.call(ctx, name, in)
 			})

@@ -119,6 +119,9 @@ func (c *client) Status() Status {
 	return s
 }
 
+// masked is a text of the server without what the bridge knows to be secret.
+func (c *client) masked(s string) string { return c.set.opts.Secrets.For(c.tenant).Text(s) }
+
 func withoutValues(m map[string]string) map[string]string {
 	out := maps.Clone(m)
 	for name := range out {
@@ -179,7 +182,7 @@ func (c *client) keep(ctx context.Context) {
 			pause = firstPause
 			continue
 		}
-		problem := text.Head(text.OneLine(text.Valid(explain(c.Command, err).Error())), maxProblem)
+		problem := text.Head(c.masked(text.OneLine(text.Valid(explain(c.Command, err).Error()))), maxProblem)
 		c.change(func(s *Status) {
 			*s = Status{State: Away, Problem: problem, Attempts: s.Attempts}
 		})
@@ -317,9 +320,9 @@ func (c *client) list(ctx context.Context, session *sdk.ClientSession, running *
 			s.Problem = heldBack(changed)
 		}
 		if about := session.InitializeResult(); about != nil {
-			s.Protocol = text.Head(text.OneLine(text.Valid(about.ProtocolVersion)), maxIdentity)
+			s.Protocol = text.Head(c.masked(text.OneLine(text.Valid(about.ProtocolVersion))), maxIdentity)
 			if i := about.ServerInfo; i != nil {
-				s.Identity = text.Head(strings.TrimSpace(text.OneLine(text.Valid(i.Name+" "+i.Version))), maxIdentity)
+				s.Identity = text.Head(c.masked(strings.TrimSpace(text.OneLine(text.Valid(i.Name+" "+i.Version)))), maxIdentity)
 			}
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -57,6 +58,9 @@ type Options struct {
 	Called func(name string) string
 	// Count counts the tokens that a tool takes in a prompt. Default: it is not counted.
 	Count func(d tools.Descriptor) int
+	// Secrets gets what is secret of the variables, headers, arguments and addresses of servers:
+	// stars stand for it in what they say. Default: nobody does.
+	Secrets *secret.Set
 	// Logger hears of servers that come and go. Default: silent.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
@@ -133,6 +137,7 @@ func (c *Clients) Close() error {
 func (c *Clients) begin(tenant string, s Server, configured bool) *client {
 	one := &client{Server: s, tenant: tenant, configured: configured, set: c, again: make(chan struct{}, 1), changed: make(chan struct{})}
 	one.status.State = Connecting
+	c.opts.Secrets.Put(tenant, "mcp "+s.Name, s.secrets())
 	ctx, cancel := context.WithCancel(c.ctx)
 	one.stop, one.ended = cancel, make(chan struct{})
 	c.mu.Lock()
@@ -228,6 +233,7 @@ func (c *Clients) Remove(ctx context.Context, tenant, name string) error {
 	c.mu.Unlock()
 	one.stop()
 	<-one.ended
+	c.opts.Secrets.Put(tenant, "mcp "+name, nil)
 	return nil
 }
 

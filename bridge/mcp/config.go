@@ -14,6 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
@@ -152,6 +153,31 @@ func (s Server) fill(getenv func(string) string) error {
 		}
 	}
 	return s.Check()
+}
+
+// secrets are the values of the server that are secret, by their names.
+func (s Server) secrets() map[string]string {
+	out := map[string]string{}
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for name, value := range values {
+			if secret.Likely(name, value) {
+				out[name] = value
+			}
+		}
+	}
+	for i, arg := range s.Args {
+		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if value == "" && i > 0 && strings.HasPrefix(s.Args[i-1], "-") {
+			name, value = strings.TrimLeft(s.Args[i-1], "-"), arg
+		}
+		if secret.Certain(name, value) {
+			out[name] = value
+		}
+	}
+	if secret.Certain("", s.URL) {
+		out["url"] = s.URL
+	}
+	return out
 }
 
 // Check returns an error for a server that can't be used.

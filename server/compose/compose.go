@@ -98,6 +98,7 @@ type Domain struct {
 // stay the caller's.
 func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain, error) {
 	o := withDefaults(opts)
+	knowSecrets(o)
 	d := &Domain{now: o.Now, lines: o.Assemble.Templates.Over(step.DesignTemplates()), Family: children.NewStore(engine, o.Now)}
 	d.folders = children.NewWorkspaces(workspaces, d.Family, &children.WorkspaceOptions{Own: o.OwnWorkspaces})
 	d.onClose(d.folders.Close)

@@ -34,7 +34,7 @@ func (d *Domain) openMCP(engine kv.Engine, writer *kv.Writer, workspaces hand.Wo
 		Network: func(tenant string, s mcp.Server, configured bool) (http.RoundTripper, func(), error) {
 			return MCPNetwork(d.Egress, tenant, s, configured, allowedHosts)
 		},
-		Logger: o.Logger, Now: o.Now,
+		Secrets: o.Secrets, Logger: o.Logger, Now: o.Now,
 	})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/retention"
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
@@ -88,6 +89,9 @@ type Options struct {
 	Path string
 	// Egress says how tools reach networks.
 	Egress egress.Options
+	// Secrets are what the server knows to be secret; what is configured of tools comes to it.
+	// Default: it knows nothing else.
+	Secrets *secret.Set
 	// Hand says how tools run here.
 	Hand hand.Options
 	// Policies are the operator's profiles and bindings. Default: none.
@@ -141,6 +145,9 @@ func withDefaults(opts *Options) Options {
 	if o.Shares == nil {
 		o.Shares = &server.Shares{}
 	}
+	if o.Secrets == nil {
+		o.Secrets = new(secret.Set)
+	}
 	if o.CloseTimeout <= 0 {
 		o.CloseTimeout = DefaultCloseTimeout
 	}
@@ -164,5 +171,6 @@ func withDefaults(opts *Options) Options {
 	o.Children.Now, o.Children.Logger = o.Now, o.Logger
 	o.Egress.Now, o.Egress.Logger = o.Now, o.Logger
 	o.Disk.Logger = o.Logger
+	o.Hand.Secrets, o.Egress.Secrets, o.Jobs.Secrets = o.Secrets, o.Secrets, o.Secrets
 	return o
 }

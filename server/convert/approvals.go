@@ -26,14 +26,14 @@ func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Answer { return de
 func PendingApproval(r approval.Request) *loombridgev1.PendingApproval {
 	out := &loombridgev1.PendingApproval{
 		Id: r.ID, AgentId: r.Agent, SessionId: r.Session, CallId: utf8Text(r.CallID), Capability: capability(r.Capability),
-		ArgumentsJson: text.VisibleJSON(string(r.Args)), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires), Tool: r.Tool,
+		ArgumentsJson: text.VisibleJSON(r.Secrets.Named(string(r.Args))), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires), Tool: r.Tool,
 		Digest: r.Digest(),
 	}
 	out.Rule, out.AlsoAllows = approval.Rule(r)
 	for _, p := range r.Parts {
 		sum := sha256.Sum256(p.Content)
 		out.Parts = append(out.Parts, &loombridgev1.ApprovalPart{
-			Name: text.VisibleLine(p.Name), Text: text.Visible(string(p.Content)), Sha256: hex.EncodeToString(sum[:]), Bytes: int64(len(p.Content)),
+			Name: text.VisibleLine(p.Name), Text: text.Visible(r.Secrets.Named(string(p.Content))), Sha256: hex.EncodeToString(sum[:]), Bytes: int64(len(p.Content)),
 		})
 	}
 	return out

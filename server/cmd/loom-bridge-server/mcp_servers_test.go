@@ -28,7 +28,7 @@ const asMCPServer = "LOOM_TEST_AS_MCP"
 func serveMCP(mode string) {
 	switch mode {
 	case "dead":
-		fmt.Fprintln(os.Stderr, "no key given")
+		fmt.Fprintln(os.Stderr, "no key given", os.Getenv("SERVICE_KEY"))
 		os.Exit(3)
 	case "silent":
 		_, _ = io.Copy(io.Discard, os.Stdin)

@@ -89,7 +89,8 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	var writers, opened closers
 	defer func() { err = errors.Join(err, opened.close(), writers.close()) }()
 
-	output, console := logs.NewWriter(stdout), logs.NewWriter(stderr)
+	secrets := config.secrets()
+	output, console := logs.NewWriter(stdout, secrets), logs.NewWriter(stderr, secrets)
 	writers.add(output.Close)
 	writers.add(console.Close)
 	level, _ := parseLevel(config.LogLevel)
@@ -173,7 +174,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	hosted, hostedFor := config.mcpServers(credentials, logger)
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, Mesh: others, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
+		StoreDir: config.DataDir, Secrets: secrets, Mesh: others, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil, HolderOf: holders(credentials),

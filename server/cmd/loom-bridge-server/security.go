@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
@@ -27,6 +28,16 @@ func security(config Config) (*auth.Credentials, *auth.TLS, error) {
 		}
 	}
 	return credentials, transport, nil
+}
+
+// secrets are the keys and passwords among the settings.
+func (c Config) secrets() *secret.Set {
+	s := new(secret.Set)
+	s.Put("", "secrets of the settings", map[string]string{
+		"search-key": c.Web.Search.Key, "llm-key": c.Web.Model.Key, "embedder-key": c.Embedder.APIKey, "search-proxy": c.Web.SearchProxy, "store": c.Store.Secret(),
+		"knowledge-endpoint": c.KnowledgeEndpoint,
+	})
+	return s
 }
 
 // reloadOnHangup reads credentials and certificates again whenever the process gets

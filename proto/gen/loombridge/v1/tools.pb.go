@@ -468,7 +468,8 @@ type ApprovalPart struct {
 	// name says what it is, such as `command` or `file scripts/build.sh`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// text is all of it. Characters without a shape, and those that turn others around or
-	// steer terminals, are written as `<U+202E>`, bytes that are no UTF-8 as `<0xFF>`.
+	// steer terminals, are written as `<U+202E>`, bytes that are no UTF-8 as `<0xFF>`. In the
+	// place of a secret that the server was configured with stands `<secret NAME>`.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// sha256 is the hash, in hex, of its bytes as they are.
 	Sha256 string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`

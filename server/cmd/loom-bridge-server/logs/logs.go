@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/bridge/secret"
 )
 
 // Formats of lines.
@@ -29,6 +31,7 @@ const (
 // pipe nobody reads, without ever blocking itself: lines that do not fit the
 // queue are dropped, and the next line says how many were.
 type Writer struct {
+	secrets *secret.Set
 	lines   chan []byte
 	dropped atomic.Int64
 	stop    chan struct{}
@@ -36,16 +39,18 @@ type Writer struct {
 	done    chan struct{}
 }
 
-// NewWriter returns a writer that passes its lines on until it is closed.
-func NewWriter(to io.Writer) *Writer {
-	w := &Writer{lines: make(chan []byte, waitingLines), stop: make(chan struct{}), done: make(chan struct{})}
+// NewWriter returns a writer that passes its lines on until it is closed, with stars in the
+// place of secrets. There may be none.
+func NewWriter(to io.Writer, secrets *secret.Set) *Writer {
+	w := &Writer{secrets: secrets, lines: make(chan []byte, waitingLines), stop: make(chan struct{}), done: make(chan struct{})}
 	go w.forward(to)
 	return w
 }
 
 // Write queues one line. It never fails.
 func (w *Writer) Write(line []byte) (int, error) {
-	kept := append([]byte(nil), line[:min(len(line), maxLineBytes)]...)
+	masked := w.secrets.All().Bytes(line)
+	kept := append([]byte(nil), masked[:min(len(line), maxLineBytes)]...)
 	if len(kept) < len(line) {
 		kept = append(kept, "…\n"...)
 	}

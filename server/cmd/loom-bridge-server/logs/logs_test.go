@@ -14,7 +14,7 @@ import (
 func TestWriterNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()
-		w := NewWriter(writer)
+		w := NewWriter(writer, nil)
 		const lines = waitingLines + 100
 		for range lines {
 			if n, err := w.Write([]byte("line\n")); n != 5 || err != nil {
@@ -43,7 +43,7 @@ func TestWriterNeverBlocks(t *testing.T) {
 func TestWriterGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, writer := io.Pipe()
-		w := NewWriter(writer)
+		w := NewWriter(writer, nil)
 		_, _ = w.Write([]byte("never read\n"))
 		started := time.Now()
 		_ = w.Close()
@@ -57,7 +57,7 @@ func TestWriterGivesUp(t *testing.T) {
 
 func TestWriterCutsLines(t *testing.T) {
 	var out bytes.Buffer
-	w := NewWriter(&out)
+	w := NewWriter(&out, nil)
 	_, _ = w.Write(bytes.Repeat([]byte{'x'}, maxLineBytes+1))
 	_ = w.Close()
 	if got := out.Len(); got != maxLineBytes+len("…\n") {

@@ -84,6 +84,9 @@ type Place struct {
 // Far tells whether the store is in PostgreSQL.
 func (p Place) Far() bool { return p.address != "" || p.parts != nil }
 
+// Secret is the address with the password; empty for a directory and for a map.
+func (p Place) Secret() string { return p.address }
+
 // Mapped tells whether it is several stores.
 func (p Place) Mapped() bool { return p.parts != nil }
 
