@@ -459,6 +459,35 @@ func TestStampsLeaveTheSystemPrompt(t *testing.T) {
 	}
 }
 
+// A clock in the system prompt, in a form that people write, leaves it the same from turn
+// to turn.
+func TestClocksLeaveTheSystemPrompt(t *testing.T) {
+	// M02
+	s := servertest.Start(t, nil)
+	for _, clock := range []string{
+		"Now: 2026-11-2%dT00:01:02Z", "<time>2026-11-2%d 00:01</time>", "Current time: 1%d:05:00", "Today is November 2%d, 2026.",
+		"Current date: 2%d.11.2026", "2026-11-2%dT00:01:02+01:00", "Sun, 2%d Nov 2026 00:01:02 GMT", "Aktuelle Zeit: 1%d:05 Uhr",
+	} {
+		var prefixes []string
+		for i := range 2 {
+			p := MustPrompt(t, s, &loombridgev1.AssembleRequest{
+				System: fmt.Sprintf(clock, i+1) + "\nYou are careful.", Goal: "G", Settings: plain(), DryRun: true,
+			})
+			if systemText(p) != "You are careful." || !strings.Contains(lastText(p), "Timestamps: ") {
+				t.Errorf("%s: got %q and %q", clock, systemText(p), lastText(p))
+			}
+			prefixes = append(prefixes, p.GetPrefixSha256())
+		}
+		if prefixes[0] != prefixes[1] {
+			t.Errorf("%s: another time made another prefix", clock)
+		}
+	}
+	const prose = "The library was released 2021-03-04. The desk opens at 9:30."
+	if p := MustPrompt(t, s, &loombridgev1.AssembleRequest{System: prose, Goal: "G", Settings: plain(), DryRun: true}); systemText(p) != prose {
+		t.Errorf("got %q", systemText(p))
+	}
+}
+
 // What a caller's section, a tool or a message says can't close its tag, open another
 // section, or stand as a goal.
 func TestSectionsKeepTheirPlace(t *testing.T) {

@@ -19,17 +19,20 @@ var stamps = regexp.MustCompile(`(?m:^)\[?(` + stamp + `)\]?: |\[(` + stamp + `)
 // stampsHead begins the list of the stamps that were taken out.
 const stampsHead = "Timestamps: "
 
-// takeStamps takes the stamps out of a text that is cached, and remembers them.
+// takeStamps takes the stamps and clocks out of a text that is cached, and remembers them.
 func (a *arranger) takeStamps(s string) string {
-	if !mayHoldStamp(s) {
-		return s
-	}
-	for _, m := range stamps.FindAllStringSubmatch(s, -1) {
-		if t := m[1] + m[2]; !slices.Contains(a.stamps, t) {
+	found := func(t string) {
+		if !slices.Contains(a.stamps, t) {
 			a.stamps = append(a.stamps, t)
 		}
 	}
-	return stamps.ReplaceAllString(s, "")
+	if mayHoldStamp(s) {
+		for _, m := range stamps.FindAllStringSubmatch(s, -1) {
+			found(m[1] + m[2])
+		}
+		s = stamps.ReplaceAllString(s, "")
+	}
+	return takeClocks(s, found)
 }
 
 // mayHoldStamp tells whether a text has the minutes of a stamp anywhere, which few have.
