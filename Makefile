@@ -134,6 +134,10 @@ run: build ## Build and start the server; flags go in ARGS
 go-test: build ## Run the Go tests
 	LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) $(GO) test -tags embedhelper -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
+.PHONY: limits
+limits: build ## Drive a server to each of its limits and print how far it came
+	$(GO) test -tags embedhelper -count 1 -run 'TestLimitsOfAServer$$' -v ./server/cmd/loom-bridge-server | grep -v '^=== '
+
 # A module of its own: the schemas of Kubernetes, Compose and Envoy are no dependency of the server.
 .PHONY: deploy-test
 deploy-test: ## Check the files for deployment against the schemas of what reads them

@@ -9,7 +9,7 @@ import (
 
 // looks is how often the pool looks for silent strangers within the time that one may
 // be silent.
-const looks = 4
+const looks = 8
 
 // listener accepts connections into a pool.
 type listener struct {

@@ -1,0 +1,531 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// random is so many bytes that can't be compressed.
+func random(bytes int) []byte {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
+
+// quiet is how long nothing changes before a drive takes that for the end. One that takes
+// it too early measures too little.
+const quiet = 300 * time.Millisecond
+
+// settled is what a count comes to.
+func settled(count func() int) float64 {
+	got := count()
+	for since := time.Now(); time.Since(since) < quiet; time.Sleep(2 * time.Millisecond) {
+		if now := count(); now != got {
+			got, since = now, time.Now()
+		}
+	}
+	return float64(got)
+}
+
+// largest is the largest of some sizes around a limit that is taken.
+func largest(most float64, taken func(size int) bool) (reached float64) {
+	for _, part := range []float64{0.5, 0.9, 0.97, 1, 1.001, 1.03, 1.1, mostOver, 1.3, 2, 4} {
+		if size := int(part * most); taken(size) {
+			reached = float64(size)
+		}
+	}
+	return reached
+}
+
+// untilRefused counts what is taken before something is refused, far over the limit at most.
+func untilRefused(most float64, take func(i int) error) (taken float64) {
+	for i := range int(4*most) + 4 {
+		if take(i) != nil {
+			break
+		}
+		taken++
+	}
+	return taken
+}
+
+// atOnce makes calls at once that end with the test, and counts those that are refused.
+func (s *stand) atOnce(n int, call func(ctx context.Context, i int) error) (refused *atomic.Int64) {
+	refused = &atomic.Int64{}
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.tb.Cleanup(cancel)
+	for i := range n {
+		go func() {
+			if err := call(ctx, i); err != nil && ctx.Err() == nil {
+				refused.Add(1)
+			}
+		}()
+	}
+	return refused
+}
+
+// atModel counts the questions that the embedder was asked.
+func (s *stand) atModel() int {
+	s.model.mu.Lock()
+	defer s.model.mu.Unlock()
+	return len(s.model.asked)
+}
+
+func (s *stand) memories() loombridgev1.MemoryServiceClient {
+	return loombridgev1.NewMemoryServiceClient(s.conn)
+}
+
+// list counts records that a filter lets through.
+func (s *stand) list(filter string) float64 {
+	got, err := s.memories().ListRecords(s.ctx, &loombridgev1.ListRecordsRequest{AgentId: s.agent, Filter: filter, PageSize: 500})
+	must(s.tb, err)
+	return float64(len(got.GetRecords()))
+}
+
+// compressed is what CompressResult shows of a result.
+func (s *stand) compressed(tool, content string) *loombridgev1.CompressResultResponse {
+	got, err := s.contexts().CompressResult(s.ctx, &loombridgev1.CompressResultRequest{
+		AgentId: s.agent, SessionId: "s", ToolName: tool, ToolCallId: fmt.Sprint("c", len(content)), Content: content,
+	})
+	must(s.tb, err)
+	return got
+}
+
+// marked counts a mark in what CompressResult shows.
+func marked(tool, content, mark string) func(s *stand) float64 {
+	return func(s *stand) float64 { return float64(strings.Count(s.compressed(tool, content).GetContent(), mark)) }
+}
+
+// emitted emits an event with some bytes.
+func (s *stand) emitted(topic string, bytes int, how loombridgev1.Delivery) error {
+	_, err := s.bridge().Emit(s.ctx, &loombridgev1.EmitRequest{
+		AgentId: s.agent, Topic: topic, Delivery: how, PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: random(bytes)},
+	})
+	return err
+}
+
+// attached attaches an agent whose tool has so many bytes.
+func (s *stand) attached(agent string, bytes int) error {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.tb.Cleanup(cancel)
+	stream, err := s.bridge().Attach(ctx)
+	must(s.tb, err)
+	name := agent + ":t"
+	schema := `{"type":"object"}`
+	must(s.tb, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{
+		AgentId: agent, Tools: []*loombridgev1.ProvidedTool{{
+			Name: name, Description: strings.Repeat("d", bytes-len(name)-len(schema)), ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: schema},
+		}},
+	}}}))
+	if _, err = stream.Recv(); err != nil {
+		cancel()
+	}
+	return err
+}
+
+// drivenLimits are the limits that a started server is driven to, by server.
+func drivenLimits() []limits {
+	return slices.Concat(sizeLimits(), countLimits(), callLimits(), childLimits(), timeLimits())
+}
+
+func sizeLimits() []limits {
+	file := strings.Repeat("MARK a line of a file that is read\n", 200)
+	wide := strings.Repeat(strings.Repeat("§", 400)+"\n", 40)
+	hit := `{"title":"MARK","url":"https://example.com","snippet":"` + strings.Repeat("words ", 60) + `"}`
+	search := `{"results":[` + strings.Join(slices.Repeat([]string{hit}, 20), ",") + `]}`
+	return []limits{
+		{rows: []limit{
+			{"max-receive-bytes", "64KiB", 64 << 10, "bytes", "longer and longer records", func(s *stand) float64 {
+				return largest(64<<10, func(size int) bool {
+					_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: strings.Repeat("x", size-10)})
+					return err == nil
+				})
+			}},
+			{"max-send-bytes", "32KiB", 32 << 10, "bytes", "records that are read back", func(s *stand) (reached float64) {
+				for size := 1 << 10; size < 60<<10; size += 1 << 10 {
+					saved, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: strings.Repeat("y", size)})
+					must(s.tb, err)
+					got, err := s.memories().GetRecord(s.ctx, &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: saved.GetId()}})
+					if err == nil {
+						reached = max(reached, float64(proto.Size(got)))
+					}
+				}
+				return reached
+			}},
+			{"max-header-bytes", "8KiB", 8 << 10, "bytes", "longer and longer metadata", func(s *stand) float64 {
+				return largest(8<<10, func(size int) bool {
+					ctx := metadata.AppendToOutgoingContext(s.ctx, "x-long", strings.Repeat("x", size))
+					_, err := loombridgev1.NewAdminServiceClient(s.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{})
+					return err == nil
+				})
+			}},
+			{"recent-steps-limit", "3", 3, "steps", "ListSteps behind ten steps", func(s *stand) float64 {
+				for range 10 {
+					s.record("steps", "my:tool", "{}", "1")
+				}
+				got, err := s.contexts().ListSteps(s.ctx, &loombridgev1.ListStepsRequest{AgentId: "a", SessionId: "steps"})
+				must(s.tb, err)
+				return float64(len(got.GetSteps()))
+			}},
+			{"max-result-bytes", "20000", 20000, "bytes", "longer and longer uploads", func(s *stand) float64 {
+				return largest(20000, func(size int) bool {
+					g := &given{form: loombridgev1.ResultForm_RESULT_FORM_BYTES, data: random(size)}
+					_, err := g.upload(s.ctx, s.contexts(), &loombridgev1.RecordStepRequest{AgentId: "uploads", ToolName: "my:tool", Success: true})
+					return err == nil
+				})
+			}},
+			{"blob-max-bytes", "300000", 300000, "bytes", "results of 10,000 bytes", func(s *stand) float64 {
+				return 10000 * untilRefused(30, func(int) error {
+					g := &given{form: loombridgev1.ResultForm_RESULT_FORM_BYTES, data: random(10000)}
+					_, err := g.upload(s.ctx, s.contexts(), &loombridgev1.RecordStepRequest{AgentId: "hoards", ToolName: "my:tool", Success: true})
+					return err
+				})
+			}},
+			{"max-agent-tool-bytes", "2000", 2000, "bytes", "longer and longer tools", func(s *stand) float64 {
+				n := 0
+				return largest(2000, func(size int) bool {
+					n++
+					return s.attached(fmt.Sprint("one", n), size) == nil
+				})
+			}},
+		}},
+		{rows: []limit{
+			{"max-tenant-tool-bytes", "20000", 20000, "bytes", "agents with tools of 1,000 bytes", func(s *stand) float64 {
+				return 1000 * untilRefused(20, func(i int) error { return s.attached(fmt.Sprint("many", i), 1000) })
+			}},
+			{"tool-result-max-tokens", "50", 50, "tokens", "CompressResult of 290 words", func(s *stand) float64 {
+				return float64(strings.Count(s.compressed("my:tool", strings.Repeat("word ", 290)).GetContent(), "word"))
+			}},
+			{"errors-observation-chars", "100", 100, "characters", "a command that failed with much to say", func(s *stand) float64 {
+				output := fmt.Sprintf(`{"stdout":"","stderr":%q,"exit_code":1}`, strings.Repeat("§", 400))
+				return float64(strings.Count(s.record("", "system:shell", `{"command":"make"}`, output).GetObservation(), "§"))
+			}},
+			{"compress-threshold-chars", "100", 100, "characters", "longer and longer results", func(s *stand) float64 {
+				return largest(100, func(size int) bool {
+					return !s.compressed("fs:read_file", strings.Repeat("x\n", size/2)).GetCompressed()
+				})
+			}},
+			{"search-preview-top-n", "2", 2, "hits", "CompressResult of 20 hits", marked("web:search", strings.ReplaceAll(search, "words ", ""), "MARK")},
+			{"compress-file-lines", "3", 3, "lines", "CompressResult of 200 lines", marked("fs:read_file", file, "MARK")},
+			{"compress-exec-lines", "6", 6, "lines", "CompressResult of 200 lines", marked("system:shell", file, "MARK")},
+		}},
+		{rows: []limit{
+			{"search-preview-chars", "1000", 1000, "characters", "CompressResult of 20 long hits", func(s *stand) float64 {
+				return float64(len("words ") * strings.Count(s.compressed("web:search", search).GetContent(), "words"))
+			}},
+			{"compress-file-chars", "300", 300, "characters", "CompressResult of 16,000 characters", marked("fs:read_file", wide, "§")},
+			{"compress-exec-chars", "300", 300, "characters", "CompressResult of 16,000 characters", marked("system:shell", wide, "§")},
+		}},
+		{both: []string{"--store-check-interval", "20ms"}, rows: []limit{
+			{"max-store-bytes", "20000000", 20e6, "bytes", "events of 200,000 bytes until one is refused", func(s *stand) float64 {
+				return 200_000 * untilRefused(100, func(int) error { return s.emitted("large", 200_000, loombridgev1.Delivery_DELIVERY_DURABLE) })
+			}},
+		}},
+		{both: []string{"--events-sweep-interval", "20ms"}, rows: []limit{
+			{"events-max-topic-bytes", "20000", 20000, "bytes", "100 events of 1,000 bytes on a topic, when they were swept", func(s *stand) float64 { return s.keptEvents(20000, "one") }},
+			{"events-max-bytes", "30000", 30000, "bytes", "100 events more on each of two topics", func(s *stand) float64 {
+				s.keptEvents(30000, "two", "one")
+				return s.keptEvents(30000, "three", "two", "one")
+			}},
+		}},
+		{rows: []limit{{"max-queued-event-bytes", "8MiB", 8 << 20, "bytes", "more and more volatile events before their reader takes one; 128 KiB of it are on the wire", (*stand).queued}}},
+		{both: []string{"--web-hosts", "site.test=$HOST"}, rows: []limit{
+			{"web-max-bytes", "1000", 1000, "bytes", "a page of 100,000 bytes", func(s *stand) float64 {
+				return float64(strings.Count(s.tool("web:fetch", `{"url":"http://site.test/long"}`), "x") - strings.Count("text", "x"))
+			}},
+			{"egress-call-requests", "3", 3, "requests", "a page that leads from one to the next", func(s *stand) float64 {
+				s.tool("web:fetch", `{"url":"http://site.test/to?`+strings.Repeat("http://site.test/to?", 8)+`http://site.test/page"}`)
+				s.site.mu.Lock()
+				defer s.site.mu.Unlock()
+				return float64(len(s.site.asked) - 1) // the page before
+			}},
+		}},
+	}
+}
+
+// keptEvents emits 100 events and returns how many bytes of topics the server keeps, once
+// that is within the limit.
+func (s *stand) keptEvents(most float64, topics ...string) (bytes float64) {
+	const events, size = 100, 1000
+	for range events {
+		must(s.tb, s.emitted(topics[0], size, loombridgev1.Delivery_DELIVERY_DURABLE))
+	}
+	for end := time.Now().Add(waitTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		bytes = 0
+		for _, topic := range topics {
+			bytes += size * (events - s.gone(topic))
+		}
+		if bytes <= most {
+			break
+		}
+	}
+	return bytes
+}
+
+// gone counts the events of a topic that are not kept any more.
+func (s *stand) gone(topic string) float64 {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	stream, err := loombridgev1.NewEventServiceClient(s.conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+		AgentId: s.agent, Topics: []*loombridgev1.TopicPosition{{Topic: topic, AfterSequence: new(int64)}},
+	})
+	must(s.tb, err)
+	ready, err := stream.Recv()
+	must(s.tb, err)
+	return float64(ready.GetReady().GetPositions()[0].GetAfterSequence())
+}
+
+// queued is as much of volatile events as a reader gets in whole who takes none before all
+// were emitted.
+func (s *stand) queued() float64 {
+	const window = 64 << 10 // a fixed one: clients that guess theirs take megabytes ahead of their readers
+	conn, err := grpc.NewClient(s.Address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window))
+	must(s.tb, err)
+	defer func() { _ = conn.Close() }()
+	const size = 64 << 10
+	n := 0
+	return largest(8<<20, func(bytes int) bool {
+		n++
+		topic := fmt.Sprint("much", n)
+		ctx, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+			AgentId: s.agent, Topics: []*loombridgev1.TopicPosition{{Topic: topic}},
+		})
+		must(s.tb, err)
+		_, err = stream.Recv()
+		must(s.tb, err)
+		for range bytes / size {
+			must(s.tb, s.emitted(topic, size, loombridgev1.Delivery_DELIVERY_VOLATILE))
+		}
+		for range bytes / size {
+			if _, err := stream.Recv(); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func countLimits() []limits {
+	return []limits{
+		{rows: []limit{
+			{"memory-limit", "20", 20, "records", "60 records that are saved", func(s *stand) float64 {
+				for i := range 60 {
+					save(s.tb, s.process, fmt.Sprint("record ", i))
+				}
+				return s.list("archived = false")
+			}},
+			{"archive-limit", "10", 10, "records", "those that the limit archives", func(s *stand) float64 { return s.list("archived = true") }},
+			{"max-versions", "3", 3, "versions", "ten updates of a record", func(s *stand) float64 {
+				saved, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "v", Text: "v"})
+				must(s.tb, err)
+				for i := range 10 {
+					_, err := s.memories().UpdateRecord(s.ctx, &loombridgev1.UpdateRecordRequest{
+						AgentId: "v", Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.RecordDraft{Text: fmt.Sprint("v", i)},
+					})
+					must(s.tb, err)
+				}
+				got, err := s.memories().ListVersions(s.ctx, &loombridgev1.ListVersionsRequest{AgentId: "v", Name: &loombridgev1.ListVersionsRequest_Id{Id: saved.GetId()}})
+				must(s.tb, err)
+				return float64(len(got.GetVersions()) - 1) // the last is no earlier one
+			}},
+			{"tool-limits", "fs:list_dir 3/h", 3, "calls", "calls until one is refused", func(s *stand) float64 {
+				return untilRefused(3, func(int) error {
+					_, err := callTool(s.tb, s.process, "fs:list_dir", `{}`)
+					return err
+				})
+			}},
+			{"max-streams", "8", 8, "streams", "subscriptions until one is refused", func(s *stand) float64 {
+				return untilRefused(8, func(int) error { return s.listen() })
+			}},
+		}},
+		{rows: []limit{{"max-streams-per-connection", "4", 4, "streams", "16 subscriptions on a connection", func(s *stand) float64 {
+			return s.listening(16, func() *process { return s.process })
+		}}}},
+		{rows: []limit{{"max-connections", "4", 4, "connections", "16 clients", func(s *stand) float64 {
+			must(s.tb, s.listen())
+			return 1 + s.listening(15, func() *process { return &process{conn: MustDial(s.tb, s.Address)} })
+		}}}},
+		{both: []string{"--workspace", "$DIR/work", "--backup-dir", "$DIR/backups", "--backup-interval", "0", "--shell-allow", "sleep"}, files: map[string]string{"work/f": ""}, rows: []limit{
+			{"backup-keep", "2", 2, "backups", "six backups", func(s *stand) float64 {
+				admin := loombridgev1.NewAdminServiceClient(s.conn)
+				for i := range 6 {
+					save(s.tb, s.process, fmt.Sprint("record ", i))
+					stream, err := admin.CreateBackup(s.ctx, &loombridgev1.CreateBackupRequest{})
+					for err == nil {
+						_, err = stream.Recv()
+					}
+					if !errors.Is(err, io.EOF) {
+						s.tb.Fatal(err)
+					}
+				}
+				got, err := admin.ListBackups(s.ctx, &loombridgev1.ListBackupsRequest{})
+				must(s.tb, err)
+				return float64(len(got.GetBackups()))
+			}},
+			{"max-jobs", "8", 8, "jobs", "jobs until one is refused", func(s *stand) float64 {
+				return untilRefused(8, func(int) error {
+					_, err := callTool(s.tb, s.process, "system:shell", `{"command":"sleep","args":["1000"],"background":true}`)
+					return err
+				})
+			}},
+		}},
+		{both: embedded(), rows: []limit{{"embedder-batch", "3", 3, "texts", "ten records at once", func(s *stand) (reached float64) {
+			r := &loombridgev1.BatchSaveRequest{AgentId: "a"}
+			for i := range 10 {
+				r.Records = append(r.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("text ", i)})
+			}
+			_, err := s.memories().BatchSave(s.ctx, r)
+			must(s.tb, err)
+			settled(s.atModel)
+			s.model.mu.Lock()
+			defer s.model.mu.Unlock()
+			for _, q := range s.model.asked {
+				reached = max(reached, float64(len(q.Input)))
+			}
+			return reached
+		}}}},
+	}
+}
+
+// listening counts the subscriptions that begin, of so many at once.
+func (s *stand) listening(n int, of func() *process) float64 {
+	var begun atomic.Int64
+	for range n {
+		on := *s
+		on.process = of()
+		s.atOnce(1, func(context.Context, int) error {
+			err := on.listen()
+			if err == nil {
+				begun.Add(1)
+			}
+			return err
+		})
+	}
+	return settled(func() int { return int(begun.Load()) })
+}
+
+func callLimits() []limits {
+	var refused *atomic.Int64 // of the programs that are to run at once
+	both := []string{"--workspace", "$DIR/work", "--shell-allow", "sh"}
+	files := map[string]string{"work/f": ""}
+	return []limits{
+		{both: both, files: files, rows: []limit{
+			{"max-calls", "8", 8, "calls", "24 programs that do not end", func(s *stand) (running float64) {
+				running, refused = s.programs(24)
+				return running
+			}},
+			{"max-waiting-calls", "4", 4, "calls", "those of them that neither run nor are refused", func(s *stand) float64 {
+				return 24 - s.begun() - settled(func() int { return int(refused.Load()) })
+			}},
+		}},
+		{both: both, files: files, rows: []limit{{"max-tools", "8", 8, "tools", "24 programs that do not end", func(s *stand) float64 {
+			running, _ := s.programs(24)
+			return running
+		}}}},
+		{rows: []limit{{"max-relayed-calls", "8", 8, "calls", "32 calls of a tool that does not answer", func(s *stand) float64 { return s.hanging(32, 10) }}}},
+		{rows: []limit{{"max-request-bytes", "200000", 200000, "bytes", "32 calls of 20,000 bytes that are not answered", func(s *stand) float64 { return 20000 * s.hanging(32, 20000) }}}},
+	}
+}
+
+// programs starts programs at once that do not end, and counts those that run.
+func (s *stand) programs(n int) (running float64, refused *atomic.Int64) {
+	refused = s.atOnce(n, func(ctx context.Context, i int) error {
+		_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{
+			AgentId: "a", Name: "system:shell", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{
+				ArgumentsJson: fmt.Sprintf(`{"command":"sh","args":["-c","touch run%d; sleep 1000"]}`, i),
+			},
+		})
+		return err
+	})
+	for s.begun() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	return settled(func() int { return int(s.begun()) }), refused
+}
+
+// begun counts the programs that run.
+func (s *stand) begun() float64 {
+	found, err := filepath.Glob(filepath.Join(s.dir, "work", "run*"))
+	must(s.tb, err)
+	return float64(len(found))
+}
+
+// hanging counts the calls that wait for an agent, of so many at once.
+func (s *stand) hanging(n, bytes int) float64 {
+	provide(s.tb, s.ctx, s.conn, "hanging", "hanging:tool", func(*peerStream, pushed) {})
+	refused := s.atOnce(n, func(ctx context.Context, _ int) error {
+		_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{AgentId: "hanging", Name: "hanging:tool", Thought: strings.Repeat("x", bytes)})
+		return err
+	})
+	return float64(n) - settled(func() int { return int(refused.Load()) })
+}
+
+func childLimits() []limits {
+	child := func(s *stand, id string) *stand {
+		if got := s.spawns("a", id); got != "OK" {
+			s.tb.Fatalf("spawn: %s", got)
+		}
+		c := *s
+		c.agent = id
+		return &c
+	}
+	refused := func(got, want string) error {
+		if got != want {
+			return fmt.Errorf("%s", got)
+		}
+		return nil
+	}
+	return []limits{
+		{rows: []limit{
+			{"child-files", "3", 3, "files", "files until one is refused", func(s *stand) float64 {
+				c := child(s, "c1")
+				return untilRefused(3, func(i int) error { return refused(c.write(fmt.Sprint("f", i), 1), "written") })
+			}},
+			{"child-bytes", "1000", 1000, "bytes", "longer and longer files", func(s *stand) float64 {
+				c := child(s, "c2")
+				return largest(1000, func(size int) bool { return c.write("f", size) == "written" })
+			}},
+			{"child-step-tokens", "50", 50, "tokens", "a step of 1,000 words", func(s *stand) float64 {
+				got := child(s, "c3").record("", "x:y", "{}", fmt.Sprintf("%q", strings.Repeat("some words ", 500)))
+				return float64(len(strings.Fields(got.GetStep().GetInline())))
+			}},
+			{"max-children", "6", 6, "agents", "children until one is refused", func(s *stand) float64 {
+				return 3 + untilRefused(6, func(i int) error { return refused(s.spawns("a", fmt.Sprint("d", i)), "OK") })
+			}},
+			{"max-tenant-children", "10", 10, "agents", "children of other parents until one is refused", func(s *stand) float64 {
+				return 6 + untilRefused(10, func(i int) error { return refused(s.spawns(fmt.Sprint("p", i), fmt.Sprint("e", i)), "OK") })
+			}},
+		}},
+		{rows: []limit{
+			{"child-steps", "4", 4, "steps", "steps until one is refused", func(s *stand) float64 {
+				c := child(s, "c")
+				return untilRefused(4, func(i int) error { return refused(c.write(fmt.Sprint("f", i), 1), "written") })
+			}},
+			{"max-depth", "3", 3, "agents", "children of children until one is refused", func(s *stand) float64 {
+				parent := "deep"
+				return untilRefused(3, func(i int) error {
+					id := fmt.Sprint("g", i)
+					err := refused(s.spawns(parent, id), "OK")
+					parent = id
+					return err
+				})
+			}},
+		}},
+	}
+}

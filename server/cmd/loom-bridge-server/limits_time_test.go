@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// shortest is the shortest time that something takes, of a few tries: a busy machine makes
+// any of them longer. A time that is within the limit ends them.
+func shortest(most time.Duration, try func()) (seconds float64) {
+	for range 10 {
+		began := time.Now()
+		try()
+		if took := time.Since(began).Seconds(); seconds == 0 || took < seconds {
+			seconds = took
+		}
+		if seconds <= mostOver*most.Seconds() {
+			break
+		}
+	}
+	return seconds
+}
+
+// timeLimits are times of which a caller sees the end.
+func timeLimits() []limits {
+	const second = time.Second
+	timed := func(setting, by string, try func(s *stand)) limit {
+		return limit{setting, "1s", 1, "seconds", by, func(s *stand) float64 { return shortest(second, func() { try(s) }) }}
+	}
+	closed := func(conn net.Conn) {
+		for openOrClosed(conn) == "open" {
+			continue // it has waited
+		}
+	}
+	n := atomic.Int64{}
+	return []limits{
+		{rows: []limit{
+			timed("connection-timeout", "a connection that says nothing", func(s *stand) {
+				conn, err := net.Dial("tcp", s.Address)
+				must(s.tb, err)
+				closed(conn)
+				_ = conn.Close()
+			}),
+			timed("silent-timeout", "a connection without a call", func(s *stand) { closed(openSilent(s.tb, s.Address)) }),
+			timed("child-timeout", "a child that does nothing", func(s *stand) {
+				parent := fmt.Sprint("p", n.Add(1))
+				if got := s.spawns(parent, parent+"c"); got != "OK" {
+					s.tb.Fatal(got)
+				}
+				_, err := s.contexts().WaitAgents(s.ctx, &loombridgev1.WaitAgentsRequest{AgentId: parent, Timeout: durationpb.New(waitTime)})
+				must(s.tb, err)
+			}),
+		}},
+		{rows: []limit{timed("child-grace", "a child whose stream has ended", func(s *stand) {
+			parent := fmt.Sprint("p", n.Add(1))
+			if got := s.spawns(parent, parent+"c"); got != "OK" {
+				s.tb.Fatal(got)
+			}
+			ctx, leave := context.WithCancel(s.ctx)
+			stream, err := s.bridge().Attach(ctx)
+			must(s.tb, err)
+			must(s.tb, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{AgentId: parent + "c"}}}))
+			_, err = stream.Recv()
+			must(s.tb, err)
+			leave()
+			_, err = s.contexts().WaitAgents(s.ctx, &loombridgev1.WaitAgentsRequest{AgentId: parent, Timeout: durationpb.New(waitTime)})
+			must(s.tb, err)
+		})}},
+		{rows: []limit{timed("idle-timeout", "a connection without a call any more", func(s *stand) {
+			conn := MustDial(s.tb, s.Address)
+			_, err := loombridgev1.NewAdminServiceClient(conn).GetStatus(s.ctx, &loombridgev1.GetStatusRequest{})
+			must(s.tb, err)
+			for conn.GetState() == connectivity.Ready {
+				conn.WaitForStateChange(s.ctx, connectivity.Ready)
+			}
+		})}},
+		{both: embedded(), rows: []limit{timed("embedder-timeout", "a request that is not answered", func(s *stand) {
+			s.model.hold()
+			asked := s.atModel()
+			s.atOnce(1, func(ctx context.Context, _ int) error {
+				_, err := s.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: fmt.Sprint("e", n.Add(1)), Text: "text"})
+				return err
+			})
+			for s.atModel() == asked {
+				time.Sleep(time.Millisecond)
+			}
+			for begun := s.goneFrom(); s.goneFrom() == begun; {
+				time.Sleep(time.Millisecond)
+			}
+		})}},
+		{both: []string{"--web-hosts", "site.test=$HOST"}, rows: []limit{timed("web-timeout", "a page that does not come", func(s *stand) {
+			s.tool("web:fetch", `{"url":"http://site.test/slow"}`)
+		})}},
+		{both: []string{"--web-hosts", "site.test=$HOST", "--web-timeout", "10m"}, rows: []limit{timed("egress-timeout", "a page that does not come", func(s *stand) {
+			s.tool("web:fetch", `{"url":"http://site.test/slow"}`)
+		})}},
+		{both: append(embedded(), "--embedder-timeout", "10m"), rows: []limit{{"drain-timeout", "1s", 1 + 0.5, "seconds", "a query in flight at the stop; its tool has half a second more", func(s *stand) float64 {
+			s.model.hold()
+			s.atOnce(1, func(ctx context.Context, _ int) error {
+				_, err := s.bridge().MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "x"})
+				return err
+			})
+			settled(s.atModel)
+			began := time.Now()
+			_ = s.Stop()
+			return time.Since(began).Seconds()
+		}}}},
+	}
+}
+
+// goneFrom counts the requests that the embedder's callers gave up.
+func (s *stand) goneFrom() int {
+	s.model.mu.Lock()
+	defer s.model.mu.Unlock()
+	return s.model.gone
+}
