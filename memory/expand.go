@@ -43,7 +43,7 @@ const (
 func (a *asking) rankExpanded(ctx context.Context, in *searched) (rank.Answer, []rank.QueryWord, error) {
 	parts := in.parts
 	plain := a.asked
-	plain.Limit, plain.MinScore = max(feedbackHits, plain.Limit), 0
+	plain.Limit, plain.MinScore, plain.Judge = max(feedbackHits, plain.Limit), 0, plain.MinScore > 0
 	first, err := rank.Rank(ctx, parts, plain)
 	if err != nil {
 		return rank.Answer{}, nil, err
@@ -83,7 +83,7 @@ func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
 		if len(found.Hits) >= a.asked.Limit || hit.Score < a.asked.MinScore {
 			break
 		}
-		if !there[place{hit.Part, hit.Ordinal}] {
+		if hit.Own >= a.asked.MinScore && !there[place{hit.Part, hit.Ordinal}] {
 			found.Hits = append(found.Hits, hit)
 			found.UnderMinScore--
 		}
@@ -95,7 +95,7 @@ func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
 // these are for what comes behind it.
 func (a *asking) keepFirst(found *rank.Answer, plain []rank.Hit) {
 	hits := found.Hits
-	if len(plain) == 0 || len(hits) == 0 || plain[0].Score < a.asked.MinScore {
+	if len(plain) == 0 || len(hits) == 0 || plain[0].Own < a.asked.MinScore {
 		return
 	}
 	first := plain[0]

@@ -209,6 +209,36 @@ func (p *liver) sweep(t *testing.T) {
 	}
 }
 
+// restoring returns the records that a reader takes away: where one has expired that had
+// replaced another that is there, all that have and had, in the order in which they expired.
+func restoring(records []record.Record, now time.Time) (ids []string) {
+	gone := make(map[string]bool)
+	due := slices.DeleteFunc(slices.Clone(records), func(r record.Record) bool { return !expired(r, now) })
+	for _, r := range due {
+		gone[r.ID] = true
+	}
+	if !slices.ContainsFunc(records, func(r record.Record) bool { return gone[r.SupersededBy] }) {
+		return nil
+	}
+	slices.SortFunc(due, func(a, b record.Record) int {
+		return cmp.Or(a.ExpireTime.Compare(b.ExpireTime), cmp.Compare(a.ID, b.ID))
+	})
+	for _, r := range due {
+		if r.Supersedes != "" {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// read has a reader come upon what is to be restored.
+func (p *liver) read(t *testing.T) {
+	p.MustList(t, memory.Listing{})
+	for _, id := range restoring(p.life.records, p.clock.Now()) {
+		p.life.forget(id)
+	}
+}
+
 // meaning is a filter and what it means.
 type meaning struct {
 	filter string
@@ -231,6 +261,7 @@ func (p *liver) filter() meaning {
 }
 
 func (p *liver) query(t *testing.T) {
+	p.read(t)
 	text, f, limit := p.words(1+p.rng.IntN(5)), p.filter(), 1+p.rng.IntN(20)
 	want := min(limit, p.life.sharing(text, f.match, p.clock.Now()))
 	got := p.MustQuery(t, question.Question{Text: text, Filter: f.filter, Limit: limit})
@@ -254,6 +285,7 @@ func (p *liver) query(t *testing.T) {
 
 // compare compares everything that can be read.
 func (p *liver) compare(t *testing.T) {
+	p.read(t)
 	p.MustCheck(t, agent)
 	var versions int64
 	for _, r := range p.life.records {

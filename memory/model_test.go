@@ -52,7 +52,20 @@ func (c counts) add(other counts, times float64) {
 
 func (m *model) terms(text string) counts {
 	c := make(counts)
-	for term := range m.analyzer.Terms(text) {
+	aside := func(term string) {
+		c[term]++
+		c[unheard]-- // it makes the text no longer
+	}
+	for term := range m.analyzer.Indexed(text, aside) {
+		c[term]++
+	}
+	return c
+}
+
+// asked are the words of a query.
+func (m *model) asked(text string) counts {
+	c := make(counts)
+	for term := range m.analyzer.Asked(text, func(term string) { c[term]++ }) {
 		c[term]++
 	}
 	return c
@@ -91,7 +104,7 @@ func (m *model) documents() (bodies, turns, windows, spoken []counts) {
 		body := m.terms(r.Text)
 		turn := m.terms(r.Author)
 		if head := turn.length(); head > 0 {
-			turn[unheard] = 4 - head // whatever the head holds, it counts as four words
+			turn[unheard] += 4 - head // whatever the head holds, it counts as four words
 		}
 		turn.add(body, 1)
 		bodies, turns = append(bodies, body), append(turns, turn)
@@ -208,7 +221,7 @@ func largest(sums []float64) float64 { return max(1e-300, slices.Max(append([]fl
 // rank returns the rank of every record; a negative one is none. believed says how far
 // sessions are.
 func (m *model) rank(text string) (ranks []float64, believed float64) {
-	query := m.terms(text)
+	query := m.asked(text)
 	bodies, turns, windows, spoken := m.documents()
 	average, part, uneven := lengths(turns)
 	own := bm25(query, turns, average, part)
@@ -431,7 +444,26 @@ func (p *player) save(t *testing.T) {
 	p.model.records = append(p.model.records, saved)
 }
 
+// read has a reader come upon what is to be restored.
+func (p *player) read(t *testing.T) {
+	p.MustList(t, memory.Listing{})
+	for _, id := range restoring(p.model.records, p.clock.Now()) {
+		at := slices.IndexFunc(p.model.records, func(r record.Record) bool { return r.ID == id })
+		gone := p.model.records[at]
+		p.model.records = slices.Delete(p.model.records, at, at+1)
+		for i := range p.model.records {
+			switch r := &p.model.records[i]; {
+			case r.SupersededBy == id:
+				r.SupersededBy = gone.SupersededBy
+			case r.Supersedes == id:
+				r.Supersedes = gone.Supersedes
+			}
+		}
+	}
+}
+
 func (p *player) query(t *testing.T) {
+	p.read(t)
 	text := p.words(1 + p.rng.IntN(5))
 	tag, number := fmt.Sprint("t", p.rng.IntN(4)), p.rng.IntN(5)
 	filters := []struct {
@@ -483,7 +515,7 @@ func (p *player) query(t *testing.T) {
 
 // irrelevant checks that nothing but names of authors speaks for what was found.
 func (p *player) irrelevant(t *testing.T, text string, found []scored) {
-	asked, names := p.model.terms(text), p.model.terms("Ann Bob Banana")
+	asked, names := p.model.asked(text), p.model.terms("Ann Bob Banana")
 	_, turns, _, _ := p.model.documents()
 	for _, f := range found {
 		for word := range turns[f.at] {

@@ -410,9 +410,9 @@ func (s *Store) encodeDocument(r *record.Record, metadata []string) []byte {
 
 // describe adds to a document what the index is to know of a record.
 func (s *Store) describe(d *segment.Document, r *record.Record, metadata []string) {
-	d.AddBody(s.analyzer.Terms(r.Text))
+	d.AddBody(s.analyzer.Indexed(r.Text, d.BodyAside))
 	if header := headerOf(r); header != "" {
-		d.AddHeader(s.analyzer.Terms(header))
+		d.AddHeader(s.analyzer.Indexed(header, d.HeaderAside))
 	}
 	for _, tag := range r.Tags {
 		d.AddValue(segment.Tag, tag)

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -25,7 +26,7 @@ const (
 
 // version goes up whenever a text gets other terms than before, in any language
 // and be it by a newer stemmer, so that indexes are made anew.
-const version = 6
+const version = 7
 
 // Analyzer turns text into terms. It is safe for concurrent use; share one, as
 // it remembers the stems of words it has seen, in bounded memory.
@@ -60,6 +61,9 @@ type known struct {
 	plain bool
 	// accented: the term lacks accents that the word has.
 	accented bool
+	// spelled is the term of the word with two letters in place of one with a mark, as
+	// mueller is for müller; empty for most.
+	spelled string
 	// meaning is what it is in the language that it was last met in, or nil.
 	meaning atomic.Pointer[meaning]
 }
@@ -166,10 +170,14 @@ func (a *Analyzer) learnForeign(word string) *known {
 	if s := scriptOf(folded); s != nil {
 		return s.learn(word, folded)
 	}
-	k := &known{word: word, term: folded}
+	// A capital I with a dot folds to an i with one more.
+	k := &known{word: word, term: strings.ReplaceAll(folded, "i\u0307", "i")}
 	if a.language.plainLetters {
 		k.term = withoutAccents(folded)
 		k.accented = k.term != folded
+		if spelled := spelledOut.Replace(folded); spelled != folded {
+			k.spelled = a.stem(withoutAccents(spelled))
+		}
 	}
 	if k.plain = isASCII(k.term); k.plain {
 		return k

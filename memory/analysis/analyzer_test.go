@@ -71,7 +71,7 @@ func TestTerms(t *testing.T) {
 		{"half width kana", "ｶﾌｪ", "カフ フェ"},
 		{"prolonged sound", "コーヒー", "コー ーヒ ヒー"},
 		{"korean", "한국어는 좋아요", "한국 국어 어는 좋아 아요"},
-		{"thai", "กรุงเทพ ๑๒", "กร รุ ุง งเ เท ทพ ๑๒"},
+		{"thai", "กรุงเทพ ๑๒", "กร รุ ุง งเ เท ทพ 12"},
 		{"khmer, burmese, lao", "កម្ពុ မြန် ລາວ", "កម ម្ ្ព ពុ မြ ြန န် ລາ າວ"},
 		{"thai beside latin", "ซื้อiPhone", "ซื ื้ ้อ phone iphon"},
 		{"mixed scripts", "使用getUserName函数", "使用 get user name getusernam 函数"},
@@ -83,6 +83,40 @@ func TestTerms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(strings.Fields(tt.want), terms(tt.text)); diff != "" && len(terms(tt.text))+len(tt.want) > 0 {
 				t.Errorf("terms of %q (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func distinct(terms []string) string {
+	slices.Sort(terms)
+	return strings.Join(slices.Compact(terms), " ")
+}
+
+// An index and a query have terms aside of those that count.
+func TestAsides(t *testing.T) {
+	tests := []struct{ name, text, indexed, asked string }{
+		{"stop words", "It was The Who", "^it ^the ^who it the was who", "^it ^the ^who"},
+		{"stop words alone", "the Who", "^who the who", "^who"},
+		{"capitals", "IT works", "^it it", "^it"},
+		{"a text in capitals", "IT IS RAINING", "^is is it", "^is"},
+		{"single letter", "vitamin D and I", "^d and d i", "^d"},
+		{"unspaced", "养猫 ねこ", "こ ね 养 猫", "养 猫"},
+		{"letters spelled out", "Müller Åse Øre", "aas mueller oer", "aas mueller oer"},
+		{"hyphens and dots", "Wi-Fi of the U.S.", "of s the us wifi", "us wifi"},
+		{"signs", "Disney+ with .NET", ".net disney+ with", ".net disney+"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := analysis.New(nil)
+			var indexed, asked []string
+			counted := slices.Collect(a.Indexed(tt.text, func(term string) { indexed = append(indexed, term) }))
+			alike := slices.Collect(a.Asked(tt.text, func(term string) { asked = append(asked, term) }))
+			if diff := cmp.Diff([][]string{terms(tt.text), terms(tt.text)}, [][]string{counted, alike}); diff != "" {
+				t.Errorf("terms (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{tt.indexed, tt.asked}, []string{distinct(indexed), distinct(asked)}); diff != "" {
+				t.Errorf("asides of %q (-want +got):\n%s", tt.text, diff)
 			}
 		})
 	}

@@ -7,6 +7,9 @@ func (w *walker) ascii(text string) bool {
 			i++
 			continue
 		}
+		if w.aside != nil && beginsWithDot(text, i) && !w.dotted(text, i) {
+			return false
+		}
 		end, ok := w.compound(text, i)
 		if !ok {
 			return false
@@ -60,6 +63,9 @@ func (w *walker) word(text string, start int) (int, bool) {
 	if (first|later)&alnum == digit {
 		word, i = thousands(word, text, start, i)
 	}
+	if end := afterSigil(text, start, i); end > i {
+		return w.sigil(text, start, i, end)
+	}
 	w.whole.add(word, (first|later)&digit != 0)
 	if later&upper != 0 && hasHump(text, start, i) && !w.humps(text[start:i], start) {
 		return i, false
@@ -68,6 +74,9 @@ func (w *walker) word(text string, start int) (int, bool) {
 	k := w.analyzer.lookup(word)
 	if k.month > 0 && !w.fixed {
 		return i, w.emitMonth(k, text, start, i)
+	}
+	if k.stop && first&upper != 0 && w.aside != nil && !w.name(k, text, start, i) {
+		return i, false
 	}
 	if w.tongue != nil && !w.fixed {
 		return i, w.emitWord(k, k.in(w.tongue))
@@ -182,10 +191,16 @@ func (h *whole) join(c byte, at int) {
 // Words that hyphens alone join are no identifier, unless one is a number.
 func (w *walker) emitWhole(end int) bool {
 	h := &w.whole
-	if h.parts < 2 || !h.firm || h.size > MaxTermBytes {
+	if h.parts < 2 || h.size > MaxTermBytes {
 		return true
 	}
 	id := h.buf[:h.size]
+	if w.aside != nil && !w.joined(id) {
+		return false
+	}
+	if !h.firm {
+		return true
+	}
 	w.mark(h.lastFrom, end)
 	if name := id[h.lastPath:]; h.lastPath > 0 && hasJoiner(name) && !w.emitTerm(string(name)) {
 		return false
@@ -241,7 +256,7 @@ func classTable() (table [256]byte) {
 	for c := byte('0'); c <= '9'; c++ {
 		table[c] = digit
 	}
-	for _, c := range []byte(`_-./\:@`) {
+	for _, c := range []byte(`_-./\:@&`) {
 		table[c] = joiner
 	}
 	for _, c := range []byte(" \t\n\v\f\r") {

@@ -21,8 +21,14 @@
 //   - Identifiers are kept whole and split: getUserName is also get, user,
 //     name; src/app.py is also src, app.py, app, py; v1.2.3 is also v1, 2, 3.
 //   - Numbers lose their thousands separators: 45,000 is 45000.
+//   - A name keeps the signs that belong to it: AT&T, C++, .NET. Dashes, apostrophes, digits
+//     and invisible characters are read as a keyboard has them.
 //   - Dates meet by year, month and day: 2023-05-08 is 2023, may, 8 and itself;
 //     in 8 May 2023 the month is no stop word, and Sept. 8 is september 8.
+//
+// Beside these, [Analyzer.Indexed] keeps stop words, single characters and other spellings
+// (mueller, wifi), and [Analyzer.Asked] asks for them, so that a text is found as it is
+// written by a query that has nothing else.
 //
 // Caveats: month names are English in all languages. Ukrainian and other words in
 // Cyrillic, and texts that tell no language, are cut with the wrong rules, alike in text

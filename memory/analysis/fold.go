@@ -27,7 +27,10 @@ func Fold(text string) string {
 
 // plainForms are letters that Unicode takes for ones of their own, and that are
 // written without their stroke or dot where a keyboard has none.
-var plainForms = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ı", "i")
+var plainForms = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ı", "i", "æ", "ae", "œ", "oe", "ð", "d", "þ", "th", "ħ", "h")
+
+// spelledOut are letters that are written as two where a keyboard has no marks.
+var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ø", "oe", "å", "aa")
 
 // withoutAccents takes the marks from the Latin and Greek letters of a folded text:
 // café is cafe. Those of other scripts are part of the word.

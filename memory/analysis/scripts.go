@@ -28,7 +28,7 @@ type script struct {
 // scripts are those other than Latin. It is never changed.
 var scripts = []*script{
 	{
-		letters: unicode.Cyrillic, plain: strings.NewReplacer("ё", "е").Replace, alphabet: "абвгдежзийклмнопрстуфхцчшщъыьэюя",
+		letters: unicode.Cyrillic, plain: strings.NewReplacer("ё", "е", "\u0301", "", "\u0300", "").Replace, alphabet: "абвгдежзийклмнопрстуфхцчшщъыьэюя",
 		stop: russian.IsStopWord, stem: func(word string) string { return russian.Stem(word, true) },
 	},
 	{letters: unicode.Greek, plain: withoutAccents, stop: noStopWord, stem: stemGreek},
@@ -114,8 +114,11 @@ func isPoint(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Cf) }
 // under the alef and at the end of words is left to the stemmer.
 func plainArabic(word string) string {
 	const tatweel = 'ـ'
-	return without(word, func(r rune) bool { return r == tatweel || isPoint(r) })
+	return persianLetters.Replace(without(word, func(r rune) bool { return r == tatweel || isPoint(r) }))
 }
+
+// persianLetters are those that Persian keyboards have in place of Arabic ones.
+var persianLetters = strings.NewReplacer("ی", "ي", "ک", "ك")
 
 // finals are the Hebrew letters that look different at the end of a word.
 var finals = strings.NewReplacer("ך", "כ", "ם", "מ", "ן", "נ", "ף", "פ", "ץ", "צ")

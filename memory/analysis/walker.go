@@ -12,12 +12,17 @@ import (
 // walker walks through one text. Its methods return false when the receiver of
 // the terms has had enough.
 type walker struct {
-	analyzer  *Analyzer
-	yield     func(string) bool
-	tongue    *tongue // the language that the text is recognised to be in, or nil
-	dropStops bool    // those of tongue
-	keepStops bool
-	found     bool // whether a term was yielded
+	analyzer *Analyzer
+	yield    func(string) bool
+	// aside takes the terms that Terms leaves out, see Indexed; nil: nobody asks.
+	aside func(string)
+	// stopsAside: stop words are among them.
+	stopsAside bool
+	tongue     *tongue // the language that the text is recognised to be in, or nil
+	dropStops  bool    // those of tongue
+	keepStops  bool
+	found      bool   // whether a term was yielded
+	all        string // the text
 
 	located bool // whether anybody asks for spans
 	base    int  // where what is being read begins in the whole text
@@ -34,6 +39,7 @@ type walker struct {
 // read walks through a whole text, a second time with the stop words if it has
 // nothing else.
 func (w *walker) read(text string) {
+	w.all = text
 	if w.analyzer.language.recognizes {
 		w.tongue, w.dropStops = recognize(text)
 	}
@@ -61,9 +67,17 @@ func (w *walker) span() Span {
 // emit yields the term of a word.
 func (w *walker) emit(k *known) bool {
 	if k.stop && !w.keepStops {
-		return true
+		return !w.stopsAside || w.emitAside(k.term)
 	}
 	return w.emitTerm(k.term)
+}
+
+// emitAside yields a term that says nothing by itself, or says again what another says.
+func (w *walker) emitAside(term string) bool {
+	if w.aside != nil {
+		w.aside(term)
+	}
+	return true
 }
 
 // emitWord yields the terms of a word: that of the Language, which is known, and that of
@@ -71,11 +85,11 @@ func (w *walker) emit(k *known) bool {
 func (w *walker) emitWord(k *known, m *meaning) bool {
 	switch {
 	case w.dropStops && !w.keepStops && m.stop:
-		return true
+		return !w.stopsAside || w.emitAside(k.term)
 	case !w.emit(k):
 		return false
 	}
-	return k.stop || m.term == "" || m.term == k.term || w.emitTerm(m.term)
+	return k.stop || m.stop && w.keepStops || m.term == "" || m.term == k.term || w.emitTerm(m.term)
 }
 
 func (w *walker) emitTerm(term string) bool {
@@ -152,9 +166,38 @@ func (w *walker) chunk(text string) bool {
 	return true
 }
 
-// normalize returns the form in which a chunk is cut into words.
+// normalize returns the form in which a chunk is cut into words: NFKC, with the marks and
+// digits of a keyboard in place of typographic ones, and without what nobody sees.
 func normalize(text string) string {
-	return strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
+	return strings.Map(plainRune, norm.NFKC.String(text))
+}
+
+// plainRune returns the character of a keyboard that people take a character for; less
+// than zero for one that has no look of its own.
+func plainRune(r rune) rune {
+	switch {
+	case r < utf8.RuneSelf:
+		return r
+	case strings.ContainsRune("’‘‛ʼ′´ˈꞌ", r):
+		return '\''
+	case strings.ContainsRune("‐‑‒–−﹘﹣", r):
+		return '-'
+	case r == '⁄': // of ½
+		return '/'
+	case r == '\u034f', '\ufe00' <= r && r <= '\ufe0f', unicode.Is(unicode.Cf, r): // joiners and variants
+		return -1
+	case unicode.Is(unicode.Nd, r):
+		return '0' + digitOf(r)
+	}
+	return r
+}
+
+// digitOf is the value of a decimal digit: those of a script stand in a row, from zero.
+func digitOf(r rune) (value rune) {
+	for value < 9 && unicode.Is(unicode.Nd, r-value-1) {
+		value++
+	}
+	return value
 }
 
 // cutStretch returns the kind of a text's first character and how far the text
@@ -242,12 +285,22 @@ func (w *walker) pairs(run string) bool {
 	for at := 0; at+first < len(run); {
 		_, second := utf8.DecodeRuneInString(run[at+first:])
 		w.mark(at, at+first+second)
-		if !w.emitTerm(run[at : at+first+second]) {
+		if !w.emitTerm(run[at:at+first+second]) || !w.lone(run[at:at+first]) {
 			return false
 		}
 		at, first = at+first, second
 	}
-	return true
+	return w.lone(run[len(run)-first:])
+}
+
+// lone yields a character of a run as a term aside: many are words of their own. In a
+// query those of scripts with an alphabet say too little.
+func (w *walker) lone(character string) bool {
+	r, _ := utf8.DecodeRuneInString(character)
+	if unicode.IsMark(r) || !w.stopsAside && !unicode.In(r, unicode.Han, unicode.Hangul) {
+		return true
+	}
+	return w.emitAside(character)
 }
 
 // words cuts a stretch into words after Unicode's rules.
@@ -320,6 +373,9 @@ func (w *walker) foreignPart(part string) bool {
 // ASCII, it is read like any such word, in the place that is marked.
 func (w *walker) foreignWord(word string) bool {
 	k := w.analyzer.lookupText(word)
+	if k.spelled != "" && k.spelled != k.term && !w.emitAside(k.spelled) {
+		return false
+	}
 	if w.tongue != nil && scriptOf(word) == nil {
 		return w.tongueWord(k)
 	}

@@ -56,7 +56,8 @@ type Question struct {
 	Filter string
 	// Mode is which signals to use. Default Hybrid.
 	Mode Mode
-	// MinScore drops hits under this score, 0 to 1. Default 0.
+	// MinScore drops hits under this score, 0 to 1, and those that only what stands beside
+	// them in their session, or who said them, lifts over it. Default 0.
 	MinScore float64
 	// MaxTokens bounds the texts of all hits together, and is filled with what says most of
 	// what was asked: short texts whole, of long ones passages. Default 0: no bound.

@@ -47,20 +47,27 @@ func weakenNow(words []rank.QueryWord) {
 	}
 }
 
-// terms returns the different terms of a text in their order.
+// terms returns the different terms of a text in their order, with other forms of them.
 func terms(by *analysis.Analyzer, text string) (words []rank.QueryWord, whole bool) {
 	places := make(map[string]int)
-	for term := range by.Terms(text) {
+	add := func(term string, other bool) bool {
 		i, ok := places[term]
-		if !ok && len(words) == MaxWords {
-			return words, false
-		}
 		if !ok {
+			if len(words) == MaxWords {
+				return false
+			}
 			i = len(words)
 			places[term] = i
-			words = append(words, rank.QueryWord{Text: term})
+			words = append(words, rank.QueryWord{Text: term, Other: other})
 		}
+		words[i].Other = words[i].Other && other
 		words[i].Count++
+		return true
+	}
+	for term := range by.Asked(text, func(term string) { add(term, true) }) {
+		if !add(term, false) {
+			return words, false
+		}
 	}
 	return words, true
 }

@@ -92,7 +92,7 @@ func TestTextIsCutOnce(t *testing.T) {
 	callers := callersIn(t, ".")
 	for call, want := range map[string][]string{
 		"cut":                {"Read", "read"}, // read is of what is saved
-		"Terms":              {"terms"},
+		"Asked":              {"terms"},
 		"terms":              {"Read"},
 		"Spans":              nil,
 		"runeAt":             {"cut"},

@@ -66,13 +66,43 @@ func (r *ranking) toHits(best []candidate, sure float64) {
 		}
 		return sure * max(0, float64(c.rank)) / top
 	}
+	own := r.owned(best)
+	passes := func(c candidate) float64 { return min(score(c), sure*own(c)) }
 	for _, c := range best[:min(len(best), r.query.Limit)] {
-		if s := score(c); s >= r.query.MinScore {
-			r.answer.Hits = append(r.answer.Hits, Hit{Part: c.part, Ordinal: r.parts[c.part].frame.Ordinal(c.slot), Score: s})
+		if own := passes(c); own >= r.query.MinScore {
+			r.answer.Hits = append(r.answer.Hits, Hit{Part: c.part, Ordinal: r.parts[c.part].frame.Ordinal(c.slot), Score: score(c), Own: own})
 			r.ranked = append(r.ranked, c)
 		}
 	}
-	r.countRest(best, score)
+	r.countRest(best, passes)
+}
+
+// owned tells of a candidate how much it has by itself, without what stands around it and who
+// said it, as a part of what the best one of these has: nothing but that lifts it over a least
+// score.
+func (r *ranking) owned(best []candidate) func(candidate) float64 {
+	if r.query.MinScore == 0 && !r.query.Judge || r.vectors.alone {
+		return func(candidate) float64 { return 1 }
+	}
+	own := func(c candidate) float64 {
+		p := r.parts[c.part]
+		words := r.mix.alone(p.inWindow[c.slot], 0)
+		words.turn += r.mix.window * r.mix.byTurn * p.inWindow[c.slot]
+		s := r.signalsOf(p, c.slot, words)
+		s.author = 0
+		if words.turn == 0 {
+			s.answer = 0
+		}
+		return float64(max(0, r.factor*s.rank()+c.byVector))
+	}
+	most := 0.0
+	for _, c := range best {
+		most = max(most, own(c))
+	}
+	if most == 0 {
+		return func(candidate) float64 { return 1 } // only who said it is known
+	}
+	return func(c candidate) float64 { return own(c) / most }
 }
 
 // countRest counts the candidates that are no hits.
@@ -110,7 +140,7 @@ func (r *ranking) countUnder(best []candidate, score func(candidate) float64) (n
 			if words.sum() <= 0 && !r.onDate(p, o) || picked[documentSlot{part, o}] {
 				continue
 			}
-			if rank := r.factor * r.signalsOf(p, o, words).rank(); score(candidate{rank: rank}) < r.query.MinScore {
+			if rank := r.factor * r.signalsOf(p, o, words).rank(); score(candidate{rank: rank, part: part, slot: o}) < r.query.MinScore {
 				n++
 			}
 		}

@@ -53,8 +53,11 @@ type Query struct {
 	Owned bool
 	// Limit is how many hits at most; zero means none.
 	Limit int
-	// MinScore drops hits under this score.
+	// MinScore drops hits under this score, and those that what stands around them or who
+	// said them lifts over it.
 	MinScore float64
+	// Judge asks for the Own of every hit, without a MinScore, too.
+	Judge bool
 	// Near is how much the nearest vector counts, the best document by words
 	// counting 1.
 	Near float64
@@ -84,6 +87,8 @@ type Span struct {
 type QueryWord struct {
 	Text  string
 	Count int
+	// Other: it is another form of a word that is asked for, so that it lacks nowhere.
+	Other bool
 	// Weight is how much the word counts each time; zero means 1.
 	Weight float64
 }
@@ -102,6 +107,9 @@ type Hit struct {
 	ID      string
 	Ordinal uint32
 	Score   float64
+	// Own is the score without what stands around it and who said it, at most Score. It is
+	// Score unless the query has a MinScore or says Judge.
+	Own float64
 	// Older are the ids of documents that stated the same of the same before, the newest
 	// first: they are out of date.
 	Older []string

@@ -200,7 +200,10 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 	asked := 0.0
 	if word.Weight == 0 && !r.isName[i] {
 		asked = idf(t.documents, n.turns)
-		if n.turns == 0 {
+		switch {
+		case n.turns == 0 && word.Other:
+			asked = 0
+		case n.turns == 0:
 			asked *= float64(t.documents) / float64(t.documents+fewDocuments)
 		}
 	}
@@ -208,7 +211,9 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 	r.mass += asked
 	if asked > 0 && n.turns > 0 {
 		r.found += asked
-		r.foundWords++
+		if !word.Other {
+			r.foundWords++
+		}
 	}
 	turn := newBM25(times*idf(t.documents, n.turns), r.norms.turn)
 	window := newBM25(times*idf(t.documents, n.windows), r.norms.window)

@@ -50,6 +50,12 @@ func (d *Document) AddBody(words iter.Seq[string]) {
 	}
 }
 
+// BodyAside adds a word of the text that makes it no longer.
+func (d *Document) BodyAside(word string) { d.word(word).Body++ }
+
+// HeaderAside is BodyAside for what belongs to the text.
+func (d *Document) HeaderAside(word string) { d.word(word).Header++ }
+
 // AddHeader counts words that belong to the text.
 func (d *Document) AddHeader(words iter.Seq[string]) {
 	for word := range words {
