@@ -200,7 +200,7 @@ func byScope(entries []due) map[kv.Scope][]due {
 func (s *Store) sweepScope(ctx context.Context, part, scope kv.Scope, entries []due, now time.Time) (swept int, err error) {
 	entries = slices.DeleteFunc(entries, func(d due) bool { return !d.over(now) })
 	for ctx.Err() == nil {
-		ids, err := readExpired(ctx, s.engine, scope, now)
+		ids, err := readExpired(ctx, s.engine, scope, now, nil)
 		if err != nil || len(ids) == 0 && len(entries) == 0 {
 			return swept, err
 		}
@@ -230,7 +230,7 @@ type sweeping struct {
 // needs the scope to himself as this does, so that an entry which is taken off
 // the list is not one that somebody counts on.
 func (s *sweeping) stage(ctx context.Context, e *edit) error {
-	ids, err := readExpired(ctx, e.tx, s.scope, s.now)
+	ids, err := readExpired(ctx, e.tx, s.scope, s.now, nil)
 	if err != nil {
 		return err
 	}
@@ -286,11 +286,15 @@ type expired struct {
 	key []byte
 }
 
-// readExpired returns the first records of a scope that have expired, at most
+// readExpired returns the first records of a scope behind a key that have expired, at most
 // sweepRecords.
-func readExpired(ctx context.Context, from kv.Getter, scope kv.Scope, now time.Time) ([]expired, error) {
+func readExpired(ctx context.Context, from kv.Getter, scope kv.Scope, now time.Time, after []byte) ([]expired, error) {
 	prefix := scope.Key(tagExpiry)
-	until := kv.Range{Start: prefix, End: kv.After(expiryBound(scope, now)), Limit: sweepRecords}
+	start := prefix
+	if after != nil {
+		start = append(slices.Clone(after), 0)
+	}
+	until := kv.Range{Start: start, End: kv.After(expiryBound(scope, now)), Limit: sweepRecords}
 	const moment = 8
 	var found []expired
 	for pair, err := range from.Scan(ctx, kv.Records, until) {
@@ -303,6 +307,82 @@ func readExpired(ctx context.Context, from kv.Getter, scope kv.Scope, now time.T
 		found = append(found, expired{string(pair.Key[len(prefix)+moment:]), pair.Key})
 	}
 	return found, nil
+}
+
+// replacedError names a scope in which records have expired that had replaced others, which
+// are to be found again.
+type replacedError struct{ scope kv.Scope }
+
+func (e *replacedError) Error() string {
+	return "memory: what was replaced in " + e.scope.String() + " is not restored yet"
+}
+
+// restore takes off the disk, before the sweep does, what has expired in a scope and had
+// replaced other records: these are there again from that moment on. Readers that come upon it
+// call it. If it fails they answer without: a reader needs no room on the disk.
+func (s *Store) restore(ctx context.Context, scope kv.Scope) {
+	now := record.StoredTime(s.now())
+	if err := s.restoreAt(ctx, scope, now); err != nil && ctx.Err() == nil {
+		s.logger.WarnContext(ctx, "memory: what an expired record had replaced is not restored", "scope", scope.String(), "error", err)
+	}
+}
+
+func (s *Store) restoreAt(ctx context.Context, scope kv.Scope, now time.Time) error {
+	var after []byte
+	for {
+		found, err := readExpired(ctx, s.engine, scope, now, after)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		after = found[len(found)-1].key
+		ids := make([]string, len(found))
+		for i := range found {
+			ids[i] = found[i].id
+		}
+		var replacing []Deleted
+		err = record.Each(ctx, s.engine, record.Keys(scope, ids), func(i int, r *record.Record, _ int) error {
+			if r != nil && r.Supersedes != "" && r.ExpiredAt(now) {
+				replacing = append(replacing, Deleted{ID: ids[i]})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for len(replacing) > 0 {
+			passed := 0
+			staging := &Staging{store: s, scope: scope, expires: true, run: func(ctx context.Context, e *edit) (err error) {
+				passed, err = e.removeExpired(ctx, replacing, now)
+				return err
+			}}
+			if err := staging.alone(ctx, false); err != nil {
+				return err
+			}
+			replacing = replacing[passed:]
+		}
+	}
+}
+
+// removeExpired removes those of the records that have expired, until the commit is large
+// enough, and returns how many it has looked at.
+func (e *edit) removeExpired(ctx context.Context, found []Deleted, now time.Time) (passed int, err error) {
+	for _, d := range found {
+		if e.removed > sweepBytes {
+			break
+		}
+		passed++
+		r, _, err := e.read(ctx, d.ID)
+		if err != nil {
+			return passed, err
+		}
+		if r == nil || !r.ExpiredAt(now) {
+			continue
+		}
+		if err := e.remove(ctx, r); err != nil {
+			return passed, err
+		}
+	}
+	return passed, nil
 }
 
 // sweepEvery sweeps from time to time, until ctx ends.

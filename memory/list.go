@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"slices"
 	"time"
 
@@ -84,13 +85,20 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 
 // page reads a page, and prolongs nothing.
 func (s *Store) page(ctx context.Context, scope kv.Scope, l listing) (page Page, err error) {
-	err = s.current(ctx, scope, func() error {
-		return s.view(ctx, func(view kv.Snapshot) (err error) {
-			page, err = s.list(ctx, view, l)
-			return err
+	for {
+		err = s.current(ctx, scope, func() error {
+			return s.view(ctx, func(view kv.Snapshot) (err error) {
+				page, err = s.list(ctx, view, l)
+				return err
+			})
 		})
-	})
-	return page, err
+		var replaced *replacedError
+		if !errors.As(err, &replaced) {
+			return page, err
+		}
+		s.restore(ctx, scope)
+		l.restored = true
+	}
 }
 
 func (s *Store) checkListing(scope kv.Scope, l Listing) (listing, error) {
@@ -128,6 +136,10 @@ type listing struct {
 	filter filter.Expression
 	tiers  uint8
 	after  uint32 // place of the last record of the page before; 0: none
+	// restored: what expired records had replaced was restored. restores, unless nil, is set
+	// to the moment at which the next does expire.
+	restored bool
+	restores *int64
 }
 
 // tierBits checks tiers and returns them as the index takes them; none stands for its
@@ -169,6 +181,11 @@ func (s *Store) list(ctx context.Context, view kv.Reader, l listing) (Page, erro
 	selection, err := selection.Select(ctx, reader, conditions, options)
 	if err != nil {
 		return Page{}, err
+	}
+	if at := selection.Restores(); at <= options.Now && !l.restored && l.Moment.IsNow() {
+		return Page{}, &replacedError{l.scope}
+	} else if l.restores != nil {
+		*l.restores = at
 	}
 	for ordinal := range selection.All() {
 		all = append(all, placed{place: reader.Place(ordinal), ordinal: ordinal})

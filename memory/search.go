@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/access"
@@ -102,13 +103,17 @@ type asking struct {
 	options  selection.Options
 	degraded []string
 	byAccess bool // hits are weighed by their accesses
+	// restored: what expired records had replaced was restored. restores is when the next
+	// does expire.
+	restored bool
+	restores int64
 }
 
 // accessLooked is how many times as many hits as are asked for are weighed by their accesses.
 const accessLooked = 4
 
 func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.Question) (*asking, error) {
-	a := &asking{Store: s, scopes: scopes, query: q}
+	a := &asking{Store: s, scopes: scopes, query: q, restores: math.MaxInt64}
 	var err error
 	if a.filter, err = filter.Parse(q.Filter); err != nil {
 		return nil, err
@@ -139,7 +144,8 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	return a, nil
 }
 
-// answer searches, and first rebuilds an index that an older version wrote.
+// answer searches, and first rebuilds an index that an older version wrote, and restores what
+// expired records had replaced.
 func (a *asking) answer(ctx context.Context) (result Answer, err error) {
 	refs := make([]kv.Ref, len(a.scopes))
 	for i, scope := range a.scopes {
@@ -151,11 +157,19 @@ func (a *asking) answer(ctx context.Context) (result Answer, err error) {
 			return err
 		})
 		var old *outdatedError
-		if !errors.As(err, &old) {
+		var replaced *replacedError
+		switch {
+		case errors.As(err, &replaced):
+			for _, scope := range a.scopes {
+				a.restore(ctx, scope)
+			}
+			a.restored = true
+		case !errors.As(err, &old):
 			return result, err
-		}
-		if err := a.rebuild(ctx, old.scope); err != nil {
-			return Answer{}, err
+		default:
+			if err := a.rebuild(ctx, old.scope); err != nil {
+				return Answer{}, err
+			}
 		}
 	}
 }
@@ -273,6 +287,11 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*s
 		if err != nil {
 			return all, err
 		}
+		restores := selection.Restores()
+		if restores <= options.Now && !a.restored && a.query.Moment.IsNow() {
+			return all, &replacedError{scope}
+		}
+		a.restores = min(a.restores, restores)
 		part := rank.Part{Reader: reader, Selection: selection}
 		if part.Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
 			return all, err

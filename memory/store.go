@@ -20,6 +20,7 @@ package memory
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -315,8 +316,32 @@ func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record
 	if err := checkNamed(ask.ID, ask.Key, 0); err != nil {
 		return r, err
 	}
+	r, err = s.read(ctx, scope, ask, false)
+	var replaced *replacedError
+	if errors.As(err, &replaced) {
+		s.restore(ctx, scope)
+		r, err = s.read(ctx, scope, ask, true)
+	}
+	if err != nil {
+		return record.Record{}, wrap("memory: get record", err)
+	}
+	if !ask.Peek && ask.AsOf.IsZero() {
+		s.touched(scope, r)
+		s.accesses.Add(scope, r.ID)
+	}
+	return r, nil
+}
+
+// read reads a record. Unless they were restored, a *replacedError says that what has expired
+// had replaced it, or the one that has its key.
+func (s *Store) read(ctx context.Context, scope kv.Scope, ask Reading, restored bool) (r record.Record, err error) {
 	err = s.view(ctx, func(view kv.Snapshot) error {
-		if r, err = s.named(ctx, view, scope, ask.ID, ask.Key); err != nil {
+		if r, err = s.named(ctx, view, scope, ask.ID, ask.Key); err != nil || r.SupersededBy != "" {
+			if !restored && s.isReplacedByExpired(ctx, view, scope, r) {
+				return &replacedError{scope}
+			}
+		}
+		if err != nil {
 			return err
 		}
 		at := record.StoredTime(ask.AsOf)
@@ -330,14 +355,21 @@ func (s *Store) Read(ctx context.Context, scope kv.Scope, ask Reading) (r record
 		}
 		return s.readVectors(ctx, view, scope, &r)
 	})
-	if err != nil {
-		return record.Record{}, wrap("memory: get record", err)
+	return r, err
+}
+
+// isReplacedByExpired tells whether a record has expired that had replaced another, or has been
+// replaced by one that has.
+func (s *Store) isReplacedByExpired(ctx context.Context, view kv.Getter, scope kv.Scope, r record.Record) bool {
+	now := s.now()
+	if r.ExpiredAt(now) {
+		return r.Supersedes != ""
 	}
-	if !ask.Peek && ask.AsOf.IsZero() {
-		s.touched(scope, r)
-		s.accesses.Add(scope, r.ID)
+	if r.SupersededBy == "" {
+		return false
 	}
-	return r, nil
+	by, ok, err := record.Read(ctx, view, scope, r.SupersededBy)
+	return err == nil && ok && by.ExpiredAt(now)
 }
 
 // named reads the record of that id or, without one, of that key.

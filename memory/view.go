@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -53,23 +54,25 @@ func (v View) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Que
 	return answer, wrap("memory: query", err)
 }
 
-// search searches. then tells whether the answer is of the view's moment.
-func (v View) search(ctx context.Context, scopes []kv.Scope, q question.Question) (_ Answer, then bool, err error) {
+// search searches. then tells whether the answer is of the view's moment, and restores is
+// when something expires that had replaced another record.
+func (v View) search(ctx context.Context, scopes []kv.Scope, q question.Question) (_ Answer, then bool, restores int64, err error) {
 	asked, err := v.store.ask(ctx, scopes, q)
 	if err != nil {
-		return Answer{}, false, err
+		return Answer{}, false, 0, err
 	}
 	sequences, err := v.from.Sequence(ctx, lexical.Ref(scopes[0]))
 	if err != nil {
-		return Answer{}, false, err
+		return Answer{}, false, 0, err
 	}
 	result, err := asked.search(ctx, v.from, sequences[0])
 	var old *outdatedError
-	if errors.As(err, &old) {
+	var replaced *replacedError
+	if errors.As(err, &old) || errors.As(err, &replaced) {
 		result, err = asked.answer(ctx)
-		return result, false, err
+		return result, false, 0, err
 	}
-	return result, true, err
+	return result, true, asked.restores, err
 }
 
 // List is Store.List at that moment.
@@ -78,23 +81,29 @@ func (v View) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error)
 	return page, wrap("memory: list", err)
 }
 
-// page reads a page. then tells whether it is of the view's moment.
-func (v View) page(ctx context.Context, scope kv.Scope, l Listing) (page Page, then bool, err error) {
+// page reads a page. then and restores are as those of search.
+func (v View) page(ctx context.Context, scope kv.Scope, l Listing) (page Page, then bool, restores int64, err error) {
 	checked, err := v.store.checkListing(scope, l)
 	if err != nil {
-		return Page{}, false, err
+		return Page{}, false, 0, err
 	}
+	checked.restores = &restores
 	page, err = v.store.list(ctx, v.from, checked)
-	if !errors.Is(err, lexical.ErrOutdated) {
-		return page, true, err
+	var replaced *replacedError
+	if !errors.Is(err, lexical.ErrOutdated) && !errors.As(err, &replaced) {
+		return page, true, restores, err
 	}
-	err = v.store.current(ctx, scope, func() error {
-		return v.store.view(ctx, func(now kv.Snapshot) (err error) {
-			page, err = v.store.list(ctx, now, checked)
-			return err
-		})
-	})
-	return page, false, err
+	page, err = v.store.page(ctx, scope, checked)
+	return page, false, 0, err
+}
+
+// restoring is a record that expires at that moment, so that an answer is not remembered for
+// longer.
+func restoring(at int64) *record.Record {
+	if at == math.MaxInt64 {
+		return nil
+	}
+	return &record.Record{ExpireTime: time.UnixMicro(at)}
 }
 
 // GetAll returns the records with those ids, nil for each that is not there or has
@@ -255,16 +264,16 @@ func (v View) queryScopes(ctx context.Context, scopes []kv.Scope, q question.Que
 		if v.onlyRemembered {
 			return Answer{}, ErrNotRemembered
 		}
-		answer, _, err := v.search(ctx, scopes, q)
+		answer, _, _, err := v.search(ctx, scopes, q)
 		return answer, err
 	}
 	answer, err := remember(ctx, v, scopes, queried, []string{q.Text, q.Filter, number(q.Limit)}, func() (Answer, []*record.Record, bool, error) {
-		answer, then, err := v.search(ctx, scopes, q)
-		records := make([]*record.Record, len(answer.Hits))
+		answer, then, restores, err := v.search(ctx, scopes, q)
+		records := make([]*record.Record, len(answer.Hits), len(answer.Hits)+1)
 		for i := range answer.Hits {
 			records[i] = &answer.Hits[i].Record
 		}
-		return answer, records, then && !slices.Contains(answer.Receipt.Degraded, degradedEmbedder), err
+		return answer, append(records, restoring(restores)), then && !slices.Contains(answer.Receipt.Degraded, degradedEmbedder), err
 	})
 	answer.Hits = slices.Clone(answer.Hits)
 	return answer, err
@@ -277,7 +286,7 @@ func (v View) list(ctx context.Context, scope kv.Scope, l Listing) (Page, error)
 		if v.onlyRemembered {
 			return Page{}, ErrNotRemembered
 		}
-		page, _, err := v.page(ctx, scope, l)
+		page, _, _, err := v.page(ctx, scope, l)
 		return page, err
 	}
 	order := "oldest"
@@ -285,8 +294,8 @@ func (v View) list(ctx context.Context, scope kv.Scope, l Listing) (Page, error)
 		order = "newest"
 	}
 	page, err := remember(ctx, v, []kv.Scope{scope}, listed, []string{l.Filter, number(l.PageSize), order}, func() (Page, []*record.Record, bool, error) {
-		page, then, err := v.page(ctx, scope, l)
-		return page, pointers(page.Records), then, err
+		page, then, restores, err := v.page(ctx, scope, l)
+		return page, append(pointers(page.Records), restoring(restores)), then, err
 	})
 	page.Records = slices.Clone(page.Records)
 	return page, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,10 +68,7 @@ func TestSupersedeChainsHeal(t *testing.T) {
 				Record: &loombridgev1.RecordDraft{Expiry: &loombridgev1.RecordDraft_Ttl{Ttl: durationpb.New(time.Second)}},
 			})
 			must(t, err)
-			s.Clock.Advance(time.Second)
-			if n, err := s.Domain.Memory.Sweep(t.Context()); err != nil || n != 1 {
-				t.Fatalf("%d swept, %v", n, err)
-			}
+			s.Clock.Advance(time.Second) // and nothing sweeps
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,6 +97,55 @@ func TestSupersedeChainsHeal(t *testing.T) {
 			}
 			remove(t, s, "c")
 			found("a")
+		})
+	}
+}
+
+// From the moment on at which a record expires, the one that it had replaced is found again by
+// every way of reading, before anything is swept: with a filter that only that one passes, in
+// lists, by its id and key, in the memory of a person, and in a prompt that was assembled before.
+//
+// Y16
+func TestReplacedIsFoundAtTheMomentOfExpiry(t *testing.T) {
+	const later = "later"
+	for name, found := range map[string]func(t *testing.T, s *servertest.Server) bool{
+		"query": func(t *testing.T, s *servertest.Server) bool {
+			return slices.Equal(MustFind(t, s, &loombridgev1.MemoryQueryRequest{Query: "where does Ann live"}), []string{"a"})
+		},
+		"query with a filter": func(t *testing.T, s *servertest.Server) bool {
+			return slices.Equal(MustFind(t, s, &loombridgev1.MemoryQueryRequest{Query: "Ann", Filter: `tags:"old"`}), []string{"a"})
+		},
+		"query that finds nothing of the replacement": func(t *testing.T, s *servertest.Server) bool {
+			return slices.Equal(MustFind(t, s, &loombridgev1.MemoryQueryRequest{Query: "harbour"}), []string{"a"})
+		},
+		"list": func(t *testing.T, s *servertest.Server) bool {
+			page, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent})
+			must(t, err)
+			return len(page.GetRecords()) == 1 && page.GetRecords()[0].GetSupersededBy() == ""
+		},
+		"id":  func(t *testing.T, s *servertest.Server) bool { return MustGetRecord(t, s, byID("a")).GetSupersededBy() == "" },
+		"key": func(t *testing.T, s *servertest.Server) bool { return MustGetRecord(t, s, byKey("home")).GetId() == "a" },
+		"prompt": func(t *testing.T, s *servertest.Server) bool {
+			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: later, Goal: "where does Ann live, at the harbour?"})
+			must(t, err)
+			text := got.String()
+			return strings.Contains(text, "at the harbour") && strings.Contains(text, "flat by the")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servertest.Start(t, nil)
+			MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Id: "a", Kind: "note", Key: "home", Tags: []string{"old"}, Text: "Ann lives in the flat by the harbour"})
+			MustSave(t, s, &loombridgev1.MemorySaveRequest{
+				AgentId: agent, Id: "b", Kind: "note", Key: "home", Text: "Ann lives in a tent", Supersedes: "a",
+				Expiry: &loombridgev1.MemorySaveRequest_Ttl{Ttl: durationpb.New(time.Second)},
+			})
+			if found(t, s) {
+				t.Fatal("found what was replaced")
+			}
+			s.Clock.Advance(time.Second)
+			if !found(t, s) {
+				t.Error("what was replaced is not found again")
+			}
 		})
 	}
 }

@@ -135,6 +135,10 @@ func (s *Selection) Has(ordinal uint32) bool { return s.Allowed.Has(s.frame.Slot
 // Count is how many documents may be hits.
 func (s *Selection) Count() int { return s.count }
 
+// Restores is the first moment, in microseconds since 1970, at which a document of the scope
+// expires that has, or may have, replaced another; math.MaxInt64 for none.
+func (s *Selection) Restores() int64 { return frame.Derived(s.frame, deriveStatusSets).restores }
+
 // All yields the documents that may be hits, ascending.
 func (s *Selection) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {

@@ -19,6 +19,8 @@ type statusSets struct {
 	// moment at which one of them goes.
 	expiring []uint32
 	earliest int64
+	// restores is the first moment at which one goes that has replaced another.
+	restores int64
 	// byDefault are the documents that the usual options let through, when nothing
 	// has expired.
 	byDefault    bitset.Set
@@ -26,7 +28,8 @@ type statusSets struct {
 }
 
 func deriveStatusSets(f *frame.Frame) *statusSets {
-	g := &statusSets{earliest: math.MaxInt64}
+	g := &statusSets{earliest: math.MaxInt64, restores: math.MaxInt64}
+	unknown := false // whether some document does not tell what has replaced it
 	for tier := range g.live {
 		g.live[tier] = bitset.New(f.Slots())
 	}
@@ -44,6 +47,11 @@ func deriveStatusSets(f *frame.Frame) *statusSets {
 		g.live[f.TierOf(o)].Add(o)
 		if f.IsSuperseded(o) {
 			put(&g.superseded, o)
+			by := f.Superseder[o]
+			unknown = unknown || by == 0
+			if at := f.Expires[by]; at != 0 {
+				g.restores = min(g.restores, at)
+			}
 		}
 		if f.Flags[o]&segment.FlagArchived != 0 {
 			put(&g.archived, o)
@@ -55,6 +63,9 @@ func deriveStatusSets(f *frame.Frame) *statusSets {
 			g.expiring = append(g.expiring, o)
 			g.earliest = min(g.earliest, f.Expires[o])
 		}
+	}
+	if unknown {
+		g.restores = g.earliest
 	}
 	g.byDefault = g.open(Options{Tiers: TierBit(frame.LongTerm)})
 	g.defaultCount = g.byDefault.Count()
