@@ -38,6 +38,9 @@ type Options struct {
 	// Engine and Writer keep the servers that Add adds. Nil: nothing is kept.
 	Engine kv.Engine
 	Writer *kv.Writer
+	// Key is the file with the key of this machine, by which what is kept is sealed; it is made
+	// where it is not there. Default: a key that ends with the process.
+	Key string
 	// Runner runs programs, under Policy, in the workspace that Root returns.
 	Runner sandbox.Runner
 	Policy sandbox.Policy
@@ -70,6 +73,7 @@ type Options struct {
 // Clients are the connections to servers. All methods are safe for concurrent use.
 type Clients struct {
 	opts    Options
+	vault   *vault
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -104,7 +108,14 @@ func Start(ctx context.Context, servers map[string][]Server, opts Options) (*Cli
 	}
 	c := &Clients{opts: opts, tenants: map[string][]*client{}}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	kept, err := c.load(ctx)
+	var kept []kept
+	var err error
+	if c.vault, err = openVault(opts.Key); err == nil {
+		kept, err = c.load(ctx)
+	}
+	if err == nil {
+		err = c.sealOld(ctx, plainOf(kept))
+	}
 	if err != nil {
 		c.cancel()
 		return nil, err
@@ -118,6 +129,9 @@ func Start(ctx context.Context, servers map[string][]Server, opts Options) (*Cli
 		if c.find(k.tenant, k.Name) != nil {
 			opts.Logger.Warn("an MCP server that was added is left out: one of the settings has its name", "server", k.Name)
 			continue
+		}
+		if k.closed {
+			opts.Logger.Warn("an MCP server that was added can't be reached: "+errSealed.Error(), "server", k.Name, "key", opts.Key)
 		}
 		c.begin(k.tenant, k.Server, false)
 	}
@@ -183,8 +197,9 @@ func (c *Clients) Add(ctx context.Context, tenant string, s Server) (Status, err
 		return Status{}, ErrClosed
 	case there != nil && !there.configured && reflect.DeepEqual(there.Server, s):
 		return there.Status(), nil
-	case there != nil:
+	case there != nil && (there.configured || there.Check() == nil):
 		return Status{}, fmt.Errorf("%w: %s", ErrExists, s.Name)
+	case there != nil: // this machine can't read it
 	case len(c.of(tenant)) >= MaxServers:
 		return Status{}, fmt.Errorf("%w: at most %d of a tenant", ErrTooMany, MaxServers)
 	case c.count() >= maxAllServers:
@@ -197,8 +212,11 @@ func (c *Clients) Add(ctx context.Context, tenant string, s Server) (Status, err
 		}
 		end()
 	}
-	if err := c.keep(ctx, tenant, s); err != nil {
+	if err := c.keep(ctx, sealed, tenant, s); err != nil {
 		return Status{}, err
+	}
+	if there != nil {
+		c.end(there)
 	}
 	return c.begin(tenant, s, false).Status(), nil
 }
@@ -228,13 +246,18 @@ func (c *Clients) Remove(ctx context.Context, tenant, name string) error {
 	if err := c.forget(ctx, tenant, name); err != nil {
 		return err
 	}
+	c.end(one)
+	return nil
+}
+
+// end ends the connection to a server, which is none of the tenant's any more.
+func (c *Clients) end(one *client) {
 	c.mu.Lock()
-	c.tenants[tenant] = slices.DeleteFunc(slices.Clone(c.tenants[tenant]), func(o *client) bool { return o == one })
+	c.tenants[one.tenant] = slices.DeleteFunc(slices.Clone(c.tenants[one.tenant]), func(o *client) bool { return o == one })
 	c.mu.Unlock()
 	one.stop()
 	<-one.ended
-	c.opts.Secrets.Put(tenant, "mcp "+name, nil)
-	return nil
+	c.opts.Secrets.Put(one.tenant, "mcp "+one.Name, nil)
 }
 
 // Refresh connects anew to a server, and waits until it is ready, can't be reached, or

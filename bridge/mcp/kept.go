@@ -1,8 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -18,6 +19,8 @@ const tagServer = 's'
 type kept struct {
 	Server
 	tenant string
+	form   byte // how it is stored; 0 in plain
+	closed bool // this machine can't read it: it has a name and no more
 }
 
 func keptScope(tenant string) kv.Scope { return keptList.Part(kv.AgentScope(tenant, "mcp")) }
@@ -38,8 +41,11 @@ func (c *Clients) load(ctx context.Context) (all []kept, err error) {
 				return nil, fmt.Errorf("mcp: read the servers: %w", err)
 			}
 			one := kept{tenant: scope.Tenant}
-			if err := json.Unmarshal(pair.Value, &one.Server); err != nil {
-				return nil, fmt.Errorf("mcp: read the servers: %w: %q: %w", kv.ErrDamaged, pair.Key, err)
+			one.form, one.Server, err = c.vault.open(pair.Key, pair.Value)
+			if one.closed = errors.Is(err, errSealed); one.closed {
+				one.Server = Server{Name: string(bytes.TrimPrefix(pair.Key, scope.Key(tagServer)))}
+			} else if err != nil {
+				return nil, fmt.Errorf("mcp: read the servers: %q: %w", pair.Key, err)
 			}
 			all = append(all, one)
 		}
@@ -47,33 +53,35 @@ func (c *Clients) load(ctx context.Context) (all []kept, err error) {
 	return all, nil
 }
 
-// keep stores a server.
-func (c *Clients) keep(ctx context.Context, tenant string, s Server) error {
-	value, err := json.Marshal(s)
+// keep stores a server in a form.
+func (c *Clients) keep(ctx context.Context, form byte, tenant string, s Server) error {
+	key := keptKey(tenant, s.Name)
+	value, err := c.vault.seal(form, key, s)
 	if err != nil {
 		return fmt.Errorf("mcp: keep %s: %w", s.Name, err)
 	}
-	return c.commit(ctx, tenant, func(tx *kv.Tx) { tx.Put(kv.System, keptKey(tenant, s.Name), value) })
+	return c.commit(ctx, tenant, func(_ context.Context, tx *kv.Tx) error {
+		tx.Put(kv.System, key, value)
+		return nil
+	})
 }
 
 // forget deletes a server that was stored, and what its tools were: whoever adds it again has
 // looked at it again.
 func (c *Clients) forget(ctx context.Context, tenant, name string) error {
-	return c.commit(ctx, tenant, func(tx *kv.Tx) {
+	return c.commit(ctx, tenant, func(_ context.Context, tx *kv.Tx) error {
 		tx.Delete(kv.System, keptKey(tenant, name))
 		tx.Delete(kv.System, pinsKey(tenant, name))
+		return nil
 	})
 }
 
-func (c *Clients) commit(ctx context.Context, tenant string, stage func(tx *kv.Tx)) error {
+func (c *Clients) commit(ctx context.Context, tenant string, stage func(ctx context.Context, tx *kv.Tx) error) error {
 	if c.opts.Writer == nil {
 		return nil
 	}
 	ref := kv.Ref{Keyspace: kv.System, Scope: keptScope(tenant)}
-	err := c.opts.Writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: func(_ context.Context, tx *kv.Tx) error {
-		stage(tx)
-		return nil
-	}})
+	err := c.opts.Writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: stage})
 	if err != nil {
 		return fmt.Errorf("mcp: store the servers: %w", err)
 	}

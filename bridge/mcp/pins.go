@@ -96,7 +96,10 @@ func (c *client) pin(ctx context.Context, list []tool) (left []tool, changed []s
 	if fresh {
 		value, err := json.Marshal(next)
 		if err == nil {
-			err = c.set.commit(ctx, c.tenant, func(tx *kv.Tx) { tx.Put(kv.System, pinsKey(c.tenant, c.Name), value) })
+			err = c.set.commit(ctx, c.tenant, func(_ context.Context, tx *kv.Tx) error {
+				tx.Put(kv.System, pinsKey(c.tenant, c.Name), value)
+				return nil
+			})
 		}
 		if err != nil {
 			if accepted {

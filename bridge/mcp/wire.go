@@ -36,8 +36,11 @@ var (
 
 // transport is the way to the server; closing ends it, and what was started for it.
 func (c *client) transport(ctx context.Context) (way sdk.Transport, closing func(), err error) {
-	if c.URL != "" {
+	switch {
+	case c.URL != "":
 		return c.overNetwork()
+	case c.Command == "":
+		return nil, nil, errSealed
 	}
 	return c.program(ctx)
 }

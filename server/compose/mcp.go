@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -34,7 +35,7 @@ func (d *Domain) openMCP(engine kv.Engine, writer *kv.Writer, workspaces hand.Wo
 		Network: func(tenant string, s mcp.Server, configured bool) (http.RoundTripper, func(), error) {
 			return MCPNetwork(d.Egress, tenant, s, configured, allowedHosts)
 		},
-		Secrets: o.Secrets, Logger: o.Logger, Now: o.Now,
+		Key: keyFile(o.StoreDir), Secrets: o.Secrets, Logger: o.Logger, Now: o.Now,
 	})
 	if err != nil {
 		return err
@@ -43,6 +44,14 @@ func (d *Domain) openMCP(engine kv.Engine, writer *kv.Writer, workspaces hand.Wo
 	d.Tools.Add(clients)
 	d.onClose(clients.Close)
 	return nil
+}
+
+// keyFile is where the key of this machine lies. A backup of the store has it not.
+func keyFile(storeDir string) string {
+	if storeDir == "" {
+		return ""
+	}
+	return filepath.Join(storeDir, "keys", "mcp-servers")
 }
 
 // MCPNetwork is the way to a server on a network. One of the settings is reached wherever it

@@ -68,7 +68,7 @@ func TestMCPServersByRPC(t *testing.T) {
 	if s := p.ready(ctx, t, "fixed"); !s.GetConfigured() {
 		t.Errorf("%v", s)
 	}
-	if answer := p.use(t, "added:look", `{}`); !strings.Contains(answer.GetOutputJson(), "knows k-secret") {
+	if answer := p.use(t, "added:look", `{}`); !strings.Contains(answer.GetOutputJson(), "knows ********") {
 		t.Errorf("%v", answer)
 	}
 	list, err := p.toolService().ListTools(ctx, &loombridgev1.ListToolsRequest{AgentId: "a", Levels: []int32{2}})

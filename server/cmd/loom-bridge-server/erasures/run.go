@@ -297,10 +297,34 @@ func carry(from, to string) error {
 	entries, err := os.ReadDir(from)
 	for _, entry := range entries {
 		if err == nil && entry.IsDir() && entry.Name() != "backup" {
-			err = os.CopyFS(filepath.Join(to, entry.Name()), os.DirFS(filepath.Join(from, entry.Name())))
+			err = carryFolder(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name()))
 		}
 	}
 	return err
+}
+
+// carryFolder copies a folder; who may read what stays as it is, since there are keys among it.
+func carryFolder(from, to string) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		return os.Chmod(filepath.Join(to, rel), info.Mode().Perm())
+	})
 }
 
 // most are the higher counts of what went, with the newer ones of what stayed.
