@@ -313,8 +313,8 @@ class Writer:
             return self.text(where, node), "plain"
         if isinstance(member, ast.AsyncFunctionDef):
             return self.met(twin), "held"
-        if not twin.awaited:
-            return self.met(twin), "stream"
+        if not twin.awaited or twin.name.endswith("Listing"):
+            return self.met(twin), "stream"  # without async a listing is iterated, or a list
         if twin.entered and not twin.iterated:
             return self.met(twin), "stream"
         owner, returned = twin.returned("__await__")

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -43,6 +45,9 @@ func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts 
 	}
 	if writer.Of(ctx) != writer.Program && instructs(e.Topic) {
 		return refuse("topic", "is "+e.Topic+", which asks and tells as a program does: a model's tool emits on another topic")
+	}
+	if !opts.Legacy && !strings.HasPrefix(e.Topic, agentPrefix) && strings.ContainsFunc(e.Topic, unicode.IsSpace) {
+		return refuse("topic", "holds a blank; words of a topic are separated by dots, as in prices.btc")
 	}
 	switch topic := e.Topic; {
 	case topic == Status, topic == Folded, topic == Progress && !opts.Legacy, isMessages(topic), isFamily(topic), isInterrupts(topic) && !opts.Legacy:

@@ -124,6 +124,7 @@ class Backups(_spelling.Helpful):
         """
         return BackingUp(self._transport, full, _values.wait("timeout", timeout))
 
+    @_stream.listed
     async def list(self, *, timeout: _values.Seconds | None = None) -> list[Backup]:
         """Return the backups that can be restored, the newest first.
 

@@ -1,8 +1,8 @@
 """Looking after an agent's blobs: list, keep, archive, search, collect."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias, cast
 
 from loombridge import _brief, _rpc, _session, _spelling, _steps, _stream, _values
 from loombridge.v1 import context_pb2 as pb
@@ -119,6 +119,10 @@ class BlobListing:
     def __aiter__(self) -> AsyncIterator[_steps.BlobInfo]:
         """Yield the blobs in the order of the paths they were made with."""
         return _stream.Pages(self._pages(), _steps.blob_info)
+
+    def __await__(self) -> Generator[Any, None, list[_steps.BlobInfo]]:
+        """Return all of them, as a list."""
+        return _stream.Pages(self._pages(), _steps.blob_info).__await__()
 
     async def _pages(self) -> AsyncGenerator[Iterable[pb.BlobInfo], None]:
         request = pb.ListBlobsRequest()

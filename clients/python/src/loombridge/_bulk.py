@@ -63,6 +63,10 @@ class RecordListing:
         """Yield the records in the order asked for."""
         return _stream.Pages(self._pages(), _records.record)
 
+    def __await__(self) -> Generator[Any, None, list[_records.Record]]:
+        """Return all of them, as a list."""
+        return _stream.Pages(self._pages(), _records.record).__await__()
+
     async def _pages(self) -> AsyncGenerator[Iterable[pb.Record], None]:
         request = pb.ListRecordsRequest()
         request.CopyFrom(self._request)

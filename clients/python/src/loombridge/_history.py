@@ -29,6 +29,7 @@ class History(_renewal.Renewals):
         history: _receipts.HistorySettings | None = None,
         *,
         prompt: _settings.PromptSettings | None = None,
+        settings: _settings.PromptSettings | None = None,
         model: str | None = None,
         max_tokens: int | None = None,
         reset: bool = False,
@@ -43,6 +44,7 @@ class History(_renewal.Renewals):
         Args:
             history: how the history is made; what is None in it stays as it was.
             prompt: what prompts are made of; what is None or empty in it stays as it was.
+            settings: the same by the name that `assemble` has for it.
             model: the model for calls that name none, at most 128 bytes.
             max_tokens: the budget for calls that name none.
             reset: go back to the server's defaults before the rest is set.
@@ -62,6 +64,9 @@ class History(_renewal.Renewals):
             reset=reset,
             request_id=_values.optional_text("request_id", request_id),
         )
+        if prompt is not None and settings is not None:
+            raise ValueError("prompt and settings are two names of one argument; give one")
+        prompt = settings if prompt is None else prompt
         if history is not None:
             request.history.CopyFrom(_receipts.settings_to_wire("history", history))
         if max_tokens is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from loombridge import _brief, _rpc, _values
+from loombridge import _brief, _rpc, _stream, _values
 from loombridge.v1 import messages_pb2 as pb
 
 
@@ -107,6 +107,7 @@ class Messages:
         )
         return SentMessage(answer.task_id, _values.moment(answer.create_time), answer.warning)
 
+    @_stream.listed
     async def list(
         self,
         *,
@@ -127,7 +128,7 @@ class Messages:
             agent_id=self._agent_id,
             session_id=_values.optional_text("session_id", session_id),
             parent_task_id=_values.optional_text("parent_task_id", parent_task_id),
-            limit=0 if limit is None else _values.integer("limit", limit),
+            limit=0 if limit is None else _values.count("limit", limit),
         )
         answer = await self._transport.call(_rpc.LIST_MESSAGES, request, timeout=timeout)
         return tuple(map(_message, answer.messages))

@@ -87,13 +87,21 @@ class Message(_brief.Brief):
 
         Raises:
             TypeError: message is no mapping, or a field has not the type it must have.
-            ValueError: it has no role, or one that is not known here, or a field whose
-                name is nearly that of another, such as `toolcalls`.
+            ValueError: it has no role, or one that is not known here, or says nothing at
+                all, or has a field whose name is nearly that of another, such as
+                `toolcalls`.
         """
         m = _values.mapping("message", message)
         extra = _extra("message", m, (*_MESSAGE_FIELDS, "tool_name"))
         role = cast("Role", m.get("role"))
         _role_number(role)
+        if not m.keys() - {"role", "name", "id", "pinned"} or (
+            role in ("user", "system", "developer") and m.get("content") is None
+        ):
+            raise ValueError(
+                f"message has no content: give {{'role': {role!r}, 'content': '...'}}; "
+                f"it has {', '.join(map(repr, m))}"
+            )
         content = m.get("content") or ""
         calls: Sequence[Mapping[str, Any]] = m.get("tool_calls") or ()
         return cls(

@@ -258,7 +258,7 @@ def _merge(request: Mapping[str, Any] | str | None, given: Mapping[str, Any]) ->
 
 def _fill_numbers(result: pb.MemoryQueryRequest, asked: Mapping[str, Any]) -> None:
     if (limit := asked.get("limit")) is not None:
-        result.limit = _values.integer("limit", limit)
+        result.limit = _values.count("limit", limit)
     if (tokens := asked.get("max_tokens")) is not None:
         result.max_tokens = _values.integer("max_tokens", tokens)
     if (least := asked.get("min_score")) is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from loombridge import _brief, _rpc, _values
+from loombridge import _brief, _rpc, _stream, _values
 from loombridge.v1 import servers_pb2 as pb
 
 
@@ -52,6 +52,7 @@ class McpServers:
         """Work over the calls of a client."""
         self._transport = transport
 
+    @_stream.listed
     async def list(self, *, timeout: _values.Seconds | None = None) -> tuple[McpServer, ...]:
         """Return the servers, sorted by name."""
         request = pb.ListMcpServersRequest()

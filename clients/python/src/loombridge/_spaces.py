@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast
 
-from loombridge import _memory, _rpc, _values
+from loombridge import _memory, _rpc, _stream, _values
 from loombridge.v1 import sharing_pb2 as pb
 
 Access: TypeAlias = Literal["read", "write", "admin"]
@@ -96,6 +96,7 @@ class Spaces:
         request = pb.DeleteSpaceRequest(agent_id=self._agent_id, space_id=_name(space_id))
         await self._transport.call(_rpc.DELETE_SPACE, request, timeout=timeout)
 
+    @_stream.listed
     async def list(self, *, timeout: _values.Seconds | None = None) -> tuple[SpaceInfo, ...]:
         """Return the spaces to which this agent has access, by name."""
         request = pb.ListSpacesRequest(agent_id=self._agent_id)

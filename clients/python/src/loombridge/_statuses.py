@@ -49,14 +49,13 @@ def from_rpc(err: grpc.aio.AioRpcError, address: str) -> _errors.LoomBridgeError
 def cause(error: _errors.LoomBridgeError, err: BaseException) -> BaseException | None:
     """Return what to name as the cause of an error; None for what says nothing more.
 
-    These errors are met by people who set something up: a second traceback in front of
-    the sentence that helps would hide it.
+    A second traceback in front of the sentence that helps would hide it, so only what
+    gRPC itself said of a call that no server answered has one.
     """
-    return (
-        None
-        if isinstance(error, _errors.ServerUnreachableError | _errors.WrongAddressError)
-        else err
+    told = error.reason or isinstance(
+        error, _errors.ServerUnreachableError | _errors.WrongAddressError
     )
+    return None if told else err
 
 
 def _details(

@@ -7,11 +7,20 @@ around `anext` ends the wait and not the work, and the next `anext` takes it up.
 
 import asyncio
 import enum
+import functools
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 import grpc
 import grpc.aio
@@ -29,6 +38,8 @@ BYTES_AHEAD = 64 << 10
 ONE_READER = "another task waits for the next item; one reader at a time"
 
 ItemT = TypeVar("ItemT")
+ListT = TypeVar("ListT")
+ParamT = ParamSpec("ParamT")
 WireT = TypeVar("WireT")
 RequestT = TypeVar("RequestT", bound=Message)
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -113,6 +124,13 @@ class Pages(Generic[WireT, ItemT]):
                 return self._item(each)
             self._wire = iter(await self._pending.get(_next_of(self._pages)))
 
+    def __await__(self) -> Generator[Any, None, list[ItemT]]:
+        """Return all items that are left, as a list."""
+        return self._all().__await__()
+
+    async def _all(self) -> list[ItemT]:
+        return [item async for item in self]
+
     def at_hand(self) -> list[ItemT]:
         """Return the rest of the page that was fetched last; the next item comes behind it."""
         return [self._item(each) for each in self._wire]
@@ -130,6 +148,45 @@ class Pages(Generic[WireT, ItemT]):
         # The event loop may be gone already.
         with suppress(RuntimeError):
             self._pending.cancel()
+
+
+class Listed(Generic[ListT, ItemT]):
+    """Things that were listed: `await` it for all of them, or take them with `async for`."""
+
+    def __init__(self, fetching: Coroutine[Any, Any, ListT]) -> None:
+        """Take over a call, which has not begun yet."""
+        self._fetching = fetching
+
+    def __await__(self) -> Generator[Any, None, ListT]:
+        """Return all of them."""
+        return self._fetching.__await__()
+
+    async def __aiter__(self) -> AsyncIterator[ItemT]:
+        """Yield them one by one."""
+        for item in cast("Iterable[ItemT]", await self._fetching):
+            yield item
+
+
+@overload
+def listed(
+    function: Callable[ParamT, Coroutine[Any, Any, tuple[ItemT, ...]]],
+) -> Callable[ParamT, Listed[tuple[ItemT, ...], ItemT]]: ...
+
+
+@overload
+def listed(
+    function: Callable[ParamT, Coroutine[Any, Any, list[ItemT]]],
+) -> Callable[ParamT, Listed[list[ItemT], ItemT]]: ...
+
+
+def listed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let what a method lists be awaited, and taken one by one as well."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Listed[Any, Any]:
+        return Listed(function(*args, **kwargs))
+
+    return call
 
 
 def _next_of(

@@ -222,6 +222,7 @@ class Tools:
         )
         return result(answer)
 
+    @_stream.listed
     async def list(
         self, levels: Iterable[int] = (), *, timeout: _values.Seconds | None = None
     ) -> tuple[ToolInfo, ...]:

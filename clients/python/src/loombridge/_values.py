@@ -138,6 +138,18 @@ def moment(value: Timestamp) -> datetime:
     return value.ToDatetime(tzinfo=UTC)
 
 
+def count(name: str, value: object) -> int:
+    """Return a number of things that is at least 1: on the wire 0 stands for the default.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is less.
+    """
+    if (number := integer(name, value)) < 1:
+        raise ValueError(f"{name} must be at least 1, not {number}")
+    return number
+
+
 def json_text(name: str, value: object, *, mend: bool = False) -> str:
     """Return value as exact JSON text; mend is that of `text`.
 
