@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -32,6 +33,8 @@ const (
 	// matchBatch is how many lines travel in one message, each at most half a KiB
 	// long.
 	matchBatch = 64
+	// batchBytes is as much room as is taken for one before its lines are found.
+	batchBytes = 64 << 10
 )
 
 // Blobs is what the handlers need of the offload store.
@@ -165,6 +168,11 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 	if r.GetName() != "" {
 		return s.searchOne(r, scope, pattern, stream)
 	}
+	room := unread.SlotOf(stream.Context())
+	if err := room.Take(stream.Context(), s.limits.MaxSendBytes); err != nil {
+		return err
+	}
+	defer room.Leave()
 	found, err := s.blobs.Find(stream.Context(), scope, blob.Query{
 		Words: r.GetWords(), Pattern: pattern, Category: r.GetCategory(), Tags: r.GetTags(),
 		Limit: int(r.GetLimit()), Matches: int(r.GetMaxMatches()),
@@ -173,6 +181,7 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 		return err
 	}
 	for _, message := range convert.Found(found) {
+		room.Hand(proto.Size(message))
 		if err := stream.Send(message); err != nil {
 			return err
 		}
@@ -191,6 +200,10 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 		left = defaultMatches
 	}
 	from, _ := page.ParseSearchToken(r.GetPageToken())
+	room := unread.SlotOf(stream.Context())
+	if err := room.Reserve(stream.Context(), batchBytes); err != nil {
+		return err
+	}
 	message := &loombridgev1.SearchBlobsResponse{Blob: convert.BlobInfo(entry)}
 	for m, err := range s.reads.Search(stream.Context(), scope, entry, pattern, from) {
 		if unfinished, ok := errors.AsType[*blob.UnfinishedError](err); ok {
@@ -210,6 +223,9 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 				return err
 			}
 			message = &loombridgev1.SearchBlobsResponse{}
+			if err := room.Reserve(stream.Context(), batchBytes); err != nil {
+				return err
+			}
 		}
 		message.Matches = append(message.Matches, convert.Match(m))
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -87,12 +86,6 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	if err != nil {
 		return nil, err
 	}
-	place, err := s.shares.Searches.Take(ctx, callerOf(ctx, r), 1)
-	if err != nil {
-		return nil, err
-	}
-	defer place.Leave()
-	ctx = share.With(ctx, place)
 	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
 	query := convert.Query(r)
 	query.MaxBytes = s.limits.MaxSendBytes

@@ -33,9 +33,9 @@ type Limits struct {
 	// a second while several tenants are there: each has its part. One that has more
 	// waits. Default 32 MiB.
 	ContendedEventBytes int
-	// MaxSearches bounds the queries of memory that run at once, which tenants and
-	// agents share; more wait. While several tenants ask, together they get half of the
-	// processors, and each one query at least. Default 64.
+	// MaxSearches bounds the queries, lists and counts that run at once, which tenants and
+	// agents share; more wait. While several tenants are there, together they get half of
+	// the processors, and each one at least. Default 64.
 	MaxSearches int
 	// MaxRequestBytes bounds the requests in memory of all calls that wait, run, or
 	// wait for another agent; more are OVERLOADED. Default 256 MiB.

@@ -30,7 +30,8 @@ const callWait = 10 * time.Second
 type Shares struct {
 	// Calls are the unary calls that run.
 	Calls *share.Pool
-	// Searches are the queries of memory that run.
+	// Searches are the queries, lists and counts that run: all calls whose work grows with
+	// what is stored or sent (conduct.Searches).
 	Searches *share.Pool
 	// Streams are the open streams.
 	Streams *share.Pool
@@ -96,20 +97,65 @@ func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServer
 		return refusedCall(req, err)
 	}
 	defer bytes.Leave()
-	place, err := s.shares.Calls.Take(ctx, owner, 1)
+	w, err := s.begin(ctx, info.FullMethod, owner)
 	if err != nil {
 		return refusedCall(req, err)
 	}
-	defer place.Leave()
-	answer, err := next(share.With(ctx, place), req)
+	defer w.leave()
+	answer, err := next(w.ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	place.Leave() // it is done, and may wait for its reader
-	if err := s.keepAnswer(ctx, info.FullMethod, owner, answer); err != nil {
+	w.done() // it may wait for its reader
+	if err := s.keepAnswer(ctx, info.FullMethod, owner, answer, w.room); err != nil {
 		return refusedCall(req, err)
 	}
 	return answer, nil
+}
+
+// work is a call that runs, and what it has taken for that.
+type work struct {
+	ctx          context.Context // has the places
+	call, search *share.Place
+	room         *unread.Reserved // for the answer of a search; nil for none
+}
+
+// begin takes what a unary call needs to run. One that searches takes room for an answer
+// before it makes it; while it waits for its turn it has no place that others of its tenant
+// could use.
+func (s *Server) begin(ctx context.Context, method string, owner share.Owner) (w *work, err error) {
+	w = &work{ctx: ctx}
+	defer func() {
+		if err != nil {
+			w.leave()
+		}
+	}()
+	if conduct.Searches(method) {
+		// So that there is room for as many answers as there are searches.
+		most := min(s.limits.MaxSendBytes, s.limits.MaxAnswerBytes/s.limits.MaxSearches)
+		if w.room, err = s.unread.Reserve(ctx, owner, most); err != nil {
+			return w, err
+		}
+		if w.search, err = s.shares.Searches.Take(ctx, owner, 1); err != nil {
+			return w, err
+		}
+	}
+	if w.call, err = s.shares.Calls.Take(ctx, owner, 1); err != nil {
+		return w, err
+	}
+	w.ctx = share.With(share.With(ctx, w.search), w.call)
+	return w, nil
+}
+
+// done gives the places back.
+func (w *work) done() {
+	w.call.Leave()
+	w.search.Leave()
+}
+
+func (w *work) leave() {
+	w.done()
+	w.room.Leave()
 }
 
 // sendAnswers has answers keep their places until their readers have them. It stands
@@ -119,8 +165,9 @@ func sendAnswers(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grp
 	return call.Done(next(ctx, req))
 }
 
-// keepAnswer takes room for an answer. What did something is not said to be refused.
-func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owner, message any) error {
+// keepAnswer takes room for an answer, out of what was reserved for it. What did something is
+// not said to be refused.
+func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owner, message any, reserved *unread.Reserved) error {
 	size := sizeOf(message)
 	if size > int64(s.limits.MaxSendBytes) {
 		return nil // it is not sent
@@ -129,7 +176,7 @@ func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owne
 	if call == nil {
 		return nil // another server sends it
 	}
-	answer, err := s.unread.TakeCall(ctx, connOf(ctx), owner, int(size))
+	answer, err := s.unread.TakeCall(ctx, connOf(ctx), owner, int(size), reserved)
 	if err != nil && conduct.Changes(method) {
 		err = fmt.Errorf("%w: the call was made, and there is no room for its answer: %w", kv.ErrUnknownOutcome, err)
 	}
@@ -214,6 +261,9 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 		return next(srv, placed)
 	}
 	w := &workingStream{placedStream: placed, calls: s.shares.Calls, ctx: placed.ctx}
+	if conduct.Searches(info.FullMethod) {
+		w.searches = s.shares.Searches
+	}
 	defer w.leave()
 	return next(srv, w)
 }
@@ -276,12 +326,14 @@ func (s *placedStream) SendMsg(m any) error {
 // client. One goroutine uses it.
 type workingStream struct {
 	*placedStream
-	calls *share.Pool
-	call  *share.Place    // nil until the first message has come
-	ctx   context.Context // has the place
+	calls    *share.Pool
+	searches *share.Pool  // nil unless it searches
+	call     *share.Place // nil until the first message has come
+	search   *share.Place
+	ctx      context.Context // has the places
 }
 
-// Context is that of the stream, with the place.
+// Context is that of the stream, with the places.
 func (s *workingStream) Context() context.Context { return s.ctx }
 
 // RecvMsg waits for a place after the first message.
@@ -290,11 +342,20 @@ func (s *workingStream) RecvMsg(m any) error {
 	if err := s.placedStream.RecvMsg(m); err != nil || s.call != nil {
 		return err
 	}
-	place, err := s.calls.Take(s.ctx, callerOf(s.ctx, m), 1)
+	owner := callerOf(s.ctx, m)
+	var search *share.Place
+	if s.searches != nil {
+		var err error
+		if search, err = s.searches.Take(s.ctx, owner, 1); err != nil {
+			return fmt.Errorf("server: stream refused: %w", err)
+		}
+	}
+	place, err := s.calls.Take(s.ctx, owner, 1)
 	if err != nil {
+		search.Leave()
 		return fmt.Errorf("server: stream refused: %w", err)
 	}
-	s.call, s.ctx = place, share.With(s.ctx, place)
+	s.call, s.search, s.ctx = place, search, share.With(share.With(s.ctx, search), place)
 	return nil
 }
 
@@ -305,9 +366,8 @@ func (s *workingStream) SendMsg(m any) error {
 }
 
 func (s *workingStream) leave() {
-	if s.call != nil {
-		s.call.Leave()
-	}
+	s.call.Leave()
+	s.search.Leave()
 }
 
 // callerHeader is where loom.v1 names the agent that calls a tool.

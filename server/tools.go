@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -175,13 +176,17 @@ func (s *toolService) WatchApprovals(r *loombridgev1.WatchApprovalsRequest, stre
 	if err := stream.SendHeader(nil); err != nil { // whoever waits for the headers is watching
 		return err
 	}
+	room := unread.SlotOf(stream.Context())
 	for {
 		came, gone, err := watcher.Next(stream.Context())
 		if err != nil {
 			return err
 		}
-		for _, change := range convert.ApprovalChanges(came, gone) {
-			if err := stream.Send(change); err != nil {
+		for change := range convert.ApprovalChanges(came, gone) {
+			if err := room.Reserve(stream.Context(), s.limits.MaxSendBytes); err != nil {
+				return err
+			}
+			if err := stream.Send(change()); err != nil {
 				return err
 			}
 		}

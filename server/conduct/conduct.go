@@ -68,6 +68,9 @@ func Changes(method string) bool {
 	return effect == loombridgev1.Effect_EFFECT_STORES || effect == loombridgev1.Effect_EFFECT_FREES
 }
 
+// Searches tells whether the work of a call grows with what is stored or sent.
+func Searches(method string) bool { return Of(method).GetSearches() }
+
 // Stores tells whether a call may make the store grow.
 func Stores(method string) bool {
 	return Of(method).GetEffect() == loombridgev1.Effect_EFFECT_STORES

@@ -1,6 +1,7 @@
 package conduct_test
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -46,6 +47,10 @@ func TestEveryMethodHasItsConduct(t *testing.T) {
 			t.Errorf("%s is %v, and NO_SIDE_EFFECTS is %v", method, c.GetEffect(), level)
 		case c.GetWorks() && !m.IsStreamingClient() && !m.IsStreamingServer():
 			t.Errorf("%s works like a stream, and is none", method)
+		case strings.HasPrefix(string(m.Name()), "List") && !c.GetSearches():
+			t.Errorf("%s lists what is stored, and is not said to search", method)
+		case c.GetSearches() && m.IsStreamingServer() && !c.GetWorks():
+			t.Errorf("%s searches, and does not work", method)
 		case (c.GetAfterEnd() || c.GetAsksItself()) && level:
 			t.Errorf("%s only reads, for which an ended agent is not asked", method)
 		}

@@ -3,6 +3,7 @@ package convert
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"iter"
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
@@ -44,15 +45,23 @@ func capability(c policy.Capability) *loombridgev1.Capability {
 }
 
 // ApprovalChanges are calls that came and calls that wait no more, as a stream tells them.
-func ApprovalChanges(came []approval.Request, gone []string) []*loombridgev1.WatchApprovalsResponse {
-	out := make([]*loombridgev1.WatchApprovalsResponse, 0, len(came)+len(gone))
-	for _, r := range came {
-		out = append(out, &loombridgev1.WatchApprovalsResponse{Change: &loombridgev1.WatchApprovalsResponse_Pending{Pending: PendingApproval(r)}})
+func ApprovalChanges(came []approval.Request, gone []string) iter.Seq[func() *loombridgev1.WatchApprovalsResponse] {
+	return func(yield func(func() *loombridgev1.WatchApprovalsResponse) bool) {
+		for _, r := range came {
+			if !yield(func() *loombridgev1.WatchApprovalsResponse {
+				return &loombridgev1.WatchApprovalsResponse{Change: &loombridgev1.WatchApprovalsResponse_Pending{Pending: PendingApproval(r)}}
+			}) {
+				return
+			}
+		}
+		for _, id := range gone {
+			if !yield(func() *loombridgev1.WatchApprovalsResponse {
+				return &loombridgev1.WatchApprovalsResponse{Change: &loombridgev1.WatchApprovalsResponse_ClosedId{ClosedId: id}}
+			}) {
+				return
+			}
+		}
 	}
-	for _, id := range gone {
-		out = append(out, &loombridgev1.WatchApprovalsResponse{Change: &loombridgev1.WatchApprovalsResponse_ClosedId{ClosedId: id}})
-	}
-	return out
 }
 
 // Grants converts what is remembered.

@@ -130,10 +130,46 @@ func (r *Room) watch() {
 	}
 }
 
-// TakeCall is Take for the answer of a call, of which few wait.
-func (r *Room) TakeCall(ctx context.Context, conn *conns.Conn, owner share.Owner, size int) (*Answer, error) {
+// Reserved is room for the answer of a call that is not made yet. On nil its methods do
+// nothing.
+type Reserved struct{ place *share.Place }
+
+// Reserve takes room for the answer of a call before it is made, as Take does.
+func (r *Room) Reserve(ctx context.Context, owner share.Owner, size int) (*Reserved, error) {
+	place, err := r.take(ctx, owner, int64(size))
+	if err != nil {
+		return nil, err
+	}
+	return &Reserved{place}, nil
+}
+
+// Leave gives the room back, unless an answer has it.
+func (p *Reserved) Leave() {
+	if p != nil {
+		p.place.Leave()
+	}
+}
+
+// give makes the room that of an answer of so many bytes; nil if there is too little.
+func (p *Reserved) give(size int) *share.Place {
+	if p == nil || p.place.Resize(int64(size)) != nil {
+		p.Leave()
+		return nil
+	}
+	place := p.place
+	p.place = nil
+	return place
+}
+
+// TakeCall is Take for the answer of a call, of which few wait, out of what was reserved for
+// it.
+func (r *Room) TakeCall(ctx context.Context, conn *conns.Conn, owner share.Owner, size int, reserved *Reserved) (*Answer, error) {
 	if size <= Small {
+		reserved.Leave()
 		return nil, nil //nolint:nilnil // see Take
+	}
+	if place := reserved.give(size); place != nil {
+		return r.enter(conn, place, size), nil
 	}
 	place, err := r.pool.TryTake(owner, int64(size))
 	if err == nil {

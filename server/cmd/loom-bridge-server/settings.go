@@ -315,7 +315,7 @@ func (c *Config) sharingSettings() []setting {
 			"most calls of tools, as 'web:* 30/m,* 50/s per tenant,shell:run 4 at once'; else refused",
 		},
 		{"max-relayed-calls", number(&s.MaxRelayedCalls, "calls", 1, maxLimit), agents.DefaultMaxCalls, "calls that wait for tools of agents; more are refused"},
-		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries of memory that run at once; more wait"},
+		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries, lists and counts that run at once; more wait"},
 		{"max-request-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused"},
 		{"max-answer-bytes", bytes(&l.MaxAnswerBytes), d.MaxAnswerBytes, "answers and events that wait for their readers; more wait, and are refused"},
 		{

@@ -1963,13 +1963,13 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n" +
 	"\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n" +
-	"\x10SCOPE_KIND_SPACE\x10\x032\xd3\x04\n" +
+	"\x10SCOPE_KIND_SPACE\x10\x032\xd7\x04\n" +
 	"\fAdminService\x12Y\n" +
 	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12a\n" +
-	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12_\n" +
-	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12\\\n" +
+	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12a\n" +
+	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12^\n" +
 	"\n" +
-	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12b\n" +
+	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12b\n" +
 	"\fGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12b\n" +
 	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\b\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 

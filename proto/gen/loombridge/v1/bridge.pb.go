@@ -24,11 +24,11 @@ var File_loombridge_v1_bridge_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_bridge_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/attach.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\x1a\x19loombridge/v1/tools.proto2\xb4\x03\n" +
+	"\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/attach.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\x1a\x19loombridge/v1/tools.proto2\xb6\x03\n" +
 	"\rBridgeService\x12[\n" +
 	"\n" +
-	"MemorySave\x12 .loombridge.v1.MemorySaveRequest\x1a!.loombridge.v1.MemorySaveResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12_\n" +
-	"\vMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12G\n" +
+	"MemorySave\x12 .loombridge.v1.MemorySaveRequest\x1a!.loombridge.v1.MemorySaveResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12a\n" +
+	"\vMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12G\n" +
 	"\x04Tool\x12\x1a.loombridge.v1.ToolRequest\x1a\x1b.loombridge.v1.ToolResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12I\n" +
 	"\x04Emit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12Q\n" +
 	"\x06Attach\x12\x1c.loombridge.v1.AttachRequest\x1a\x1d.loombridge.v1.AttachResponse\"\x06\x9a\xa8\x19\x02\b\x03(\x010\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"

@@ -1023,11 +1023,11 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\x1eQUALITY_OF_SERVICE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bQUALITY_OF_SERVICE_REALTIME\x10\x01\x12\x1e\n" +
 	"\x1aQUALITY_OF_SERVICE_BATCHED\x10\x02\x12!\n" +
-	"\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x032\x96\x03\n" +
+	"\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x032\x98\x03\n" +
 	"\fEventService\x12[\n" +
 	"\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12\\\n" +
-	"\vSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
-	"\fListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12g\n" +
+	"\vSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
+	"\fListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
 	"\x0eDeleteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (

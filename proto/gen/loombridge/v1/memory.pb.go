@@ -7312,27 +7312,28 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xff\r\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x8b\x0e\n" +
 	"\rMemoryService\x12Y\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
-	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
-	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
+	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
+	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12_\n" +
 	"\fReviewRecord\x12\".loombridge.v1.ReviewRecordRequest\x1a#.loombridge.v1.ReviewRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
 	"\rArchiveRecord\x12#.loombridge.v1.ArchiveRecordRequest\x1a$.loombridge.v1.ArchiveRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
-	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12d\n" +
-	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12_\n" +
-	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12V\n" +
+	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12f\n" +
+	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\"\n" +
+	"\x9a\xa8\x19\x06\b\x03\x18\x01(\x01\x12a\n" +
+	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12V\n" +
 	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
-	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12i\n" +
-	"\rExportRecords\x12#.loombridge.v1.ExportRecordsRequest\x1a$.loombridge.v1.ExportRecordsResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12f\n" +
+	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12k\n" +
+	"\rExportRecords\x12#.loombridge.v1.ExportRecordsRequest\x1a$.loombridge.v1.ExportRecordsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12f\n" +
 	"\rImportRecords\x12#.loombridge.v1.ImportRecordsRequest\x1a$.loombridge.v1.ImportRecordsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12b\n" +
 	"\rRelateRecords\x12#.loombridge.v1.RelateRecordsRequest\x1a$.loombridge.v1.RelateRecordsResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
-	"\x0fUnrelateRecords\x12%.loombridge.v1.UnrelateRecordsRequest\x1a&.loombridge.v1.UnrelateRecordsResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12e\n" +
-	"\rListRelations\x12#.loombridge.v1.ListRelationsRequest\x1a$.loombridge.v1.ListRelationsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12R\n" +
+	"\x0fUnrelateRecords\x12%.loombridge.v1.UnrelateRecordsRequest\x1a&.loombridge.v1.UnrelateRecordsResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12g\n" +
+	"\rListRelations\x12#.loombridge.v1.ListRelationsRequest\x1a$.loombridge.v1.ListRelationsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12R\n" +
 	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse\"\x06\x9a\xa8\x19\x02\b\x020\x01\x12[\n" +
 	"\n" +
-	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12h\n" +
-	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12j\n" +
+	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_memory_proto_rawDescOnce sync.Once

@@ -97,7 +97,10 @@ type Conduct struct {
 	AfterEnd bool `protobuf:"varint,3,opt,name=after_end,json=afterEnd,proto3" json:"after_end,omitempty"`
 	// asks_itself says that the method asks whether its agent has ended before it changes
 	// anything, in a commit or a read that it makes anyway.
-	AsksItself    bool `protobuf:"varint,4,opt,name=asks_itself,json=asksItself,proto3" json:"asks_itself,omitempty"`
+	AsksItself bool `protobuf:"varint,4,opt,name=asks_itself,json=asksItself,proto3" json:"asks_itself,omitempty"`
+	// searches says that the work of a call grows with what is stored or sent, as that of a
+	// query does: it runs among the queries (--max-searches), which tenants share.
+	Searches      bool `protobuf:"varint,5,opt,name=searches,proto3" json:"searches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -160,6 +163,13 @@ func (x *Conduct) GetAsksItself() bool {
 	return false
 }
 
+func (x *Conduct) GetSearches() bool {
+	if x != nil {
+		return x.Searches
+	}
+	return false
+}
+
 var file_loombridge_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -183,13 +193,14 @@ var File_loombridge_v1_options_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/options.proto\x12\rloombridge.v1\x1a google/protobuf/descriptor.proto\"\x8c\x01\n" +
+	"\x1bloombridge/v1/options.proto\x12\rloombridge.v1\x1a google/protobuf/descriptor.proto\"\xa8\x01\n" +
 	"\aConduct\x12-\n" +
 	"\x06effect\x18\x01 \x01(\x0e2\x15.loombridge.v1.EffectR\x06effect\x12\x14\n" +
 	"\x05works\x18\x02 \x01(\bR\x05works\x12\x1b\n" +
 	"\tafter_end\x18\x03 \x01(\bR\bafterEnd\x12\x1f\n" +
 	"\vasks_itself\x18\x04 \x01(\bR\n" +
-	"asksItself*W\n" +
+	"asksItself\x12\x1a\n" +
+	"\bsearches\x18\x05 \x01(\bR\bsearches*W\n" +
 	"\x06Effect\x12\x16\n" +
 	"\x12EFFECT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fEFFECT_READS\x10\x01\x12\x11\n" +

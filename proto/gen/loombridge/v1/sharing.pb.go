@@ -1004,16 +1004,16 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\x12ACCESS_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vACCESS_READ\x10\x01\x12\x10\n" +
 	"\fACCESS_WRITE\x10\x02\x12\x10\n" +
-	"\fACCESS_ADMIN\x10\x032\xc7\x04\n" +
+	"\fACCESS_ADMIN\x10\x032\xcb\x04\n" +
 	"\x0eSharingService\x12\\\n" +
 	"\vCreateSpace\x12!.loombridge.v1.CreateSpaceRequest\x1a\".loombridge.v1.CreateSpaceResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
-	"\vDeleteSpace\x12!.loombridge.v1.DeleteSpaceRequest\x1a\".loombridge.v1.DeleteSpaceResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12\\\n" +
+	"\vDeleteSpace\x12!.loombridge.v1.DeleteSpaceRequest\x1a\".loombridge.v1.DeleteSpaceResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12^\n" +
 	"\n" +
-	"ListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12\\\n" +
+	"ListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12\\\n" +
 	"\vGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\".loombridge.v1.GrantAccessResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
-	"\fRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12\\\n" +
+	"\fRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12^\n" +
 	"\n" +
-	"ListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"ListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_sharing_proto_rawDescOnce sync.Once

@@ -3107,17 +3107,17 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
-	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xdd\b\n" +
-	"\vToolService\x12Y\n" +
-	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12Y\n" +
-	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12j\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xe5\b\n" +
+	"\vToolService\x12[\n" +
+	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12[\n" +
+	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12j\n" +
 	"\x0eWatchApprovals\x12$.loombridge.v1.WatchApprovalsRequest\x1a%.loombridge.v1.WatchApprovalsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12\\\n" +
-	"\vApproveCall\x12!.loombridge.v1.ApproveCallRequest\x1a\".loombridge.v1.ApproveCallResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12e\n" +
-	"\rListApprovals\x12#.loombridge.v1.ListApprovalsRequest\x1a$.loombridge.v1.ListApprovalsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12g\n" +
+	"\vApproveCall\x12!.loombridge.v1.ApproveCallRequest\x1a\".loombridge.v1.ApproveCallResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12g\n" +
+	"\rListApprovals\x12#.loombridge.v1.ListApprovalsRequest\x1a$.loombridge.v1.ListApprovalsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
 	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12\\\n" +
 	"\n" +
-	"GetProfile\x12 .loombridge.v1.GetProfileRequest\x1a!.loombridge.v1.GetProfileResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12h\n" +
-	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
+	"GetProfile\x12 .loombridge.v1.GetProfileRequest\x1a!.loombridge.v1.GetProfileResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12j\n" +
+	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12_\n" +
 	"\fAddMcpServer\x12\".loombridge.v1.AddMcpServerRequest\x1a#.loombridge.v1.AddMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
 	"\x0fRemoveMcpServer\x12%.loombridge.v1.RemoveMcpServerRequest\x1a&.loombridge.v1.RemoveMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12k\n" +
 	"\x10RefreshMcpServer\x12&.loombridge.v1.RefreshMcpServerRequest\x1a'.loombridge.v1.RefreshMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"

@@ -20,13 +20,15 @@ CONDUCT_FIELD_NUMBER: _ClassVar[int]
 conduct: _descriptor.FieldDescriptor
 
 class Conduct(_message.Message):
-    __slots__ = ("effect", "works", "after_end", "asks_itself")
+    __slots__ = ("effect", "works", "after_end", "asks_itself", "searches")
     EFFECT_FIELD_NUMBER: _ClassVar[int]
     WORKS_FIELD_NUMBER: _ClassVar[int]
     AFTER_END_FIELD_NUMBER: _ClassVar[int]
     ASKS_ITSELF_FIELD_NUMBER: _ClassVar[int]
+    SEARCHES_FIELD_NUMBER: _ClassVar[int]
     effect: Effect
     works: bool
     after_end: bool
     asks_itself: bool
-    def __init__(self, effect: _Optional[_Union[Effect, str]] = ..., works: bool = ..., after_end: bool = ..., asks_itself: bool = ...) -> None: ...
+    searches: bool
+    def __init__(self, effect: _Optional[_Union[Effect, str]] = ..., works: bool = ..., after_end: bool = ..., asks_itself: bool = ..., searches: bool = ...) -> None: ...
