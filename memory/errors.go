@@ -53,7 +53,7 @@ func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, own := range []error{ErrInvalid, filter.ErrInvalid, ErrExists, ErrNotFound, ErrVersionConflict, ErrPositionGone, relations.ErrFull, ErrNoEmbedder, ErrEmbedder} {
+	for _, own := range []error{ErrInvalid, ErrPinned, filter.ErrInvalid, ErrExists, ErrNotFound, ErrVersionConflict, ErrPositionGone, relations.ErrFull, ErrNoEmbedder, ErrEmbedder} {
 		if errors.Is(err, own) {
 			return err
 		}

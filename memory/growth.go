@@ -135,6 +135,9 @@ func (s *Store) commitSaving(ctx context.Context, save *saving, operation string
 	actor := actorOf(ctx)
 	save.agent = actor.Agent
 	staging, err := s.stageSaving(save)
+	if err == nil {
+		save.pins, err = s.pinRoom(ctx, save.scope, len(save.drafts))
+	}
 	if err != nil {
 		return Batch{}, err
 	}

@@ -31,7 +31,7 @@ const MaxRequestIDBytes = 128
 // both of an expired record are free and the key of a superseded one may go
 // over to the record that replaces it; *NotFoundError for a record that it
 // supersedes or derives from; *OwnedError for one that another agent saved and this
-// one supersedes. After any of them nothing has changed.
+// one supersedes; *PinnedError for a memory that is full of pinned records. After any of them nothing has changed.
 func (s *Store) Save(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (record.Record, error) {
 	saved, err := s.SaveAs(ctx, scope, r, Saving{RequestID: requestID})
 	return saved.Record, err
@@ -83,6 +83,8 @@ type saving struct {
 	now       time.Time
 	// reinforce: a record that repeats another is not saved.
 	reinforce bool
+	// pins is the room that the memory had before the save got its turn.
+	pins *pinRoom
 	// repeated are the records that repeated others, by their place, and how similar they
 	// were; made anew each time the save gets its turn.
 	repeated map[int]float64
@@ -189,13 +191,14 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 	}
 	e.result = make([]record.Record, len(s.drafts))
 	e.expect(len(s.drafts))
+	pins := s.pins.again()
 	for i := range s.drafts {
 		repeated, err := false, error(nil)
 		if s.reinforce {
 			repeated, err = s.repeat(ctx, e, i)
 		}
 		if err == nil && !repeated {
-			err = s.add(ctx, e, free, i)
+			err = s.add(ctx, e, free, pins, i)
 		}
 		if err != nil {
 			return s.blame(i, err)
@@ -223,7 +226,7 @@ func (s *saving) blame(i int, err error) error {
 }
 
 // add adds one of the records. Names that are in free need no look.
-func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) error {
+func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, pins *pinRoom, i int) error {
 	d := &s.drafts[i]
 	r := &e.result[i]
 	*r = *d.record
@@ -253,6 +256,9 @@ func (s *saving) add(ctx context.Context, e *edit, free map[string]bool, i int) 
 		}
 	}
 	replaced, origin, err := s.supersede(ctx, e, r)
+	if err == nil {
+		err = pins.take(r)
+	}
 	if err != nil {
 		return err
 	}
@@ -490,6 +496,10 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 	if err := s.complete(save); err != nil {
 		return nil, err
 	}
+	if save.pins, err = s.pinRoom(ctx, scope, 1); err != nil {
+		return nil, err
+	}
+	replace.update.pins = save.pins
 	replace.update.guess = s.guess(ctx, replace.update)
 	return &Staging{store: s, scope: scope, expires: true, run: replace.stage}, nil
 }

@@ -340,6 +340,10 @@ func (m *Importer) commit(ctx context.Context) error {
 		part := &transferring{scope: m.scope, all: all[:portion(all)], skip: m.skip, own: m.own, actor: m.actor, now: record.StoredTime(m.store.now())}
 		all = all[len(part.all):]
 		part.encode(m.store)
+		var err error
+		if part.pins, err = m.store.pinRoom(ctx, m.scope, len(part.all)); err != nil {
+			return err
+		}
 		staging := &Staging{store: m.store, scope: m.scope, expires: true, run: part.stage, actor: m.actor}
 		if err := staging.commit(ctx, "memory: import"); err != nil {
 			return err
@@ -381,6 +385,7 @@ type transferring struct {
 	own     map[string]writer.Writer
 	actor   Actor
 	now     time.Time
+	pins    *pinRoom
 	counts  Imported
 	skipped map[int]bool // which are there as something else, or have expired
 }
@@ -416,8 +421,9 @@ func (t *transferring) encode(s *Store) {
 func (t *transferring) stage(ctx context.Context, e *edit) error {
 	t.counts, t.skipped = Imported{}, make(map[int]bool)
 	e.result = make([]record.Record, len(t.all))
+	pins := t.pins.again()
 	for i, one := range t.all {
-		if err := t.take(ctx, e, i); err != nil {
+		if err := t.take(ctx, e, pins, i); err != nil {
 			return &ImportError{one.line, err}
 		}
 	}
@@ -457,7 +463,7 @@ func (t *transferring) relate(ctx context.Context, e *edit, i int) error {
 }
 
 // take stages one record, unless it is there.
-func (t *transferring) take(ctx context.Context, e *edit, i int) error {
+func (t *transferring) take(ctx context.Context, e *edit, pins *pinRoom, i int) error {
 	one, r := t.all[i], &e.result[i]
 	*r = one.record
 	if err := e.may(r); err != nil {
@@ -473,6 +479,9 @@ func (t *transferring) take(ctx context.Context, e *edit, i int) error {
 		return err
 	}
 	if err := t.straight(ctx, e, r); err != nil {
+		return err
+	}
+	if err := pins.take(r); err != nil {
 		return err
 	}
 	if r.Key != "" && !one.keyGone {

@@ -86,7 +86,8 @@ type Update struct {
 // a *NotFoundError when the record has been deleted since.
 //
 // Errors: *invalid.Error; *NotFoundError for the record, or one that it is to
-// derive from; *VersionError; *OwnedError for one that another agent saved. After
+// derive from; *VersionError; *OwnedError for one that another agent saved; *PinnedError for
+// one that is to leave the archive of a memory that is full of pinned records. After
 // any of them nothing has changed.
 func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (record.Record, error) {
 	update, err := s.StageUpdate(ctx, scope, u, requestID)
@@ -124,6 +125,11 @@ func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, reque
 	if requestID != "" {
 		up.digest = up.content()
 	}
+	if u.Fields&ArchivedField != 0 && !u.Values.Archived {
+		if up.pins, err = s.pinRoom(ctx, scope, 1); err != nil {
+			return nil, err
+		}
+	}
 	up.guess = s.guess(ctx, up)
 	return &Staging{store: s, scope: scope, expires: u.Fields&ExpiryField != 0, run: up.stage}, nil
 }
@@ -137,6 +143,8 @@ type updating struct {
 	digest    [sha256.Size]byte
 	now       time.Time
 	writer    writer.Writer
+	// pins is the room for a record that leaves the archive.
+	pins *pinRoom
 	// guess is what will be stored if the record is still what it was then, so
 	// that its text was analyzed without making anybody wait; nil: no guess.
 	guess *redrafted
@@ -220,6 +228,11 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 			r.Origin = max(r.Origin, lowest)
 			return cmp.Or(err, up.hold(e.store, old, r))
 		}); err != nil {
+			return err
+		}
+	}
+	if old.Archived {
+		if err := up.pins.again().take(&next.record); err != nil {
 			return err
 		}
 	}

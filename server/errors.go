@@ -152,6 +152,7 @@ func errorTable() []errorRow {
 
 		{relations.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
 		{memory.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{memory.ErrPinned, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},
 		{filter.ErrInvalid, codes.InvalidArgument, loombridgev1.ErrorReason_ERROR_REASON_INVALID_FILTER, ""},
 		{memory.ErrInstructs, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_ACCESS_DENIED, ""},
 		{memory.ErrNotOwned, codes.PermissionDenied, loombridgev1.ErrorReason_ERROR_REASON_AGENT_NOT_OWNED, ""},

@@ -48,6 +48,9 @@ func (m memories) save(ctx context.Context, c tools.Input) (tools.Output, error)
 	if saved.Key != "" {
 		out["key"] = saved.Key
 	}
+	if saved.Review == record.ReviewHeld {
+		out["review"], out["note"] = "held", "A person reviews records of this origin first: no query finds it until they approve it."
+	}
 	return tools.Output{Values: out}, nil
 }
 

@@ -93,9 +93,23 @@ func saveMemory(c call, a saveArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		ID string `json:"id"`
-	}{saved.GetId()}, nil
+	out := struct {
+		ID     string `json:"id"`
+		Review string `json:"review,omitempty"`
+		Note   string `json:"note,omitempty"`
+	}{ID: saved.GetId(), Review: reviewOf(saved.GetReview())}
+	if saved.GetReview() == loombridgev1.Review_REVIEW_HELD {
+		out.Note = "A person reviews records of this origin first: no query finds it until they approve it."
+	}
+	return out, nil
+}
+
+// reviewOf is how a review stands, in one word; empty for a record that has none.
+func reviewOf(r loombridgev1.Review) string {
+	if r == 0 {
+		return ""
+	}
+	return strings.ToLower(strings.TrimPrefix(r.String(), "REVIEW_"))
 }
 
 type queryArguments struct {
@@ -155,11 +169,8 @@ type record struct {
 
 func recordOf(r *loombridgev1.Record) record {
 	out := record{
-		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(), Tags: r.GetTags(), Author: r.GetAuthor(),
+		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(), Tags: r.GetTags(), Author: r.GetAuthor(), Review: reviewOf(r.GetReview()),
 		EventTime: timeOf(r.GetEventTime()), CreateTime: timeOf(r.GetCreateTime()), SupersededBy: r.GetSupersededBy(),
-	}
-	if r.GetReview() != 0 {
-		out.Review = strings.ToLower(strings.TrimPrefix(r.GetReview().String(), "REVIEW_"))
 	}
 	if out.Kind == "fact" {
 		out.Kind = ""

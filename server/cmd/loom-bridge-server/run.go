@@ -196,6 +196,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return config.levelError(err)
 	}
 	opened.add(parts.Close)
+	config.warnOfTools(parts.Registry, parts.MCP.All(), logger)
 	if err := recoverCalls(ctx, parts.Hand, logger); err != nil {
 		return err
 	}
