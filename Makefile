@@ -182,7 +182,7 @@ test-postgres: install-deps ## Run the tests of memory and of the service on a P
 .PHONY: test-norocksdb
 test-norocksdb: ## Build everything without cgo and RocksDB, and test the storage so
 	CGO_ENABLED=0 $(GO) vet -tags norocksdb ./...
-	LOOM_EVAL_DATA= CGO_ENABLED=0 $(GO) test -tags norocksdb -timeout $(TEST_TIMEOUT) $$($(GO) list ./memory/... | grep -v /kv/pgkv | grep -v /kv/shardkv)
+	LOOM_EVAL_DATA= CGO_ENABLED=0 $(GO) test -tags norocksdb -timeout $(TEST_TIMEOUT) $$($(GO) list ./memory/... | grep -v /kv/pgkv)
 
 .PHONY: fuzz
 fuzz: install-deps ## Run every fuzz target for FUZZTIME each

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -106,9 +105,6 @@ func (s *adminService) storeStatus() *loombridgev1.StoreStatus {
 	status := &loombridgev1.StoreStatus{Writable: condition.Failed == nil}
 	if condition.Failed != nil {
 		status.Problem = publicText(condition.Failed)
-	}
-	for _, name := range condition.Down() {
-		status.Problem = strings.TrimPrefix(fmt.Sprintf("%s; store %q: %s", status.GetProblem(), name, publicText(condition.Parts[name])), "; ")
 	}
 	for _, ks := range append(kv.Keyspaces(), kv.WholeStore) {
 		if err := condition.Damaged[ks]; err != nil {

@@ -142,7 +142,7 @@ func (s *Spawner) orphan(ctx context.Context, scope kv.Scope, noted []byte) erro
 	if !away {
 		return nil
 	}
-	if ended, err := s.opts.Ended(ctx, scope.Tenant, string(noted)); err != nil || !ended {
+	if ended, err := s.opts.Ended(ctx, string(noted)); err != nil || !ended {
 		return err // it is asked again when that server ends
 	}
 	s.mu.Lock()

@@ -106,7 +106,7 @@ type Options struct {
 	// Holder names this server among those that have the store, and Ended tells whether one
 	// of that name is no more. Defaults: it has no name; all others are no more.
 	Holder func() string
-	Ended  func(ctx context.Context, tenant, holder string) (bool, error)
+	Ended  func(ctx context.Context, holder string) (bool, error)
 	// Changed is closed when another server has come to the store or has ended, whose
 	// children are taken up then. Default: none does.
 	Changed func() <-chan struct{}
@@ -199,7 +199,7 @@ func New(d Deps, opts *Options) *Spawner {
 		o.Holder = func() string { return "" }
 	}
 	if o.Ended == nil {
-		o.Ended = func(context.Context, string, string) (bool, error) { return true, nil }
+		o.Ended = func(context.Context, string) (bool, error) { return true, nil }
 	}
 	if s.shared = o.Changed != nil; !s.shared {
 		o.Changed = func() <-chan struct{} { return nil }

@@ -126,7 +126,7 @@ func (s *Spawner) elsewhere(ctx context.Context, scope kv.Scope) (bool, error) {
 	if err != nil || noted[0] == nil || string(noted[0]) == s.opts.Holder() {
 		return false, err
 	}
-	ended, err := s.opts.Ended(ctx, scope.Tenant, string(noted[0]))
+	ended, err := s.opts.Ended(ctx, string(noted[0]))
 	return err == nil && !ended, err
 }
 

@@ -120,7 +120,7 @@ func (w *world) changes() <-chan struct{} {
 	return w.changed
 }
 
-func (w *world) hasEnded(_ context.Context, _, holder string) (bool, error) {
+func (w *world) hasEnded(_ context.Context, holder string) (bool, error) {
 	if w.fault(20) {
 		return false, errFault
 	}

@@ -62,7 +62,7 @@ func (h *Hand) elsewhere(ctx context.Context, in session.Intent) (bool, error) {
 	if h.Bridges == nil || in.Bridge == h.Bridges.Holder() {
 		return false, nil
 	}
-	ended, err := h.Bridges.Ended(ctx, in.Scope.Tenant, in.Bridge)
+	ended, err := h.Bridges.Ended(ctx, in.Bridge)
 	return err == nil && !ended, err
 }
 

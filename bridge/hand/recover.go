@@ -44,7 +44,7 @@ func (h *Hand) settleLeft(ctx context.Context) (settled int, err error) {
 		left = append(left, intent)
 	}
 	for _, intent := range left {
-		ended, err := h.Bridges.Ended(ctx, intent.Scope.Tenant, intent.Bridge)
+		ended, err := h.Bridges.Ended(ctx, intent.Bridge)
 		if err == nil && !ended {
 			continue
 		}

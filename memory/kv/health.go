@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -36,20 +35,6 @@ type Condition struct {
 	// keyspace. What belongs to no keyspace, as the log does, is under
 	// WholeStore.
 	Damaged map[Keyspace]error
-	// Parts are the stores that have some of the tenants each, by name: why no commit of
-	// those succeeds, nil while they do. Nil where one store has all tenants.
-	Parts map[string]error
-}
-
-// Down are the names of the parts whose tenants can't commit, in order.
-func (c Condition) Down() (names []string) {
-	for name, err := range c.Parts {
-		if err != nil {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // WholeStore stands for what belongs to no keyspace alone.
@@ -93,23 +78,6 @@ func (h *Health) Damage(ks Keyspace, err error) {
 		}
 		damaged[ks] = err
 		c.Damaged = damaged
-		return true
-	})
-}
-
-// Part notes how a store is that has some of the tenants: nil, or why they can't commit.
-func (h *Health) Part(name string, err error) {
-	h.change(func(c *Condition) bool {
-		if before, known := c.Parts[name]; known && (before == nil) == (err == nil) {
-			return false
-		}
-		// Those handed out stay as they are.
-		parts := maps.Clone(c.Parts)
-		if parts == nil {
-			parts = make(map[string]error)
-		}
-		parts[name] = err
-		c.Parts = parts
 		return true
 	})
 }
@@ -161,9 +129,6 @@ func (c Condition) String() string {
 		if err := c.Damaged[ks]; err != nil {
 			text += fmt.Sprintf("; %s: %v", ks, err)
 		}
-	}
-	for _, name := range c.Down() {
-		text += fmt.Sprintf("; store %q: %v", name, c.Parts[name])
 	}
 	if text == "" {
 		return "ok"

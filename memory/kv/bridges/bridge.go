@@ -27,6 +27,9 @@ var (
 	ErrInvalid = errors.New("bridges: invalid")
 	// ErrSkew: the clock of this machine is too far from that of the store.
 	ErrSkew = errors.New("bridges: the clock of this machine differs from that of the store")
+	// ErrDivided: the store has a part of the tenants, by a map of several stores that no
+	// server knows any more.
+	ErrDivided = errors.New("bridges: the store has a part of the tenants, which were divided over several stores; take them out with export and import of the version that divided them")
 	// ErrTooMany: MaxBridges are registered.
 	ErrTooMany = fmt.Errorf("bridges: %d servers share the store already", MaxBridges)
 )
@@ -69,6 +72,11 @@ const (
 	tagBridge = 'b' // id: a registration
 	tagEpoch  = 'e' // the last epoch that was given
 	tagLease  = 'h' // id: when its lease runs out
+	// tagDivision is of a store that had a part of the tenants; nobody writes it, and a store
+	// that has it is refused.
+	tagDivision = 'd'
+	// tagStore told such a store from the others.
+	tagStore = 'i'
 )
 
 // Fields of a registration, of a lease, and of the last epoch.

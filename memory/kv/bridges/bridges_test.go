@@ -149,7 +149,7 @@ func TestDeadBridgeIsFenced(t *testing.T) {
 		if passed := time.Since(began); passed > bridges.Term || passed < bridges.Term-bridges.RenewEvery-time.Second {
 			t.Errorf("it was taken for dead after %v", passed)
 		}
-		if ended, err := a.Ended(t.Context(), "acme", old.String()); err != nil || !ended {
+		if ended, err := a.Ended(t.Context(), old.String()); err != nil || !ended {
 			t.Errorf("ended: %v %v", ended, err)
 		}
 		if err := b.Peer.Commit(t.Context(), kv.Commit{Guards: []kv.Guard{{Ref: note, Any: true}}}); !errors.Is(err, kv.ErrFenced) {
@@ -164,7 +164,7 @@ func TestDeadBridgeIsFenced(t *testing.T) {
 		if err := b.write(); err != nil {
 			t.Errorf("commit of one that is back: %v", err)
 		}
-		if ended, err := b.Ended(t.Context(), "acme", old.String()); err != nil || !ended {
+		if ended, err := b.Ended(t.Context(), old.String()); err != nil || !ended {
 			t.Errorf("its old epoch ended: %v %v", ended, err)
 		}
 		if condition, _ := b.Health().Condition(); condition.Failed != nil {
@@ -257,7 +257,7 @@ func TestJoinRefuses(t *testing.T) {
 func TestNobodySharesWithoutRegistry(t *testing.T) {
 	var none *bridges.Registry
 	all, changed := none.All()
-	ended, err := none.Ended(t.Context(), "acme", "x@1")
+	ended, err := none.Ended(t.Context(), "x@1")
 	if none.Self() != (bridges.Bridge{}) || none.Holder() != "" || len(all) > 0 || changed != nil || !ended || err != nil || none.Close() != nil {
 		t.Error("no registry has somebody in it")
 	}
@@ -273,4 +273,19 @@ func TestNobodySharesWithoutRegistry(t *testing.T) {
 			t.Errorf("%v", all)
 		}
 	})
+}
+
+// A store that had a part of the tenants is refused, not served as if it had all of them.
+func TestStoreOfADivision(t *testing.T) {
+	peer := memkv.Peers(1, nil)[0]
+	t.Cleanup(func() { _ = peer.Close() })
+	batch := new(kv.Batch)
+	registry := kv.Ref{Keyspace: kv.System, Scope: kv.Scope{Tenant: "*", Kind: kv.OwnerSystem, Owner: "bridges"}}
+	batch.Put(kv.System, registry.Scope.Key('d'), []byte{8, 1})
+	if err := peer.Commit(t.Context(), kv.Commit{Guards: []kv.Guard{{Ref: registry, Any: true}}, Batch: batch, Unfenced: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bridges.Join(t.Context(), peer, nil); !errors.Is(err, bridges.ErrDivided) {
+		t.Errorf("join: %v", err)
+	}
 }

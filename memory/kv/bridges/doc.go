@@ -11,10 +11,6 @@
 // After a time in which the store could not be reached every lease has run out. So a bridge
 // takes nobody for dead before it has reached the store without a break for [Grace].
 //
-// Where the tenants are divided over several stores ([Division]) the registry is in one of
-// them, and a server has a row in each of the others, the fence of its commits there. Who asks
-// whether a server has ended, before it settles what that did, deletes the row.
-//
 // A nil *[Registry] is that of a store which one process has for itself: there are no
 // others, and nobody ever ended.
 package bridges

@@ -40,8 +40,6 @@ func (r *Registry) keep(ctx context.Context) {
 				r.breaks(ctx, err)
 			}
 			continue
-		case <-r.anew:
-			timer.Stop()
 		case <-timer.C:
 		}
 		renewed = time.Now()

@@ -1,7 +1,9 @@
 package bridges
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -14,7 +16,7 @@ const (
 	tagSecret = 's' // what only bridges on this store know
 )
 
-// secretBytes is the length of the secret, and of the id of a store.
+// secretBytes is the length of the secret.
 const secretBytes = 32
 
 func meshKey(id string) []byte { return scope.Key(tagMesh, []byte(id)) }
@@ -22,11 +24,25 @@ func meshKey(id string) []byte { return scope.Key(tagMesh, []byte(id)) }
 // Secret returns random bytes that all bridges on the store share, and nobody else knows
 // who can't read the store. The first one makes them.
 func (r *Registry) Secret(ctx context.Context) ([]byte, error) {
-	secret, err := once(ctx, r.engine, tagSecret)
-	if errors.Is(err, kv.ErrConflict) {
-		err = fmt.Errorf("bridges: secret of the mesh: %w", err)
+	key := scope.Key(tagSecret)
+	for range registerAttempts {
+		sequences, err := r.engine.Sequence(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		values, err := r.engine.Get(ctx, kv.System, key)
+		if err != nil || len(values[0]) == secretBytes {
+			return bytes.Clone(values[0]), err
+		}
+		made := make([]byte, secretBytes)
+		_, _ = rand.Read(made) // never fails
+		c := kv.Commit{Guards: []kv.Guard{{Ref: ref, Sequence: sequences[0]}}, Batch: new(kv.Batch)}
+		c.Batch.Put(kv.System, key, made)
+		if err = r.engine.Commit(ctx, c); err != nil && !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnknownOutcome) {
+			return nil, err
+		}
 	}
-	return secret, err
+	return nil, fmt.Errorf("bridges: secret of the mesh: %w", kv.ErrConflict)
 }
 
 // SetMesh says where the mesh of this bridge is reached, in this and later registrations.

@@ -40,9 +40,6 @@ type Options struct {
 	Address string
 	// Workspace is Bridge.Workspace.
 	Workspace string
-	// Division is the map by which this store has a part of the tenants, and servers a row
-	// in each of the other stores. Nil: the store has all tenants.
-	Division *Division
 	// Term is how long a lease holds; the other times are parts of it. Default Term.
 	Term time.Duration
 	// Logger hears of bridges that come and go. Default silent.
@@ -56,13 +53,8 @@ type Registry struct {
 	opts   Options
 	id     string
 	look   chan struct{} // holds one token while the registry is to be read
-	anew   chan struct{} // holds one token while this process is to be registered anew
-	// divisions are the entries of the map in its stores, that of this one first; none
-	// without a map.
-	divisions []division
-	others    []*other
-	stop      context.CancelFunc
-	done      sync.WaitGroup
+	stop   context.CancelFunc
+	done   sync.WaitGroup
 
 	mu      sync.Mutex
 	mesh    string        // guarded by mu; see SetMesh
@@ -82,7 +74,7 @@ type Registry struct {
 // is closed after the registry. It fails with ErrInvalid, ErrSkew, ErrTooMany or an error of
 // the store.
 func Join(ctx context.Context, engine kv.Shared, opts *Options) (*Registry, error) {
-	r := &Registry{engine: engine, id: rand.Text(), look: make(chan struct{}, 1), anew: make(chan struct{}, 1), changed: make(chan struct{})}
+	r := &Registry{engine: engine, id: rand.Text(), look: make(chan struct{}, 1), changed: make(chan struct{})}
 	if opts != nil {
 		r.opts = *opts
 	}
@@ -98,24 +90,13 @@ func Join(ctx context.Context, engine kv.Shared, opts *Options) (*Registry, erro
 	if err := r.checkClock(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.divide(ctx); err != nil {
-		return nil, err
-	}
 	if err := r.register(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := r.read(ctx); err != nil {
 		return nil, err
 	}
-	for _, o := range r.others {
-		if err := r.admit(ctx, o, r.Self()); err != nil {
-			return nil, o.wrap(err)
-		}
-	}
 	ctx, r.stop = context.WithCancel(context.Background())
-	for _, o := range r.others {
-		r.done.Go(func() { r.keepRow(ctx, o) })
-	}
 	r.done.Go(func() { r.follow(ctx) })
 	r.done.Go(func() { r.keep(ctx) })
 	return r, nil
@@ -174,9 +155,8 @@ func (r *Registry) Others() bool {
 func (r *Registry) Holder() string { return r.Self().String() }
 
 // Ended tells whether a registration, as Bridge.String names it, is no more, so that
-// nothing of a tenant is written under it. Empty names, those of a store that nobody shared,
-// have ended.
-func (r *Registry) Ended(ctx context.Context, tenant, holder string) (bool, error) {
+// nothing is written under it. Empty names, those of a store that nobody shared, have ended.
+func (r *Registry) Ended(ctx context.Context, holder string) (bool, error) {
 	if r == nil {
 		return true, nil
 	}
@@ -190,11 +170,7 @@ func (r *Registry) Ended(ctx context.Context, tenant, holder string) (bool, erro
 		return false, nil
 	}
 	all, err := r.read(ctx) // it may have come since
-	if err != nil || has(all) {
-		return false, err
-	}
-	err = r.retire(ctx, tenant, holder)
-	return err == nil, err
+	return err == nil && !has(all), err
 }
 
 // Now is the time by the store's clock, as far as this process knows it.
@@ -220,7 +196,6 @@ func (r *Registry) Close() error {
 	if self == (Bridge{}) {
 		return nil
 	}
-	r.leave(ctx, self)
 	err := r.remove(ctx, entry{self, self.encode()})
 	if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrFenced) || errors.Is(err, kv.ErrUnreachable) {
 		return nil // it is gone already, or will be taken for dead
@@ -270,9 +245,6 @@ func (r *Registry) register(ctx context.Context) error {
 			return err
 		}
 		r.engine.Fence(bridgeKey(self.ID), self.encode())
-		for _, o := range r.others { // which refuse everything until their rows are there
-			o.Engine.Fence(bridgeKey(self.ID), self.encode())
-		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.ahead = ahead
@@ -291,8 +263,8 @@ func (r *Registry) tryRegister(ctx context.Context, now time.Time) (Bridge, erro
 	if err != nil {
 		return Bridge{}, err
 	}
-	if err := r.checkDivision(others); err != nil {
-		return Bridge{}, err
+	if others.divided {
+		return Bridge{}, ErrDivided
 	}
 	if delete(others.bridges, r.id); len(others.bridges) >= MaxBridges {
 		return Bridge{}, ErrTooMany
@@ -317,8 +289,8 @@ type entries struct {
 	bridges map[string]entry
 	leases  map[string][]byte
 	meshes  map[string]string
-	// division is the entry of the map; nil for none.
-	division []byte
+	// divided: the store had a part of the tenants, by a map of several stores.
+	divided bool
 	// reading is the number of the reading: one that was begun later is newer.
 	reading uint64
 }
@@ -334,16 +306,8 @@ func (r *Registry) entries(ctx context.Context) (entries, error) {
 	r.asked++
 	reading := r.asked
 	r.mu.Unlock()
-	e, err := entriesOf(ctx, r.engine)
-	e.reading = reading
-	return e, err
-}
-
-// entriesOf reads the registry in a store, or the rows of servers that are registered in
-// another one.
-func entriesOf(ctx context.Context, engine kv.Reader) (entries, error) {
-	e := entries{bridges: make(map[string]entry), leases: make(map[string][]byte), meshes: make(map[string]string)}
-	for pair, err := range engine.Scan(ctx, kv.System, kv.Prefix(scope.AppendPrefix(nil))) {
+	e := entries{reading: reading, bridges: make(map[string]entry), leases: make(map[string][]byte), meshes: make(map[string]string)}
+	for pair, err := range r.engine.Scan(ctx, kv.System, kv.Prefix(scope.AppendPrefix(nil))) {
 		if err != nil {
 			return e, err
 		}
@@ -361,7 +325,7 @@ func entriesOf(ctx context.Context, engine kv.Reader) (entries, error) {
 		case tagMesh:
 			e.meshes[id] = string(pair.Value)
 		case tagDivision:
-			e.division = pair.Value
+			e.divided = true
 		}
 	}
 	return e, nil

@@ -48,14 +48,6 @@ type walk struct {
 	snapshots     [][2]kv.Snapshot // model's, tested's
 }
 
-// Divided is an engine that refuses commits of two tenants.
-type Divided interface{ Divided() }
-
-func (w *walk) divided() bool {
-	_, is := w.tested.(Divided)
-	return is
-}
-
 func (w *walk) step() {
 	w.t.Helper()
 	switch n := w.random.IntN(100); {
@@ -102,7 +94,7 @@ func (w *walk) commit() {
 	seen := map[kv.Ref]bool{}
 	for range 1 + w.random.IntN(3) {
 		r := w.ref()
-		if seen[r] || w.divided() && len(c.Guards) > 0 && c.Guards[0].Scope.Tenant != r.Scope.Tenant {
+		if seen[r] {
 			continue
 		}
 		seen[r] = true

@@ -43,8 +43,8 @@ type Members interface {
 	// Holder is the name that this process takes leases under; it may change. Empty: it
 	// can't take any now.
 	Holder() string
-	// Ended tells whether nothing of a tenant is committed under a name any more.
-	Ended(ctx context.Context, tenant, holder string) (bool, error)
+	// Ended tells whether nothing is committed under a name any more.
+	Ended(ctx context.Context, holder string) (bool, error)
 	// Now is the time by the clock that all processes have in common.
 	Now() time.Time
 }
@@ -59,7 +59,7 @@ type Options struct {
 type Holder struct {
 	writer *kv.Writer
 	id     func() string
-	ended  func(ctx context.Context, tenant, holder string) (bool, error)
+	ended  func(ctx context.Context, holder string) (bool, error)
 	now    func() time.Time
 	alone  bool // no other process has the store
 
@@ -84,7 +84,7 @@ func NewHolder(engine kv.Reader, writer *kv.Writer, opts *Options) *Holder {
 	own := rand.Text()
 	h := &Holder{
 		writer: writer, now: time.Now, alone: !shared, leases: make(map[Name]*claim), id: func() string { return own },
-		ended: func(context.Context, string, string) (bool, error) { return false, nil },
+		ended: func(context.Context, string) (bool, error) { return false, nil },
 	}
 	if m, ok := engine.(Members); ok {
 		h.id, h.ended, h.now = m.Holder, m.Ended, m.Now
@@ -234,7 +234,7 @@ func (h *Holder) take(ctx context.Context, c *claim) (state, error) {
 		if stored.holder != id { // otherwise nobody had it in between
 			free := stored.free(now)
 			if !free {
-				if free, err = h.ended(ctx, c.name.tenant, stored.holder); err != nil {
+				if free, err = h.ended(ctx, stored.holder); err != nil {
 					return err
 				}
 			}

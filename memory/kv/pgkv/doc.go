@@ -28,5 +28,5 @@
 // is unknown ([kv.ErrUnknownOutcome]). A view keeps the server from removing old
 // versions of rows, which is why it lives for seconds. README.md has what can go wrong.
 //
-// SHARDS.md says what it would take to divide tenants over several stores.
+// LARGER.md says what to do where one PostgreSQL is not enough.
 package pgkv

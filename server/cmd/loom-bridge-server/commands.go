@@ -155,7 +155,7 @@ func checkCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.C
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
 	command = store.checks(stdout, stderr).Command()
-	take(command.Flags(), keyConfig, keyStore, keyStoreMap, keyDataDir, keyMemoryLanguage)
+	take(command.Flags(), keyConfig, keyStore, keyDataDir, keyMemoryLanguage)
 	return command
 }
 
@@ -164,7 +164,7 @@ func repairCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
 	command = store.checks(stdout, stderr).RepairCommand()
-	take(command.Flags(), keyConfig, keyStore, keyStoreMap, keyDataDir)
+	take(command.Flags(), keyConfig, keyStore, keyDataDir)
 	return command
 }
 
@@ -175,7 +175,7 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 	command = exports.Command(exports.Options{
 		DataDir: store.dataDir, Open: store.read, Reduction: store.reduction, Refuse: refuse, Out: stdout, Progress: stderr,
 	})
-	take(command.Flags(), keyConfig, keyStore, keyStoreMap, keyDataDir, "rules")
+	take(command.Flags(), keyConfig, keyStore, keyDataDir, "rules")
 	command.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "data" {
 			name = keyDataDir
@@ -190,7 +190,7 @@ func auditCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	var command *cobra.Command
 	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
 	command = audits.Command(audits.Options{Read: store.read, Open: store.open, Logger: store.logger, Refuse: refuse, Out: stdout})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyStoreMap, keyDataDir)
+	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir)
 	return command
 }
 
@@ -242,7 +242,7 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			}
 		},
 	})
-	take(command.PersistentFlags(), keyBackupDir, keyStore, keyStoreMap, keyDataDir)
+	take(command.PersistentFlags(), keyBackupDir, keyStore, keyDataDir)
 	s.ask(command.PersistentFlags())
 	return command
 }
@@ -255,9 +255,6 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 		Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
 		Place: func() (stores.Place, error) {
 			config, err := store.config()
-			if err == nil && config.Store.Mapped() {
-				err = &ConfigError{keyStoreMap, config.StoreMap, "erase works on one store; give --" + keyStore + " with the address of the one that has the tenant"}
-			}
 			return config.place(), err
 		},
 		Unopened: func(err error, place stores.Place) error {
@@ -273,7 +270,7 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 			return memory.Options{Language: language}, err
 		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyStoreMap, keyDataDir, keyBackupDir, keyMemoryLanguage)
+	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir, keyBackupDir, keyMemoryLanguage)
 	command.PersistentFlags().Lookup(keyBackupDir).Usage = "name the backups in here, which may still hold what goes; none: name none"
 	return command
 }
@@ -407,7 +404,7 @@ func (c Config) hasStore() error {
 // storeError names the setting of a store that can't be opened.
 func (c Config) storeError(err error) error {
 	if c.Store.Far() {
-		return fmt.Errorf("--%s (%s) %s: %w", c.storeKey(), envName(c.storeKey()), c.Store, err)
+		return fmt.Errorf("--%s (%s) %s: %w", keyStore, envName(keyStore), c.Store, err)
 	}
 	return storeError(err, c.DataDir)
 }

@@ -38,11 +38,6 @@ type Config struct {
 	Ephemeral                                            bool
 	// Store is where the store is; in DataDir unless it says more.
 	Store stores.Place
-	// StoreMap is the file of a map of stores, which Store is then.
-	StoreMap string
-	// StoreMapConnections is how many connections its stores share; 0: each has as many as
-	// one store has.
-	StoreMapConnections int
 	// BridgeName and BridgeAddr are what this server is called, and where it is reached,
 	// among those that have one store.
 	BridgeName, BridgeAddr string

@@ -96,9 +96,6 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 			return Config{}, &ConfigError{s.name, value, err.Error()}
 		}
 	}
-	if err := c.readStoreMap(); err != nil {
-		return Config{}, err
-	}
 	if err := c.Validate(); err != nil {
 		return Config{}, err
 	}

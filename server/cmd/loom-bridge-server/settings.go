@@ -32,7 +32,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/meshes"
-	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -76,8 +75,6 @@ const (
 	keyConfig              = "config"
 	keyDataDir             = "data-dir"
 	keyStore               = "store"
-	keyStoreMap            = "store-map"
-	keyStoreMapConnections = "store-map-connections"
 	keyBridgeName          = "bridge-name"
 	keyWorkspaceShared     = "workspace-shared"
 	keyMesh                = "mesh"
@@ -127,8 +124,6 @@ func (c *Config) servingSettings() []setting {
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
 		{keyStore, c.storePlace(), nil, "postgres://user@host:5432/database or rocksdb:DIR, where the store is; none: --data-dir"},
-		{keyStoreMap, anyText(&c.StoreMap, "file"), nil, "JSON file that divides tenants over several postgres stores, in place of --store"},
-		{keyStoreMapConnections, number(&c.StoreMapConnections, "sum", 0, stores.MaxShared), 0, "most connections to all stores of --store-map, which share them; 0: 66 to each"},
 		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "what this server is called among those on one postgres store; none: machine-process"},
 		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
 		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", meshes.Check).as("off|embedded|URL"), meshes.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},

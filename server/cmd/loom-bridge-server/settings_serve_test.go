@@ -127,16 +127,6 @@ func servingEffects() []effect {
 			with: "there", without: "not there",
 		},
 		{
-			setting: "store-map", args: []string{"--store-map", "$DIR/map.json"}, files: map[string]string{"map.json": `{"epoch": 1, "system": "one", "stores": []}`},
-			see:  func(*stand) func() string { return once("started") },
-			with: notStarted, without: "started", // what a good map does: TestStoreMap
-		},
-		{
-			setting: "store-map-connections", args: []string{"--store-map-connections", "40"},
-			see:  func(*stand) func() string { return once("started") },
-			with: notStarted, without: "started", // there is no map; what it does with one: TestStoreMap
-		},
-		{
 			setting: "ephemeral", args: []string{"--ephemeral"},
 			see:  func(s *stand) func() string { return once(s.exists("store/LOOM-FORMAT")) },
 			with: "not there", without: "there",

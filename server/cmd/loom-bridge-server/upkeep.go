@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
@@ -131,39 +130,6 @@ func (c *Config) storePlace() field {
 	}, print: stores.Place.String}
 }
 
-// readStoreMap takes the map of stores for the store, where there is one.
-func (c *Config) readStoreMap() error {
-	text := strconv.Itoa(c.StoreMapConnections)
-	switch {
-	case c.StoreMap == "" && c.StoreMapConnections > 0:
-		return &ConfigError{keyStoreMapConnections, text, "divides connections among the stores of --" + keyStoreMap + "; for one store give ?connections= in its address"}
-	case c.StoreMap == "":
-		return nil
-	}
-	if c.Store != (stores.Place{}) {
-		return &ConfigError{keyStoreMap, c.StoreMap, "takes the place of --" + keyStore + "; give one of them"}
-	}
-	place, err := stores.ReadMap(c.StoreMap)
-	if err != nil {
-		return &ConfigError{keyStoreMap, c.StoreMap, err.Error()}
-	}
-	if c.StoreMapConnections > 0 {
-		if err := place.Share(c.StoreMapConnections); err != nil {
-			return &ConfigError{keyStoreMapConnections, text, err.Error()}
-		}
-	}
-	c.Store = place
-	return nil
-}
-
-// storeKey is the setting that says where the store is, unless it is in DataDir.
-func (c Config) storeKey() string {
-	if c.Store.Mapped() {
-		return keyStoreMap
-	}
-	return keyStore
-}
-
 // checkStore refuses two places for one store.
 func (c Config) checkStore() error {
 	place := c.Store.String()
@@ -171,7 +137,7 @@ func (c Config) checkStore() error {
 	case place == "":
 		return nil
 	case c.Ephemeral:
-		return &ConfigError{c.storeKey(), place, "means nothing with --ephemeral"}
+		return &ConfigError{keyStore, place, "means nothing with --ephemeral"}
 	case !c.Store.Far() && c.DataDir != NewConfig().DataDir && c.DataDir != c.Store.Dir:
 		return &ConfigError{keyStore, place, "is another directory than --" + keyDataDir + " (" + c.DataDir + "); give one of them"}
 	}
@@ -197,7 +163,7 @@ const (
 func (c Config) files(instead string) (string, error) {
 	dir, err := c.place().Files(instead)
 	if err != nil {
-		return "", fmt.Errorf("--%s (%s): %w", c.storeKey(), envName(c.storeKey()), err)
+		return "", fmt.Errorf("--%s (%s): %w", keyStore, envName(keyStore), err)
 	}
 	return dir, c.hasStore()
 }

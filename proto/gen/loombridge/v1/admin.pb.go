@@ -1743,8 +1743,6 @@ type StoreStatus struct {
 	Writable bool `protobuf:"varint,1,opt,name=writable,proto3" json:"writable,omitempty"`
 	// problem says why, for people; empty while all can be written. A disk without room is
 	// writable again when it has some; after a failed write the server must be started again.
-	// With several stores (`--store-map`) it names those whose tenants can't write, and writable
-	// is that of the system store.
 	Problem string `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
 	// damage is what was found damaged, a part of the store each, for people; at most
 	// one for each part. It is found by calls, and by reading everything back

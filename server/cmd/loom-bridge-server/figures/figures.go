@@ -66,11 +66,6 @@ func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func()
 	if store, ok := engine.(farStore); ok {
 		m.registry.MustRegister(newFarMetrics(store))
 	}
-	if all, ok := engine.(farStores); ok {
-		for name, stats := range all.Parts() {
-			m.registry.MustRegister(newFarMetrics(part{all, name, stats}))
-		}
-	}
 	return f.start()
 }
 

@@ -22,22 +22,6 @@ type farMetrics struct {
 	commits, conflicts, unknown, joins, seconds *prometheus.Desc
 }
 
-// farStores are the stores of a map.
-type farStores interface {
-	Parts() map[string]func() pgkv.Stats
-	Self() bridges.Bridge
-}
-
-// part is a store of a map, by its name there.
-type part struct {
-	farStores
-	name  string
-	stats func() pgkv.Stats
-}
-
-func (p part) Stats() pgkv.Stats { return p.stats() }
-func (p part) Schema() string    { return p.name }
-
 func newFarMetrics(store farStore) *farMetrics {
 	labels := prometheus.Labels{"store": store.Schema(), "bridge": store.Self().Name}
 	desc := func(name, help string, variable ...string) *prometheus.Desc {

@@ -12,7 +12,7 @@ import (
 type storeMetrics struct {
 	health *kv.Health
 	scrub  func() integrity.Report
-	writable, part, damaged,
+	writable, damaged,
 	passes, bytes, findings, last *prometheus.Desc
 }
 
@@ -23,7 +23,6 @@ func newStoreMetrics(health *kv.Health, scrub func() integrity.Report) *storeMet
 	return &storeMetrics{
 		health: health, scrub: scrub,
 		writable: desc("writable", "1 while writes can succeed, 0 while they can't."),
-		part:     desc("part_writable", "1 while writes of the tenants in a store of --store-map can succeed, by its name; without the system store.", "store"),
 		damaged:  desc("damaged", "1 while something is known to be damaged, by keyspace; store stands for what belongs to all.", "keyspace"),
 		passes:   desc("scrub_passes_total", "How often the whole store was read back."),
 		bytes:    desc("scrub_bytes_total", "Bytes that were read for it."),
@@ -42,9 +41,6 @@ func (m *storeMetrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	gauge(m.writable, oneIf(condition.Failed == nil))
-	for name, err := range condition.Parts {
-		gauge(m.part, oneIf(err == nil), name)
-	}
 	for _, ks := range append(kv.Keyspaces(), kv.WholeStore) {
 		gauge(m.damaged, oneIf(condition.Damaged[ks] != nil), ks.String())
 	}

@@ -77,24 +77,17 @@ type Place struct {
 	schema  string
 	// connections is how many this process may have open; zero for the default.
 	connections int
-	// parts are the stores of a map; nil for one store.
-	parts *parts
 }
 
 // Far tells whether the store is in PostgreSQL.
-func (p Place) Far() bool { return p.address != "" || p.parts != nil }
+func (p Place) Far() bool { return p.address != "" }
 
-// Secret is the address with the password; empty for a directory and for a map.
+// Secret is the address with the password; empty for a directory.
 func (p Place) Secret() string { return p.address }
-
-// Mapped tells whether it is several stores.
-func (p Place) Mapped() bool { return p.parts != nil }
 
 // String is the place for people: without the password and without parameters.
 func (p Place) String() string {
 	switch {
-	case p.parts != nil:
-		return p.parts.String()
 	case p.Far() && p.schema != pgkv.DefaultSchema:
 		return Hide(p.address) + ", schema " + p.schema
 	case p.Far():
@@ -293,9 +286,6 @@ func (p Place) await(ctx context.Context, o Options, open func(context.Context, 
 }
 
 func (p Place) join(ctx context.Context, o Options) (Engine, error) {
-	if p.parts != nil {
-		return p.parts.join(ctx, o)
-	}
 	durability, err := rockskv.ParseDurability(o.Durability)
 	if err != nil {
 		return nil, err
@@ -320,11 +310,6 @@ func (p Place) open(ctx context.Context, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.parts != nil {
-		return p.parts.openAlone(ctx, func(place Place) *pgkv.Options {
-			return &pgkv.Options{Schema: place.schema, Exclusive: true, Unsynced: durability != rockskv.Sync, Logger: o.Logger}
-		})
-	}
 	if p.Far() {
 		db, err := pgkv.Open(ctx, p.address, &pgkv.Options{
 			Schema: p.schema, Exclusive: true, Unsynced: durability != rockskv.Sync, Logger: o.Logger,
@@ -347,9 +332,6 @@ func (p Place) open(ctx context.Context, o Options) (Engine, error) {
 // OpenReadOnly opens a store for reading alone: one in a directory while nobody else has it
 // open, one in PostgreSQL also beside a server.
 func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
-	if p.parts != nil {
-		return p.parts.openAlone(ctx, func(place Place) *pgkv.Options { return &pgkv.Options{Schema: place.schema, ReadOnly: true} })
-	}
 	if p.Far() {
 		db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, ReadOnly: true})
 		if err != nil {
@@ -366,9 +348,6 @@ func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
 
 // OpenSource opens a store to be copied, which nobody else may have open meanwhile.
 func (p Place) OpenSource(ctx context.Context) (Source, error) {
-	if p.parts != nil {
-		return nil, errMapped
-	}
 	if !p.Far() {
 		db, err := rockskv.OpenReadOnly(p.Dir, nil)
 		if err != nil {
@@ -396,9 +375,6 @@ func (p Place) OpenAlone(ctx context.Context) (Source, error) {
 // OpenTarget makes a store into which the one at another place is copied, or goes on with
 // one. Nobody else may open it before it is complete.
 func (p Place) OpenTarget(ctx context.Context, from Place) (Target, error) {
-	if p.parts != nil {
-		return nil, errMapped
-	}
 	if !p.Far() {
 		db, err := rockskv.Open(p.Dir, &rockskv.Options{Fill: from.whole()})
 		if err != nil {
