@@ -103,7 +103,10 @@ func partsOfJSON(value string) (parts []string, ok bool) {
 func partsOfURL(u *url.URL) (parts []string) {
 	if u.User != nil {
 		password, _ := u.User.Password()
-		parts = append(parts, u.User.String(), u.User.Username(), password)
+		parts = append(parts, password)
+		if name := u.User.Username(); password == "" || random(name) { // else it is who somebody is
+			parts = append(parts, name)
+		}
 	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
 		if random(segment) {

@@ -82,8 +82,17 @@ type Place struct {
 // Far tells whether the store is in PostgreSQL.
 func (p Place) Far() bool { return p.address != "" }
 
-// Secret is the address with the password; empty for a directory.
-func (p Place) Secret() string { return p.address }
+// Password is that of the address, if it has one.
+func (p Place) Password() string {
+	address, err := url.Parse(p.address)
+	if err != nil {
+		return ""
+	}
+	if password, ok := address.User.Password(); ok {
+		return password
+	}
+	return address.Query().Get("password")
+}
 
 // String is the place for people: without the password and without parameters.
 func (p Place) String() string {

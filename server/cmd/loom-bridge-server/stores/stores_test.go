@@ -40,3 +40,18 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 }
+
+func TestPassword(t *testing.T) {
+	for text, want := range map[string]string{
+		"rocksdb:/var/lib/loom":                          "",
+		"postgres://db/loom":                             "",
+		"postgres://anna@db/loom":                        "",
+		"postgres://anna:sec%3Aret@db/loom?schema=team":  "sec:ret",
+		"postgres://anna@db/loom?password=s&schema=team": "s",
+	} {
+		p, err := Parse(text)
+		if got := p.Password(); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
