@@ -1,5 +1,6 @@
 """What a message asks for, whoever wrote it."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -91,3 +92,25 @@ async def test_results_of_calls_without_ids(live: loombridge.Client) -> None:
     assert [len(content["parts"]) for content in contents] == [1, 2, 2]
     assert contents[1]["parts"] == asked.blocks
     assert all("functionResponse" in part for part in contents[2]["parts"])
+
+
+async def test_a_mapping_in_the_form_of_a_message_loses_nothing(live: loombridge.Client) -> None:
+    blocks = [{"type": "text", "text": "the long way"}]
+    messages = [
+        loombridge.Message(role="user", blocks=blocks),
+        loombridge.Message(
+            role="assistant",
+            content="so",
+            tool_calls=(loombridge.ToolCall(id="c", name="code:run", arguments='{"a": 1}'),),
+        ),
+        loombridge.Message(role="tool", content="done", tool_call_id="c"),
+    ]
+    for each in messages:
+        await live.context.append(dataclasses.asdict(each))
+    got = [entry.message async for entry in live.context.conversation()]
+    assert got == messages
+    await live.context.append({"role": "user", "blocks": blocks})
+    last = [entry.message async for entry in live.context.conversation()][-1]
+    assert last == messages[0]
+    with pytest.raises(ValueError, match="content and blocks"):
+        await live.context.append({"role": "user", "content": "x", "blocks": blocks})

@@ -22,6 +22,7 @@ ROLE_ENUM = pb.Role.DESCRIPTOR
 _MESSAGE_FIELDS = (
     "role",
     "content",
+    "blocks",
     "name",
     "tool_calls",
     "tool_call_id",
@@ -83,26 +84,33 @@ class Message(_brief.Brief):
 
         Content that is a list of blocks is kept as it came, and so are fields that are
         not known here, as `extra`; those that are None count as absent. The keys
-        `pinned` and `observation` are taken as well.
+        `pinned`, `observation` and `blocks`, which stands for such a list, are taken as
+        well.
 
         Raises:
             TypeError: message is no mapping, or a field has not the type it must have.
             ValueError: it has no role, or one that is not known here, or says nothing at
-                all, or has a field whose name is nearly that of another, such as
-                `toolcalls`.
+                all, or has both content and blocks, or has a field whose name is nearly
+                that of another, such as `toolcalls`.
         """
         m = _values.mapping("message", message)
         extra = _extra("message", m, (*_MESSAGE_FIELDS, "tool_name"))
         role = cast("Role", m.get("role"))
         _role_number(role)
         if not m.keys() - {"role", "name", "id", "pinned"} or (
-            role in ("user", "system", "developer") and m.get("content") is None
+            role in ("user", "system", "developer")
+            and m.get("content") is None
+            and m.get("blocks") is None
         ):
             raise ValueError(
                 f"message has no content: give {{'role': {role!r}, 'content': '...'}}; "
                 f"it has {', '.join(map(repr, m))}"
             )
         content = m.get("content") or ""
+        if m.get("blocks") is not None:
+            if content:
+                raise ValueError("message has content and blocks: give one of them")
+            content = m["blocks"]
         calls: Sequence[Mapping[str, Any]] = m.get("tool_calls") or ()
         return cls(
             role=role,
@@ -389,10 +397,13 @@ def _openai_call(call: Mapping[str, Any]) -> ToolCall:
             f"tool_calls hold a call of type {kind!r}, neither 'function' nor 'custom'"
         )
     function: Mapping[str, Any] = call.get(kind) or {}
-    given = _CALL_INPUT[kind]
+    given, own = _CALL_INPUT[kind], ("id", "type", kind)
+    if not function and "name" in call:  # as ToolCall has it
+        function = {name: call[name] for name in ("name", given) if name in call}
+        own = (*own, "name", given)
     if unknown := sorted(function.keys() - {"name", given}):
         raise ValueError(f"the {kind} of a tool call has no field {unknown[0]!r}")
-    extra = _extra("a tool call", call, ("id", "type", kind))
+    extra = _extra("a tool call", call, own)
     arguments: object = function.get(given) or ""
     if isinstance(arguments, Mapping):  # Ollama's
         arguments = _values.json_object("arguments", cast("Mapping[str, Any]", arguments))
