@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/feed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
+	"github.com/loom-bridge/loom-bridge/memory/left"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -33,7 +34,7 @@ func Erasure() erase.Owner {
 		Sorts: slices.Concat([]erase.Sort{
 			sort(string(rune(record.Tag)), "records"),
 			sort(string(rune(record.TagVersion)), "versions"),
-			sort(string([]byte{record.TagKey, record.TagSame, tagExpiry, tagCounts, access.Tag, tagWaiting, 'q'}), ""),
+			sort(string([]byte{record.TagKey, record.TagSame, tagExpiry, tagCounts, left.Tag, access.Tag, tagWaiting, 'q'}), ""),
 			list(expiryList, tagDue),
 			list(waitingList, tagWaitingScope),
 		}, feed.Sorts(), relations.Sorts(), vector.Sorts(), segment.Sorts()),

@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/feed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
+	"github.com/loom-bridge/loom-bridge/memory/left"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
@@ -46,7 +47,7 @@ func (s *Store) Expunge(ctx context.Context, scope kv.Scope, subject erase.Subje
 	}
 	tags = tags[:0]
 	if scope.Kind == kv.OwnerAgent || len(ids) > 0 {
-		tags = []byte{feed.Sorts()[0].Tags[0], 'q'}
+		tags = []byte{feed.Sorts()[0].Tags[0], left.Tag, 'q'}
 	}
 	for _, tag := range tags {
 		if err := s.drop(ctx, scope, tag); err != nil {

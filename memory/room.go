@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/access"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/left"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
@@ -524,6 +525,11 @@ func (m *roomMaking) stage(ctx context.Context, e *edit) error {
 		if m.out {
 			if err := e.remove(ctx, r); err != nil {
 				return err
+			}
+			if r.Writer == writer.Import {
+				if err := left.Note(ctx, e.tx, m.scope, *r); err != nil {
+					return err
+				}
 			}
 			continue
 		}

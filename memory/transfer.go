@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/left"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/memory/writer"
@@ -387,7 +387,8 @@ type transferring struct {
 	now     time.Time
 	pins    *pinRoom
 	counts  Imported
-	skipped map[int]bool // which are there as something else, or have expired
+	skipped map[int]bool // which are there as something else, have expired or left
+	full    bool         // the memory and its archive are
 }
 
 func (t *transferring) encode(s *Store) {
@@ -420,6 +421,13 @@ func (t *transferring) encode(s *Store) {
 
 func (t *transferring) stage(ctx context.Context, e *edit) error {
 	t.counts, t.skipped = Imported{}, make(map[int]bool)
+	if most := int64(e.store.limits.archived); most > 0 && e.store.limits.records > 0 {
+		kept, err := readCounts(ctx, e.tx, t.scope)
+		if err != nil {
+			return err
+		}
+		t.full = kept.archived >= most-most/roomShare
+	}
 	e.result = make([]record.Record, len(t.all))
 	pins := t.pins.again()
 	for i, one := range t.all {
@@ -477,6 +485,13 @@ func (t *transferring) take(ctx context.Context, e *edit, pins *pinRoom, i int) 
 	switch there, err := t.there(ctx, e, i); {
 	case err != nil || there:
 		return err
+	}
+	if t.full {
+		if gone, err := left.Has(ctx, e.tx, t.scope, *r); gone || err != nil {
+			t.counts.Unchanged++
+			t.skipped[i] = true
+			return err
+		}
 	}
 	if err := t.straight(ctx, e, r); err != nil {
 		return err
@@ -540,56 +555,6 @@ func (t *transferring) staged(ctx context.Context, e *edit, id string) (*record.
 	}
 	r, _, err := e.read(ctx, id)
 	return r, err
-}
-
-// there tells whether the record is there already.
-func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) {
-	one := t.all[i]
-	old, _, err := e.read(ctx, one.record.ID)
-	if err != nil || old == nil {
-		return false, err
-	}
-	if old.ExpiredAt(t.now) {
-		return false, e.remove(ctx, old)
-	}
-	same, err := sameLine(*old, one.record)
-	switch {
-	case err != nil:
-		return false, err
-	case same:
-		t.counts.Unchanged++
-	case t.skip:
-		t.counts.Skipped++
-		t.skipped[i] = true
-	default:
-		return false, &ExistsError{"id", old.ID, old.ID}
-	}
-	return true, nil
-}
-
-// sameLine tells whether two records are the same but for their vectors, of which the one
-// that is there may have more than it came with, and for what the store did to it: held it
-// for review, archived it, asked somebody here whether it may instruct.
-func sameLine(a, b record.Record) (bool, error) {
-	b.SavedBy = a.SavedBy
-	// It may have been held, or reviewed since: here, or by somebody whose word does not count.
-	approval := func(r record.Review) bool { return r == 0 || r == record.ReviewApproved }
-	if a.Review != 0 && b.Review == 0 || a.Writer == writer.Import && approval(a.Review) && approval(b.Review) {
-		b.Review = a.Review
-	}
-	if a.Archived && !b.Archived { // the limit of the memory may have done so
-		b.Archived, b.ArchiveTime = a.Archived, a.ArchiveTime
-	}
-	var texts [2][]byte
-	for i, r := range []record.Record{a, b} {
-		r.Embedding, r.EmbeddingSpace = nil, ""
-		text, err := record.Line{Record: r}.Encode()
-		if err != nil {
-			return false, err
-		}
-		texts[i] = text
-	}
-	return bytes.Equal(texts[0], texts[1]), nil
 }
 
 // name gives the record its key, unless another one has it.

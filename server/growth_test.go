@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -505,5 +506,53 @@ func TestMemoryLimitHolds(t *testing.T) {
 	must(t, err)
 	if live := stats.GetRecords() - stats.GetArchived(); live > 100 || live < 90 || stats.GetArchived() > 50 || stats.GetArchived() < 30 || stats.GetArchiveLimit() != 50 {
 		t.Errorf("counted %v", stats)
+	}
+}
+
+// The same import made twice into a memory with limits is one made once: nothing that left for
+// want of room comes back and pushes out others, and what stays is there as it came.
+//
+// Y07 Y11
+func TestImportTwiceIntoAFullMemoryIsOnce(t *testing.T) {
+	from, to := servertest.Start(t, nil), limited(t, 20, 10)
+	before := ""
+	for i := range 100 {
+		supersedes := ""
+		if i%7 == 3 {
+			supersedes = before
+		}
+		weight := float64(i*37%100) / 100
+		before = MustSave(t, from, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: fmt.Sprint("thing number ", i, " of many"), Importance: &weight, Supersedes: supersedes}).GetId()
+		from.Clock.Advance(time.Minute)
+	}
+	lines := MustExport(t, from)
+	alive := func() []string {
+		var ids []string
+		page, err := to.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, PageSize: 500})
+		must(t, err)
+		for _, r := range page.GetRecords() {
+			ids = append(ids, fmt.Sprint(r.GetId(), r.GetArchived()))
+		}
+		return ids
+	}
+	first := MustImport(t, to, lines...)
+	if first.GetSaved() != 100 || first.GetDeletedCount() == 0 {
+		t.Fatalf("imported %v", first)
+	}
+	there := alive()
+	for range 3 {
+		again := MustImport(t, to, lines...)
+		if again.GetUnchanged() != 100 || again.GetSaved() != 0 || again.GetDeletedCount() != 0 {
+			t.Errorf("imported again %v", again)
+		}
+		if now := alive(); !slices.Equal(there, now) {
+			t.Errorf("%d are alive, before %d others", len(now), len(there))
+		}
+	}
+	// Where there is room again, they come.
+	_, err := to.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Filter: "archived = true"})
+	must(t, err)
+	if again := MustImport(t, to, lines...); again.GetSaved() == 0 {
+		t.Errorf("imported with room %v", again)
 	}
 }
