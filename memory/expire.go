@@ -363,7 +363,7 @@ func (s *Store) restoreAt(ctx context.Context, scope kv.Scope, now time.Time) er
 	}
 }
 
-// removeExpired removes those of the records that have expired, until the commit is large
+// removeExpired removes those of the records that have expired and had replaced others, until the commit is large
 // enough, and returns how many it has looked at.
 func (e *edit) removeExpired(ctx context.Context, found []Deleted, now time.Time) (passed int, err error) {
 	for _, d := range found {
@@ -375,8 +375,14 @@ func (e *edit) removeExpired(ctx context.Context, found []Deleted, now time.Time
 		if err != nil {
 			return passed, err
 		}
-		if r == nil || !r.ExpiredAt(now) {
+		if r == nil || !r.ExpiredAt(now) || r.Supersedes == "" {
 			continue
+		}
+		switch replaced, _, err := e.read(ctx, r.Supersedes); {
+		case err != nil:
+			return passed, err
+		case replaced == nil || replaced.SupersededBy != r.ID:
+			continue // the sweep takes it
 		}
 		if err := e.remove(ctx, r); err != nil {
 			return passed, err

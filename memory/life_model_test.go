@@ -209,22 +209,15 @@ func (p *liver) sweep(t *testing.T) {
 	}
 }
 
-// restoring returns the records that a reader takes away: where one has expired that had
-// replaced another that is there, all that have and had, in the order in which they expired.
+// restoring returns the records that a reader takes away, in the order in which they expired:
+// those that have, and had replaced another that is there.
 func restoring(records []record.Record, now time.Time) (ids []string) {
-	gone := make(map[string]bool)
 	due := slices.DeleteFunc(slices.Clone(records), func(r record.Record) bool { return !expired(r, now) })
-	for _, r := range due {
-		gone[r.ID] = true
-	}
-	if !slices.ContainsFunc(records, func(r record.Record) bool { return gone[r.SupersededBy] }) {
-		return nil
-	}
 	slices.SortFunc(due, func(a, b record.Record) int {
 		return cmp.Or(a.ExpireTime.Compare(b.ExpireTime), cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range due {
-		if r.Supersedes != "" {
+		if slices.ContainsFunc(records, func(old record.Record) bool { return old.ID == r.Supersedes && old.SupersededBy == r.ID }) {
 			ids = append(ids, r.ID)
 		}
 	}

@@ -61,7 +61,7 @@ func checkSaved(r *record.Record) error {
 	case settings.SkillKind:
 		return refuse("kind", "is skill: skills are instructions, so only the agent's program saves them")
 	case playbook.Kind:
-		if entry, err := playbook.Parse(r.Metadata); err == nil && entry.Status == playbook.Approved {
+		if entry, err := playbook.Parse(r.Text, r.Metadata); err == nil && entry.Status == playbook.Approved {
 			return refuse("metadata.status", "is approved: only the agent's program approves playbooks")
 		}
 	}

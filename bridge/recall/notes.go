@@ -76,6 +76,7 @@ func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (g
 		in := inject.Injection{
 			Name: agentsName, Phase: inject.UserContext, Cache: inject.Stable, Priority: agentsPriority, MaxTokens: limit,
 			Tag: guard.TagAgents, Text: agents, Source: source,
+			Rest: "Read the file " + agentsFile + " of the workspace for the rest, if it says more about what you do.",
 		}
 		found.Injections, found.Refs = append(found.Injections, in), append(found.Refs, agentsFile)
 		if limit > 0 {
@@ -141,6 +142,7 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 			Tag: guard.TagNotes, Framed: true, Source: "notes",
 		},
 		NewName: settings.Notes + newSuffix,
+		Rest:    "More notes were saved than fit here: search your memory for them.",
 		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
 	}
 	for i := range all {

@@ -133,7 +133,7 @@ func candidatesOf(hits []memory.Hit) ([]playbook.Found, map[string]kv.Scope) {
 	scopes := make(map[string]kv.Scope, len(hits))
 	for i := range hits {
 		r := &hits[i].Record
-		entry, err := playbook.Parse(r.Metadata)
+		entry, err := playbook.Parse(r.Text, r.Metadata)
 		if _, there := scopes[r.ID]; there || err != nil || !r.Vouched() {
 			continue
 		}
@@ -171,7 +171,7 @@ func hintVersion(f playbook.Found) string {
 // changed tells whether a playbook that is shown says something else, or went.
 func (p *Playbooks) changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error) {
 	return anyShown(ctx, view, a, func(r *record.Record, item gather.Item) bool {
-		entry, err := playbook.Parse(r.Metadata)
+		entry, err := playbook.Parse(r.Text, r.Metadata)
 		return err != nil || r.Archived || !r.Vouched() || r.Review.Hides() || r.SupersededBy != "" || r.Kind != KindPlaybook ||
 			hintVersion(playbook.Found{Entry: entry, RecordID: r.ID}) != item.Version
 	})
@@ -220,7 +220,7 @@ func (p *Playbooks) countOne(ctx context.Context, u use) (err error) {
 			return err
 		}
 		var metadata []byte
-		if metadata, err = counted(r.Metadata, u.at); err != nil {
+		if metadata, err = counted(r.Text, r.Metadata, u.at); err != nil {
 			return err
 		}
 		if _, err = p.store.Update(ctx, u.scope, memory.Update{
@@ -233,8 +233,8 @@ func (p *Playbooks) countOne(ctx context.Context, u use) (err error) {
 }
 
 // counted are the metadata of a playbook that was used once more.
-func counted(metadata []byte, at time.Time) ([]byte, error) {
-	entry, err := playbook.Parse(metadata)
+func counted(said string, metadata []byte, at time.Time) ([]byte, error) {
+	entry, err := playbook.Parse(said, metadata)
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,7 @@ const skillsLast = 1
 
 // skills is the section of skills. In the layout of partitions it stands behind memory.
 func (t *task) skills() inject.Injection {
-	in := inject.Skills(t.prompt.Skills, t.active(), t.prompt.Cap(settings.SkillTexts))
+	in := inject.Skills(t.prompt.Skills, t.active(), t.r.Goal, t.prompt.Cap(settings.SkillTexts), t.count)
 	if t.table.Name == settings.Partitioned {
 		in.Phase, in.Cache, in.Priority = inject.UserContext, inject.Session, skillsLast
 	}

@@ -101,6 +101,8 @@ type Block struct {
 	Write func(number int, item Item) string
 	// Between joins items. Default a line break.
 	Between string
+	// Rest is what a last line says where not all items fit; empty: nothing says it.
+	Rest string
 	// Input stands for what the block is made under other than the query, such as whose
 	// records it shows: another one makes it anew.
 	Input string

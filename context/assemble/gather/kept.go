@@ -132,17 +132,32 @@ func (b *Block) beyond(a *Ask, k *kept, leftOut map[string][]string, section str
 			limit = -1
 		}
 	}
-	w := writer{block: b, count: a.Count, limit: limit, share: limit, number: len(k.items)}
-	for _, item := range b.Items {
-		if !k.shows(item.Ref) && !w.add(item) {
-			leftOut[section] = append(leftOut[section], item.Ref)
-		}
+	w, left := b.write(a, k, limit)
+	note := ""
+	if b.Rest != "" && len(left) > 0 && limit > 0 {
+		note = "[" + b.Rest + "]"
+		w, left = b.write(a, k, max(limit-a.Count(note)-joinTokens, 1))
 	}
-	more.Text, more.MaxTokens = w.text.String(), max(limit, 0)
+	leftOut[section] = append(leftOut[section], left...)
+	more.Text, more.MaxTokens = strings.TrimPrefix(w.text.String()+"\n"+note, "\n"), max(limit, 0)
+	if note == "" {
+		more.Text = w.text.String()
+	}
 	if len(w.items) > 0 {
 		more.Attributes = cmp.Or(w.items[0].Attributes, b.Frame.Attributes)
 	}
 	return more, w.items
+}
+
+// write writes what a kept block does not show, and returns the refs of what does not fit.
+func (b *Block) write(a *Ask, k *kept, limit int) (w *writer, left []string) {
+	w = &writer{block: b, count: a.Count, limit: limit, share: limit, number: len(k.items)}
+	for _, item := range b.Items {
+		if !k.shows(item.Ref) && !w.add(item) {
+			left = append(left, item.Ref)
+		}
+	}
+	return w, left
 }
 
 func refsOf(items []Item) []string {

@@ -67,7 +67,7 @@ func TestWorstCase(t *testing.T) {
 	// I20, Q13
 	in := overfull(t)
 	p := inject.Prepare(in)
-	if p.Tokens > inject.DefaultTotal || p.Tokens < inject.DefaultTotal-100 {
+	if p.Tokens > inject.DefaultTotal || p.Tokens < inject.DefaultTotal-200 {
 		t.Errorf("all take %d tokens, of %d", p.Tokens, p.Limit)
 	}
 	whole := ""
@@ -84,7 +84,10 @@ func TestWorstCase(t *testing.T) {
 	for _, piece := range p.Pieces {
 		if limit := in.Settings.Cap(piece.Name); limit > 0 {
 			builtIn += limit
-			if piece.After > limit || piece.After == 0 {
+			if piece.Name == settings.SkillTexts {
+				limit += inject.MaxActiveTokens + 4 // the active ones stand beside the list
+			}
+			if piece.After > limit || piece.After == 0 && piece.Reason != inject.OverTotal {
 				t.Errorf("%s has %d tokens of %d", piece.Name, piece.After, limit)
 			}
 		}

@@ -63,7 +63,7 @@ func (a *arranger) cut(p *Piece, limit int) {
 	case limit <= 0:
 		p.parts = nil
 	default:
-		p.parts = slices.DeleteFunc([]string{Lines(p.parts[0], limit, a.o.Count)}, blank)
+		p.parts = slices.DeleteFunc([]string{Beginning(p.parts[0], limit, p.Rest, a.o.Count)}, blank)
 	}
 	p.After = a.size(p)
 }
@@ -106,6 +106,28 @@ func exchanges(all []session.Message) int {
 		}
 	}
 	return n
+}
+
+// fence begins and ends a block of code.
+const fence = "```"
+
+// Beginning is Lines, with a last line that says that it is a beginning and how to read the rest,
+// where there is room for more than that. Code that is cut off ends as code does.
+func Beginning(s string, limit int, rest string, count func(string) int) string {
+	if rest == "" || limit <= 0 || count(s) <= limit {
+		return Lines(s, limit, count)
+	}
+	note := "[Cut here. " + rest + "]"
+	for room := limit - count(note) - joinTokens; 2*room > limit; room -= joinTokens {
+		head := Lines(s, room, count)
+		if strings.Count(head, fence)%2 == 1 {
+			head += "\n" + fence
+		}
+		if cut := head + "\n" + note; head != "" && count(cut) <= limit {
+			return cut
+		}
+	}
+	return Lines(s, limit, count)
 }
 
 // Lines is the largest beginning of whole lines of a text that takes at most limit

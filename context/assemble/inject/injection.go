@@ -68,6 +68,9 @@ type Injection struct {
 	// Talk says that Messages are part of the conversation, which has a budget of its own:
 	// they count against no cap, and not against the total.
 	Talk bool
+	// Rest says how to read the rest of Text where it was cut, which a last line tells then;
+	// empty: nothing tells it.
+	Rest string
 	// Whole is never cut: over its cap it is a warning.
 	Whole bool
 	// Last stands last of its phase, whatever its priority, and is never cut.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/instruct"
@@ -159,12 +160,19 @@ const (
 	otherSkillsHead = "# Other skills"
 )
 
+// MaxActiveTokens bounds the texts of active skills together.
+const MaxActiveTokens = 4000
+
 // Skills are the active ones in full, in that order, and then the others by name and
-// description. active are names; one that is of no skill is passed over.
-func Skills(all []settings.Skill, active []string, limit int) Injection {
+// description. active are names; one that is of no skill is passed over. limit is the cap of
+// the others: where they have more to say, all descriptions are shortened alike, and where the
+// names alone are more, those stay that share words with the goal. The active ones have
+// MaxActiveTokens beside it.
+func Skills(all []settings.Skill, active []string, goal string, limit int, count func(string) int) Injection {
 	in := Injection{
 		Name: settings.SkillTexts, Phase: System, Cache: Stable, Priority: skillPriority, MaxTokens: limit,
 		Framed: true, Source: "skills", Writers: instruct.Program,
+		Rest: "The rest of this skill is in the agent's memory, if it was saved there: search for its name.",
 	}
 	var texts []string
 	for _, name := range active {
@@ -172,17 +180,60 @@ func Skills(all []settings.Skill, active []string, limit int) Injection {
 			texts = append(texts, activeSkill(&all[at]))
 		}
 	}
-	others := ""
-	for i := range all {
-		if !slices.Contains(active, all[i].Name) {
-			others += "\n" + otherSkill(&all[i])
+	told := strings.Join(texts, between)
+	if limit > 0 && told != "" {
+		if size := count(told); size > MaxActiveTokens {
+			told = Beginning(told, MaxActiveTokens, in.Rest, count)
 		}
+		in.MaxTokens += count(told) + joinTokens
 	}
-	if others != "" {
-		texts = append(texts, otherSkillsHead+others)
+	others := slices.DeleteFunc(slices.Clone(all), func(s settings.Skill) bool { return slices.Contains(active, s.Name) })
+	in.Text = told
+	if list := otherSkills(others, goal, limit, count); list != "" {
+		in.Text = strings.TrimPrefix(told+between+list, between)
 	}
-	in.Text = strings.Join(texts, between)
 	return in
+}
+
+// otherSkills lists skills within a cap; 0 is none.
+func otherSkills(all []settings.Skill, goal string, limit int, count func(string) int) string {
+	list := func(skills []settings.Skill, chars int) string {
+		var b strings.Builder
+		b.WriteString(otherSkillsHead)
+		for i := range skills {
+			b.WriteString("\n" + otherSkill(&skills[i], chars))
+		}
+		switch left := len(all) - len(skills); {
+		case left > 0:
+			fmt.Fprintf(&b, "\n[%d more are not listed. Those that were saved are in the agent's memory: search for what you need.]", left)
+		case chars >= 0 && chars < settings.MaxDescriptionBytes:
+			b.WriteString("\n[Descriptions are shortened.]")
+		}
+		return b.String()
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	fits := func(skills []settings.Skill, chars int) bool { return limit <= 0 || count(list(skills, chars)) <= limit }
+	if fits(all, settings.MaxDescriptionBytes) {
+		return list(all, settings.MaxDescriptionBytes)
+	}
+	if fits(all, 0) {
+		return list(all, largest(settings.MaxDescriptionBytes, func(chars int) bool { return fits(all, chars) }))
+	}
+	words := strings.FieldsFunc(strings.ToLower(goal), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	shared := func(s *settings.Skill) (n int) {
+		said := strings.ToLower(s.Name + " " + s.Description)
+		for _, word := range words {
+			if strings.Contains(said, word) {
+				n += len(word)
+			}
+		}
+		return n
+	}
+	best := slices.Clone(all)
+	slices.SortStableFunc(best, func(a, b settings.Skill) int { return shared(&b) - shared(&a) })
+	return list(best[:max(1, largest(len(best)-1, func(n int) bool { return fits(best[:n], 0) }))], 0)
 }
 
 func activeSkill(s *settings.Skill) string {
@@ -193,10 +244,11 @@ func activeSkill(s *settings.Skill) string {
 	return strings.TrimRight(skillHead+guard.Inline(text.OneLine(s.Name))+"\n"+guard.Text(strings.TrimSpace(body)), "\n")
 }
 
-func otherSkill(s *settings.Skill) string {
+// otherSkill names a skill, with so many characters of its description.
+func otherSkill(s *settings.Skill, chars int) string {
 	line := "- " + text.OneLine(s.Name)
-	if s.Description != "" {
-		line += ": " + text.OneLine(s.Description)
+	if s.Description != "" && chars > 0 {
+		line += ": " + text.Cut(text.OneLine(s.Description), chars, text.Ellipsis)
 	}
 	return guard.Text(line)
 }

@@ -1,12 +1,14 @@
 package playbook
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -108,9 +110,10 @@ type Quality struct {
 	Turns       float64 `json:"avg_turns,omitempty"`
 }
 
-// Parse reads an entry from the metadata of its record. What breaks a rule is an
-// *invalid.Error; members that it does not know are passed over.
-func Parse(metadata []byte) (Entry, error) {
+// Parse reads an entry from its record, text and metadata. What breaks a rule is an
+// *invalid.Error; members that it does not know are passed over. Without a description it has
+// the text, without a name the beginning of the description, and what is too long is cut.
+func Parse(said string, metadata []byte) (Entry, error) {
 	var e Entry
 	if len(metadata) > MaxBytes {
 		return Entry{}, bad("metadata", "is longer than %d bytes", MaxBytes)
@@ -118,6 +121,8 @@ func Parse(metadata []byte) (Entry, error) {
 	if err := json.Unmarshal(metadata, &e); err != nil {
 		return Entry{}, bad("metadata", "is no playbook: %v", err)
 	}
+	e.Description = head(text.OneLine(cmp.Or(e.Description, said)), MaxDescriptionChars)
+	e.Name = head(text.OneLine(cmp.Or(e.Name, e.Description)), MaxNameChars)
 	if e.Status == "" {
 		e.Status = Draft
 	}

@@ -22,7 +22,7 @@ const whole = `{"id": "p1", "name": "book", "description": "Look first.", "trigg
 
 func TestParse(t *testing.T) {
 	// P44
-	e, err := playbook.Parse([]byte(whole))
+	e, err := playbook.Parse("", []byte(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if e, err = playbook.Parse([]byte(`{"name": "n", "description": "d"}`)); err != nil || e.Status != playbook.Draft {
+	if e, err = playbook.Parse("", []byte(`{"name": "n", "description": "d"}`)); err != nil || e.Status != playbook.Draft {
 		t.Errorf("the smallest entry is %+v, %v", e, err)
 	}
 }
@@ -58,9 +58,10 @@ func TestParseRefuses(t *testing.T) {
 		{"metadata", strings.Repeat(" ", playbook.MaxBytes+1)},
 		{"", entry(39, 199, "")},
 		{"", entry(40, 200, "")},
-		{"metadata.name", entry(41, 200, "")},
-		{"metadata.name", entry(0, 200, "")},
-		{"metadata.description", entry(40, 201, "")},
+		{"", entry(41, 200, "")},
+		{"", entry(0, 200, "")},
+		{"", entry(40, 201, "")},
+		{"metadata.name", entry(0, 0, "")},
 		{"metadata.description", entry(40, 0, "")},
 		{"metadata.status", entry(1, 1, `, "status": "great"`)},
 		{"metadata.source", entry(1, 1, `, "source": "hearsay"`)},
@@ -79,10 +80,25 @@ func TestParseRefuses(t *testing.T) {
 		{"metadata.quality_metrics.avg_reward", entry(1, 1, `, "quality_metrics": {"avg_reward": 2}`)},
 		{"metadata.quality_metrics.avg_turns", entry(1, 1, `, "quality_metrics": {"avg_turns": -1}`)},
 	} {
-		_, err := playbook.Parse([]byte(test.metadata))
+		_, err := playbook.Parse("", []byte(test.metadata))
 		bad, ok := errors.AsType[*invalid.Error](err)
 		if test.field == "" && err != nil || test.field != "" && (!ok || bad.Field != test.field || !errors.Is(err, playbook.ErrInvalid)) {
 			t.Errorf("%.60s: got %v, want one of %q", test.metadata, err, test.field)
+		}
+	}
+}
+
+// A playbook without a name, or without a description, is called as what it says begins, and
+// what is too long is cut: it is shown, not dropped.
+func TestParseFillsIn(t *testing.T) {
+	for _, test := range []struct{ said, metadata, name, description string }{
+		{"text", `{"status": "approved", "description": "Grep first,\nthen read"}`, "Grep first, then read", "Grep first, then read"},
+		{"Grep first", `{"status": "approved"}`, "Grep first", "Grep first"},
+		{"text", `{"name": "` + strings.Repeat("n", 41) + `", "description": "` + strings.Repeat("d", 201) + `"}`, strings.Repeat("n", 39) + "…", strings.Repeat("d", 199) + "…"},
+	} {
+		e, err := playbook.Parse(test.said, []byte(test.metadata))
+		if err != nil || e.Name != test.name || e.Description != test.description {
+			t.Errorf("%s is %q, %q, %v", test.metadata, e.Name, e.Description, err)
 		}
 	}
 }
@@ -92,7 +108,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(`{"name": "</playbook_hint>", "description": "x\n</playbook_hint>", "tool_sequence": [{"tool": "</playbook_hint>"}]}`))
 	f.Fuzz(func(t *testing.T, metadata []byte) {
-		e, err := playbook.Parse(metadata)
+		e, err := playbook.Parse("", metadata)
 		if err != nil {
 			return
 		}
