@@ -173,6 +173,27 @@ func TestDirectMessagesAreTold(t *testing.T) {
 	}
 }
 
+// An id names one message for as long as that stands, long after its answer was forgotten.
+//
+// C16
+func TestMessageIDsAreKeptAfterADay(t *testing.T) {
+	s := servertest.Start(t, nil)
+	sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "the same", TaskId: "t1"})
+	for _, later := range []time.Duration{time.Minute, 25 * time.Hour, 40 * 24 * time.Hour} {
+		s.Clock.Advance(later)
+		MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "what clears old answers", TaskId: later.String()})
+		again := MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "the same", TaskId: "t1"})
+		if !again.GetCreateTime().AsTime().Equal(sent.GetCreateTime().AsTime()) {
+			t.Errorf("after %v it was sent anew", later)
+		}
+		_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: "other", TaskId: "t1"})
+		MustFail(t, err, codes.AlreadyExists, "RECORD_EXISTS")
+	}
+	if all := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"}); len(all) != 4 {
+		t.Errorf("%d messages: %v", len(all), all)
+	}
+}
+
 // The task that a message belongs to stands in the task or in its parameters, natively and
 // from loom.v1.
 //

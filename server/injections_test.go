@@ -69,7 +69,7 @@ func MustCountTokens(tb testing.TB, s *servertest.Server, text string) int32 {
 }
 
 func injection(name string, phase loombridgev1.InjectionPhase, cache loombridgev1.CacheStrategy, priority int32, text string) *loombridgev1.Injection {
-	return &loombridgev1.Injection{Name: name, Phase: phase, Cache: cache, Priority: priority, Content: text}
+	return &loombridgev1.Injection{Name: name, Phase: phase, Cache: cache, Priority: &priority, Content: text}
 }
 
 func MustTell(tb testing.TB, s *servertest.Server, role loombridgev1.Role, text string) {
@@ -146,7 +146,7 @@ func TestInjectionRefusals(t *testing.T) {
 	for field, in := range map[string]*loombridgev1.Injection{
 		"settings.injections[0].phase":    {Name: "x"},
 		"settings.injections[0].name":     {Phase: systemPhase},
-		"settings.injections[0].priority": {Name: "x", Phase: systemPhase, Priority: 101},
+		"settings.injections[0].priority": {Name: "x", Phase: systemPhase, Priority: new(int32(101))},
 		"settings.injections[0].xml_tag":  {Name: "x", Phase: systemPhase, XmlTag: "a b"},
 		"settings.injections[0].content":  {Name: "x", Phase: systemPhase, Content: strings.Repeat("x", 256<<10+1)},
 	} {

@@ -133,6 +133,24 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
+// A window begins anew from a pressure of 1.0 on, and not before.
+//
+// H28
+func TestWhenAWindowBeginsAnew(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i, tt := range []struct {
+		share float64
+		renew bool
+	}{{0.97, false}, {1.02, true}, {1.04, true}, {1.2, true}} {
+		session := fmt.Sprint("s", i)
+		pressed(t, s, session, true)
+		p := pressedPrompt(t, s, session, window(t, s, session, tt.share), false)
+		if got := atLevel(p) == "RENEWAL"; got != tt.renew || got != (p.GetReceipt().GetSprint() == 1) {
+			t.Errorf("at %v: level %s, sprint %d", tt.share, atLevel(p), p.GetReceipt().GetSprint())
+		}
+	}
+}
+
 // A caller may renew a window at any pressure; the same request again does nothing more,
 // and a policy that has no renewal says so.
 //

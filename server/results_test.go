@@ -80,15 +80,50 @@ func TestJSONComesBackAsItWas(t *testing.T) {
 	}
 }
 
-// A18: null, true and numbers are shown as they are, and keys stay.
+// A18: true and numbers are shown as they are, and keys stay; what is nothing is said to be
+// done, in whichever form.
 func TestScalarsAreShownAsTheyAre(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for text, want := range map[string]string{
-		`null`: "my:tool → null", `true`: "my:tool → true", `3`: "my:tool → 3", `[1]`: "my:tool → [1]",
+		`null`: "my:tool completed", `[]`: "my:tool completed", `{}`: "my:tool completed", `""`: "my:tool completed",
+		`[null]`: "my:tool → [null]", `false`: "my:tool → false", `0`: "my:tool → 0", `true`: "my:tool → true", `3`: "my:tool → 3", `[1]`: "my:tool → [1]",
 		`{"error_code":"E42"}`: `my:tool → {"error_code": "E42"}`,
 	} {
 		if got := recordJSON(t, s, "my:tool", "", text).GetObservation(); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// X01: the observations of a session are in the style of its preset, by the server's own
+// tools and by RecordStep, and change with it.
+func TestObservationsOfASessionsPreset(t *testing.T) {
+	s := servertest.Start(t, nil)
+	MustWrite(t, s, "a.txt", "some text")
+	for _, tt := range []struct{ preset, read, search string }{
+		{"design", "Read file (9 bytes)", "Found 3 results"},
+		{"reduction", "Read a.txt (9 bytes, text)", "Found 3 results for 'q'"},
+		{"three_phase", "Read a.txt (9 bytes, text)", "Found 3 results for 'q'"},
+		{"", "Read a.txt (9 bytes, text)", "Found 3 results for 'q'"},
+	} {
+		session := "of " + tt.preset
+		if tt.preset != "" {
+			MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: session, History: &loombridgev1.HistorySettings{Preset: tt.preset}})
+		}
+		read, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
+			AgentId: agent, SessionId: session, Name: "fs:read_file", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"path":"a.txt"}`},
+		})
+		must(t, err)
+		found, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+			AgentId: agent, SessionId: session, ToolName: "web:search", Success: true, ArgumentsForm: &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: `{"query":"q"}`},
+			OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: `{"results":[{"title":"a"},{"title":"b"},{"title":"c"}]}`},
+		})
+		must(t, err)
+		if got := read.GetStep().GetObservation(); got != tt.read {
+			t.Errorf("%q: a file was %q, want %q", tt.preset, got, tt.read)
+		}
+		if got := found.GetStep().GetObservation(); got != tt.search {
+			t.Errorf("%q: a search was %q, want %q", tt.preset, got, tt.search)
 		}
 	}
 }

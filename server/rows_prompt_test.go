@@ -12,6 +12,27 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
+// A priority of 0 is the lowest there is, and none is 50: in the prompt, and in what is kept.
+//
+// I05
+func TestPriorityOfNothing(t *testing.T) {
+	s := servertest.Start(t, nil)
+	var all []*loombridgev1.Injection
+	for name, priority := range map[string]*int32{"ZERO": new(int32(0)), "ONE": new(int32(1)), "NONE": nil, "FIFTY-ONE": new(int32(51)), "FORTY-NINE": new(int32(49))} {
+		all = append(all, &loombridgev1.Injection{Name: name, Phase: loombridgev1.InjectionPhase_INJECTION_PHASE_RUNTIME, Priority: priority, Content: name})
+	}
+	kept := MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "s", Prompt: &loombridgev1.PromptSettings{Injections: all}})
+	for _, i := range kept.GetPrompt().GetInjections() {
+		if (i.Priority == nil) != (i.GetName() == "NONE") {
+			t.Errorf("kept %v", i)
+		}
+	}
+	p := MustAssemble(t, s, &loombridgev1.AssembleRequest{SessionId: "s", WithoutTools: true})
+	if got, want := p.GetMessages()[0].GetContent(), "FIFTY-ONE\n\nNONE\n\nFORTY-NINE\n\nONE\n\nZERO"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A caller's sections stand in the phase that they name, in the order of their cache
 // class and priority, within their caps, for a call or for a session; a name that is
 // taken is refused, and changes nothing.
@@ -20,7 +41,7 @@ import (
 func TestCallersSections(t *testing.T) {
 	s := servertest.Start(t, nil)
 	in := func(name string, priority int32, content string) *loombridgev1.Injection {
-		return &loombridgev1.Injection{Name: name, Phase: loombridgev1.InjectionPhase_INJECTION_PHASE_RUNTIME, Priority: priority, Content: content}
+		return &loombridgev1.Injection{Name: name, Phase: loombridgev1.InjectionPhase_INJECTION_PHASE_RUNTIME, Priority: &priority, Content: content}
 	}
 	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "s", Prompt: &loombridgev1.PromptSettings{
 		Injections: []*loombridgev1.Injection{in("low", 1, "LOW"), in("kept", 0, "KEPT")},

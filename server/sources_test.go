@@ -305,6 +305,13 @@ func TestLayersOfTasks(t *testing.T) {
 	if got := tasksIn(promptFor(t, s, "s", "", settings)); got != "2 3 4 5 6 7 8 9 10 11 26 27 28 29 30 31 32 33 34 35" {
 		t.Errorf("L1 and L2 show %s", got)
 	}
+	// The important ones may be the newest as well: twenty all the same.
+	for n := range 5 {
+		mustEmit(t, s, "execute", fmt.Sprintf(`{"content":"task %d","importance":0.99}`, 36+n))
+	}
+	if got := tasksIn(promptFor(t, s, "s", "", settings)); got != "7 8 9 10 11 36 37 38 39 40 26 27 28 29 30 31 32 33 34 35" {
+		t.Errorf("L1 and L2 show %s", got)
+	}
 	settings.Sources.MemoryLayers = []string{"L3"}
 	if _, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Settings: settings}); err == nil {
 		t.Error("L3 is taken")

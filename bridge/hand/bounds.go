@@ -184,8 +184,9 @@ func (c *call) room(root *os.Root) *tools.Room {
 }
 
 // fitted is what a call is reduced to, its inline text within the bound of the agent.
-func (h *Hand) fitted(c *call, what step.Call) step.Reduced {
-	reduced := h.Reducer.Reduce(what)
+func (h *Hand) fitted(ctx context.Context, c *call, what step.Call) step.Reduced {
+	reducer := h.Reducer.In(h.Observed(ctx, c.Scope, c.SessionID))
+	reduced := reducer.Reduce(what)
 	limit := c.bounds.StepTokens
 	for bytes := len(reduced.Inline); limit > 0 && bytes > 0; {
 		n := h.Count(reduced.Inline)
@@ -195,7 +196,7 @@ func (h *Hand) fitted(c *call, what step.Call) step.Reduced {
 		// In proportion, and a little less, so that few rounds are needed.
 		const slack = 0.95
 		bytes = min(int(float64(bytes)*float64(limit)/float64(n)*slack), bytes-1)
-		reduced = h.Reducer.WithInline(bytes).Reduce(what)
+		reduced = reducer.WithInline(bytes).Reduce(what)
 	}
 	return reduced
 }

@@ -81,7 +81,7 @@ func (h *Hand) closedTo(scope kv.Scope) func(name string) bool {
 	return func(name string) bool { return divided.Closed(scope, name) }
 }
 
-// Deps are what a hand works with. All but Bridges, Policies, Approvals, Audit, Count, Compressor, Pressure, Bounds and Style are required;
+// Deps are what a hand works with. All but Bridges, Policies, Approvals, Audit, Count, Compressor, Pressure, Bounds, Style and Observed are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Tools      *tools.Catalogue
@@ -114,6 +114,9 @@ type Deps struct {
 	// Style is how the observations of a session refer to blobs. Default: as the
 	// Options say.
 	Style func(ctx context.Context, scope kv.Scope, sessionID string) step.ReferenceStyle
+	// Observed is how much the observations of a session say; 0 is what the Reducer says.
+	// Default: that.
+	Observed func(ctx context.Context, scope kv.Scope, sessionID string) step.ObservationStyle
 }
 
 // Options adjusts a Hand. Nil and zero fields mean the defaults.
@@ -214,6 +217,9 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	if h.Style == nil {
 		h.Style = func(context.Context, kv.Scope, string) step.ReferenceStyle { return o.Style }
+	}
+	if h.Observed == nil {
+		h.Observed = func(context.Context, kv.Scope, string) step.ObservationStyle { return 0 }
 	}
 	if h.ForeseeBounds == nil {
 		h.ForeseeBounds = func(*kv.Reads, kv.Scope) {}

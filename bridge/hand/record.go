@@ -25,7 +25,7 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	answer := h.answer(c, &out)
 	answer.Redacted.Add(c.redacted)
 	answer.Redacted.Add(out.redacted)
-	reduced := h.fitted(c, h.reducible(ctx, c, out))
+	reduced := h.fitted(ctx, c, h.reducible(ctx, c, out))
 	if out.body.replaced && out.body.stored != nil && !reduced.Offload {
 		reduced.Offload, reduced.OffloadExt = true, "bin" // the bytes as they were
 	}

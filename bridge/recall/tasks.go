@@ -111,7 +111,7 @@ func (t *Tasks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bo
 // tasks are those of L2, where settings ask for them, and of L1, each oldest first.
 func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []entry, err error) {
 	view := t.Tiers.At(a.View)
-	room := recentTasks
+	room, asked := recentTasks, recentTasks
 	seen := make(map[string]bool)
 	if slices.Contains(a.Settings.Sources.Layers, layerL2) {
 		tasks, err := view.L2(ctx, a.Scope, a.SessionID, importantTasks)
@@ -120,13 +120,15 @@ func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []e
 		}
 		slices.SortStableFunc(tasks, byTime)
 		important = entries(a, tasks, seen)
-		room = maxShownTasks - len(important)
+		// Some of L1 are important, too, and stand there once: others take their place.
+		room, asked = maxShownTasks-len(important), 0 // all of them
 	}
-	tasks, err := view.L1(ctx, a.Scope, a.SessionID, room)
+	tasks, err := view.L1(ctx, a.Scope, a.SessionID, asked)
 	if err != nil {
 		return nil, nil, err
 	}
-	return important, entries(a, tasks, seen), nil
+	recent = entries(a, tasks, seen)
+	return important, recent[max(len(recent)-room, 0):], nil
 }
 
 func byTime(a, b session.Task) int {

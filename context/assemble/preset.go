@@ -68,6 +68,15 @@ func (a *Assembler) Reference(ctx context.Context, scope kv.Scope, sessionID str
 	return a.reference
 }
 
+// Observation is how much the observations of a session say: as its preset says, or 0
+// without one.
+func (a *Assembler) Observation(ctx context.Context, scope kv.Scope, sessionID string) step.ObservationStyle {
+	if p, ok, _ := a.inForce(ctx, scope, sessionID); ok {
+		return p.Observation
+	}
+	return 0
+}
+
 // presented is a conversation as a preset sees it: a part for each group.
 type presented struct {
 	reading

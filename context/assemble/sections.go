@@ -178,11 +178,18 @@ func (t *task) callers() []inject.Injection {
 		limit := cmp.Or(t.prompt.Limits.Sections[in.Name], in.MaxTokens, settings.MaxInjectionTokens)
 		out = append(out, inject.Injection{
 			Name: in.Name, Phase: inject.Phase(in.Phase), Cache: inject.Cache(in.Strategy), Tag: in.Tag, Text: in.Content,
-			Priority: cmp.Or(in.Priority, inject.DefaultPriority), MaxTokens: limit, Source: "caller",
+			Priority: priorityOf(in), MaxTokens: limit, Source: "caller",
 			Row: instruct.Caller, Writers: instruct.Program,
 		})
 	}
 	return out
+}
+
+func priorityOf(in *settings.Injection) int {
+	if in.Priority == nil {
+		return inject.DefaultPriority
+	}
+	return *in.Priority
 }
 
 // textTools are the tools as a prompt has them that does not offer them as a parameter.

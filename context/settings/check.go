@@ -270,7 +270,9 @@ func (c *checker) injection(field string, in *Injection) {
 	if in.Strategy < 0 || in.Strategy > 3 {
 		c.add(field+"cache", "is unknown")
 	}
-	c.number(field+"priority", in.Priority, MaxPriority)
+	if in.Priority != nil {
+		c.number(field+"priority", *in.Priority, MaxPriority)
+	}
 	c.number(field+"max_tokens", in.MaxTokens, MaxInjectionTokens)
 	c.text(field+"xml_tag", in.Tag, MaxTagBytes)
 	if in.Tag != "" && !injectionTag.MatchString(in.Tag) {

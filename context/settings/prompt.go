@@ -173,8 +173,8 @@ type Injection struct {
 	Phase int `json:"phase"`
 	// Strategy is 1, 2 or 3: stable, session, dynamic; 0 is dynamic.
 	Strategy int `json:"strategy,omitempty"`
-	// Priority is from 1 to MaxPriority; 0 is 50.
-	Priority  int    `json:"priority,omitempty"`
+	// Priority is from 0 to MaxPriority; nil is 50.
+	Priority  *int   `json:"priority,omitempty"`
 	MaxTokens int    `json:"max_tokens,omitempty"`
 	Tag       string `json:"tag,omitempty"`
 	Content   string `json:"content,omitempty"`

@@ -26,7 +26,7 @@ func full() settings.Prompt {
 		Limits:     settings.Limits{Total: 7, Profile: settings.React8k, Sections: map[string]int{settings.Plan: 8}},
 		Variation:  settings.Variation{Disabled: new(true), Level: &level, Adaptive: new(false)},
 		Cache:      settings.Cache{StableTTL: time.Hour, SessionTTL: time.Minute, KeepOnWrite: new(true)},
-		Injections: []settings.Injection{{Name: "i", Phase: 3, Strategy: 2, Priority: 9, MaxTokens: 10, Tag: "t", Content: "c"}}, OutputTokens: 11,
+		Injections: []settings.Injection{{Name: "i", Phase: 3, Strategy: 2, Priority: new(9), MaxTokens: 10, Tag: "t", Content: "c"}}, OutputTokens: 11,
 	}
 }
 
@@ -108,7 +108,7 @@ func TestCheck(t *testing.T) {
 		"injections[0].name":        {Injections: []settings.Injection{{Name: settings.History, Phase: 1}}},
 		"injections[0].phase":       {Injections: []settings.Injection{{Name: "x"}}},
 		"injections[0].xml_tag":     {Injections: []settings.Injection{{Name: "x", Phase: 1, Tag: "a>b"}}},
-		"injections[0].priority":    {Injections: []settings.Injection{{Name: "x", Phase: 1, Priority: 101}}},
+		"injections[0].priority":    {Injections: []settings.Injection{{Name: "x", Phase: 1, Priority: new(101)}}},
 		"max_output_tokens":         {OutputTokens: -1},
 	} {
 		err := p.Check("prompt")

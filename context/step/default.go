@@ -157,7 +157,10 @@ func (rd *reading) full(result *Result) string {
 
 // emptyResult tells whether there is nothing to show.
 func emptyResult(result *Result) bool {
-	return len(result.Output) == 0 && result.BodySize <= 0 && (!result.IsValue || result.Value == "")
+	if list, isList := result.Value.([]any); isList && len(list) == 0 {
+		return len(result.Output) == 0 && result.BodySize <= 0
+	}
+	return len(result.Output) == 0 && result.BodySize <= 0 && (!result.IsValue || result.Value == nil || result.Value == "")
 }
 
 // onlyBody tells whether the body is all of the result.

@@ -190,6 +190,16 @@ func NewReducer(opts *Options) *Reducer {
 	return r
 }
 
+// In returns a reducer whose observations have a style; 0 is its own.
+func (r *Reducer) In(style ObservationStyle) *Reducer {
+	if style == 0 || style == r.opts.Style {
+		return r
+	}
+	other := *r
+	other.opts.Style = style
+	return &other
+}
+
 // WithInline returns a reducer whose Inline has at most so many bytes.
 func (r *Reducer) WithInline(bytes int) *Reducer {
 	other := *r

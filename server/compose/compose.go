@@ -149,7 +149,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
 		Engine: engine, Writer: writer, Bridges: bridges.Of(engine), Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
-		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference, Bounds: d.Family.Bounds, ForeseeBounds: d.Family.Foresee, Count: d.Tokens.Size,
+		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference, Observed: d.Assembler.Observation, Bounds: d.Family.Bounds, ForeseeBounds: d.Family.Foresee, Count: d.Tokens.Size,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
 	d.openChildren(writer, &o.Children)

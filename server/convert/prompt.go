@@ -61,11 +61,25 @@ func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
 	}
 	for _, i := range p.GetInjections() {
 		out.Injections = append(out.Injections, settings.Injection{
-			Name: i.GetName(), Phase: int(i.GetPhase()), Strategy: int(i.GetCache()), Priority: int(i.GetPriority()),
+			Name: i.GetName(), Phase: int(i.GetPhase()), Strategy: int(i.GetCache()), Priority: priorityFrom(i.Priority),
 			MaxTokens: int(i.GetMaxTokens()), Tag: i.GetXmlTag(), Content: i.GetContent(),
 		})
 	}
 	return out
+}
+
+func priorityFrom(p *int32) *int {
+	if p == nil {
+		return nil
+	}
+	return new(int(*p))
+}
+
+func priorityTo(p *int) *int32 {
+	if p == nil {
+		return nil
+	}
+	return new(Int32(*p))
 }
 
 var layouts = map[loombridgev1.PromptLayout]settings.Layout{
@@ -155,7 +169,7 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 	}
 	for _, i := range p.Injections {
 		out.Injections = append(out.Injections, &loombridgev1.Injection{
-			Name: i.Name, Phase: loombridgev1.InjectionPhase(i.Phase), Cache: loombridgev1.CacheStrategy(i.Strategy), Priority: Int32(i.Priority),
+			Name: i.Name, Phase: loombridgev1.InjectionPhase(i.Phase), Cache: loombridgev1.CacheStrategy(i.Strategy), Priority: priorityTo(i.Priority),
 			MaxTokens: Int32(i.MaxTokens), XmlTag: i.Tag, Content: i.Content,
 		})
 	}

@@ -372,7 +372,7 @@ async def test_what_was_meant_is_said(ctx: loombridge.Client) -> None:
     for name in ("layout", "skills", "few_shot", "user_id"):
         with pytest.raises(TypeError, match=rf"'{name}' \(did you mean 'settings'\?\)"):
             await call(**{name: "x"})
-        with pytest.raises(TypeError, match=rf"'{name}' \(did you mean 'prompt'\?\)"):
+        with pytest.raises(TypeError, match=rf"'{name}' \(did you mean '(prompt|settings)'\?\)"):
             await cast("Callable[..., Any]", ctx.context.configure)(**{name: "x"})
     with pytest.raises(TypeError, match="history must be a HistorySettings, not PromptSettings"):
         await ctx.context.configure(cast("Any", PromptSettings()))

@@ -90,7 +90,7 @@ async def test_nothing_is_not_none(live: loombridge.Client) -> None:
     nothing = await live.context.record_step("my:tool")
     none = await live.context.record_step("my:tool", output=None)
     assert (nothing.observation, nothing.step.result_form) == ("my:tool completed", "none")
-    assert (none.observation, none.step.result_form) == ("my:tool → null", "json")
+    assert (none.observation, none.step.result_form) == ("my:tool completed", "json")
 
 
 async def test_forms_of_a_result(live: loombridge.Client) -> None:

@@ -175,7 +175,7 @@ class Injection(_brief.Brief):
     cache: CacheStrategy | None = None
     """How long it stays as it is; None: `dynamic`."""
     priority: int | None = None
-    """From 1 to 100: the higher the earlier among those of its phase; None: 50."""
+    """From 0 to 100: the higher the earlier among those of its phase; None: 50."""
     max_tokens: int | None = None
     """Its cap; None: 12,000, which is also the most."""
     xml_tag: str = ""
@@ -304,7 +304,7 @@ def _injection(value: object, name: str) -> pb.Injection:
     result = pb.Injection(
         name=_values.text(f"{name}.name", s.name),
         content=_values.text(f"{name}.content", s.content),
-        priority=_integer(f"{name}.priority", s.priority),
+        priority=None if s.priority is None else _values.integer(f"{name}.priority", s.priority),
         max_tokens=_integer(f"{name}.max_tokens", s.max_tokens),
         xml_tag=_values.text(f"{name}.xml_tag", s.xml_tag),
     )
@@ -571,7 +571,7 @@ def _seen_injection(m: pb.Injection) -> Injection:
         content=m.content,
         phase=phase(m.phase) or "runtime",
         cache=cache(m.cache),
-        priority=m.priority or None,
+        priority=m.priority if m.HasField("priority") else None,
         max_tokens=m.max_tokens or None,
         xml_tag=m.xml_tag,
     )

@@ -1268,9 +1268,9 @@ type Injection struct {
 	Phase InjectionPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=loombridge.v1.InjectionPhase" json:"phase,omitempty"`
 	// cache is how long it stays as it is. Default dynamic.
 	Cache CacheStrategy `protobuf:"varint,3,opt,name=cache,proto3,enum=loombridge.v1.CacheStrategy" json:"cache,omitempty"`
-	// priority is from 1 to 100: the higher the earlier among those of its phase and
+	// priority is from 0 to 100: the higher the earlier among those of its phase and
 	// cache strategy. Default 50.
-	Priority int32 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
+	Priority *int32 `protobuf:"varint,4,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	// max_tokens is its cap. Default and at most 12,000.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// xml_tag is put around it, such as `<facts>`: at most 64 bytes of letters, digits,
@@ -1334,8 +1334,8 @@ func (x *Injection) GetCache() CacheStrategy {
 }
 
 func (x *Injection) GetPriority() int32 {
-	if x != nil {
-		return x.Priority
+	if x != nil && x.Priority != nil {
+		return *x.Priority
 	}
 	return 0
 }
@@ -2378,16 +2378,17 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\vsession_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"sessionTtl\x12'\n" +
 	"\rkeep_on_write\x18\x03 \x01(\bH\x00R\vkeepOnWrite\x88\x01\x01B\x10\n" +
-	"\x0e_keep_on_write\"\xf6\x01\n" +
+	"\x0e_keep_on_write\"\x88\x02\n" +
 	"\tInjection\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x1d.loombridge.v1.InjectionPhaseR\x05phase\x122\n" +
-	"\x05cache\x18\x03 \x01(\x0e2\x1c.loombridge.v1.CacheStrategyR\x05cache\x12\x1a\n" +
-	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x1d\n" +
+	"\x05cache\x18\x03 \x01(\x0e2\x1c.loombridge.v1.CacheStrategyR\x05cache\x12\x1f\n" +
+	"\bpriority\x18\x04 \x01(\x05H\x00R\bpriority\x88\x01\x01\x12\x1d\n" +
 	"\n" +
 	"max_tokens\x18\x05 \x01(\x05R\tmaxTokens\x12\x17\n" +
 	"\axml_tag\x18\x06 \x01(\tR\x06xmlTag\x12\x18\n" +
-	"\acontent\x18\a \x01(\tR\acontent\"|\n" +
+	"\acontent\x18\a \x01(\tR\acontentB\v\n" +
+	"\t_priority\"|\n" +
 	"\x0eToolDefinition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x124\n" +
@@ -2619,6 +2620,7 @@ func file_loombridge_v1_prompt_proto_init() {
 	file_loombridge_v1_working_proto_init()
 	file_loombridge_v1_prompt_proto_msgTypes[6].OneofWrappers = []any{}
 	file_loombridge_v1_prompt_proto_msgTypes[7].OneofWrappers = []any{}
+	file_loombridge_v1_prompt_proto_msgTypes[8].OneofWrappers = []any{}
 	file_loombridge_v1_prompt_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
