@@ -26,7 +26,7 @@ func (r relay) Find(tenant, name string) (*tools.Tool, bool) {
 	if !ok {
 		return nil, false
 	}
-	d := provided.descriptor()
+	d := provided.Descriptor()
 	d.Schema = json.RawMessage(provided.Schema)
 	t, err := tools.NewRemote(d, func(ctx context.Context, c tools.Input) (tools.Output, error) { return r.call(ctx, tenant, name, c) })
 	return t, err == nil
@@ -36,16 +36,16 @@ func (r relay) Find(tenant, name string) (*tools.Tool, bool) {
 func (r relay) Offers(tenant string) iter.Seq[tools.Offer] {
 	return func(yield func(tools.Offer) bool) {
 		for _, t := range r.directory.Tools(tenant) {
-			if !yield(tools.Offer{Descriptor: t.descriptor(), AgentID: t.AgentID, Given: t.Schema, Metadata: t.Metadata}) {
+			if !yield(tools.Offer{Descriptor: t.Descriptor(), AgentID: t.AgentID, Given: t.Schema, Metadata: t.Metadata}) {
 				return
 			}
 		}
 	}
 }
 
-// descriptor describes the tool, whatever text its schema is: one that is no JSON object
+// Descriptor describes the tool, whatever text its schema is: one that is no JSON object
 // could stand in no prompt. What the tool does is not known, so it may change something.
-func (t AgentTool) descriptor() tools.Descriptor {
+func (t AgentTool) Descriptor() tools.Descriptor {
 	d := tools.Descriptor{
 		Name: text.Valid(t.Name), Description: text.Valid(t.Description), Schema: json.RawMessage(`{}`),
 		Level: max(t.Level, tools.LevelFunction), RequiresApproval: t.RequiresApproval,

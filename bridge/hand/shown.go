@@ -1,6 +1,7 @@
 package hand
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,11 @@ import (
 // where the call can't be shown, or could not run.
 func (h *Hand) sheet(ctx context.Context, c *call, root *os.Root) (approval.Sheet, error) {
 	s := approval.Sheet{Args: text.CanonicalJSON(c.args), Secrets: h.secrets.For(c.Scope.Tenant)}
-	if _, own := h.Tools.Own(c.name()); !own {
+	if _, own := h.Tools.Own(c.name()); !own || c.asItCame {
 		s.Parts = []tools.Part{{Name: "call", Content: []byte("tool: " + c.name() + "\nruns: outside of this server, which does not confine it\n")}}
+		if c.asItCame && !bytes.Equal(s.Args, c.Args) {
+			s.Parts = append(s.Parts, tools.Part{Name: "arguments as they go out", Content: c.Args})
+		}
 		return s, s.Check()
 	}
 	if root == nil {

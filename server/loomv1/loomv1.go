@@ -41,7 +41,7 @@ type Hand interface {
 	// Run runs a tool and records nothing. See hand.Hand.
 	Run(ctx context.Context, req hand.Request) (hand.RawAnswer, error)
 	// Relay lets a call pass on to an agent, within the limits of its tool.
-	Relay(ctx context.Context, req hand.Request, run func() hand.Relayed) error
+	Relay(ctx context.Context, req hand.Request, d tools.Descriptor, run func() hand.Relayed) error
 }
 
 // Tools knows which tools there are; see tools.Catalogue.

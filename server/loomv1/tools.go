@@ -143,7 +143,10 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 		return c.runOwn(ctx, tenant, call)
 	}
 	answer, err := c.relay(ctx, tenant, call)
+	refusal, refused := errors.AsType[*tools.Error](err)
 	switch {
+	case refused:
+		return failed(refusal)
 	case err == nil:
 		return relayed(answer)
 	case errors.Is(err, throttle.ErrLimited), errors.Is(err, children.ErrEnded):
@@ -213,14 +216,15 @@ func callerScope(tenant string, call *loomv1pb.ToolCall) kv.Scope {
 	return scope
 }
 
-// relay passes the call to the agent that registered the tool, within the limits of the
-// tool and with an audit record.
+// relay passes the call to the agent that registered the tool, under the same rules as a native
+// call of it and with an audit record. A *tools.Error says that these refuse it.
 func (c toolCaller) relay(ctx context.Context, tenant string, call *loomv1pb.ToolCall) (result agents.ToolResult, err error) {
-	if _, ok := c.Agents.Lookup(tenant, call.GetName()); !ok {
+	tool, ok := c.Agents.Lookup(tenant, call.GetName())
+	if !ok {
 		return c.pass(ctx, tenant, call) // which finds nothing, unless it was registered just now
 	}
-	req := hand.Request{Scope: callerScope(tenant, call), Name: call.GetName(), Args: json.RawMessage(call.GetArguments())}
-	if refused := c.Hand.Relay(ctx, req, func() hand.Relayed {
+	req := hand.Request{Scope: callerScope(tenant, call), Name: call.GetName(), Args: json.RawMessage(call.GetArguments()), Timeout: timeoutOf(call)}
+	if refused := c.Hand.Relay(ctx, req, tool.Descriptor(), func() hand.Relayed {
 		result, err = c.pass(ctx, tenant, call)
 		return hand.Relayed{Code: relayCode(result, err), Bytes: int64(len(result.Output))}
 	}); refused != nil {
