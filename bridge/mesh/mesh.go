@@ -33,10 +33,12 @@ const (
 	// DefaultMaxAsking bounds the requests to peers that wait for an answer.
 	DefaultMaxAsking = 8192
 	// DefaultBeat is how often a bridge says that it is there.
-	DefaultBeat = time.Second
-	// DefaultSilence is how long nothing is heard of a peer that counts as gone. It is
-	// less than the lease of a bridge, and more than a busy machine stands still.
-	DefaultSilence = 8 * time.Second
+	DefaultBeat = 500 * time.Millisecond
+	// DefaultSilence is how long nothing is heard of a peer that counts as gone: as long as
+	// who works with its agents should wait. One that a busy machine keeps silent for longer
+	// is there again with its next beat. It is less than the lease of a bridge, which is what
+	// other work of the peer waits for.
+	DefaultSilence = 2 * time.Second
 	// takenWithin is how long a peer may take to say that it has got a request, beside
 	// the time that a slow network takes for its bytes.
 	takenWithin   = 5 * time.Second

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -129,6 +130,81 @@ func TestMesh(t *testing.T) {
 	}
 	for e := nextEvent(t, listener, "agent.status"); e.GetSource() != "provider" || !strings.Contains(e.GetPayloadJson(), "disconnected"); e = nextEvent(t, listener, "agent.status") {
 	}
+}
+
+// Nothing waits for the lease of a server that was killed but what only its end can tell: by
+// another server everything else goes on while the dead one still counts as there, its agents
+// come back, and calls of tools that they did not finish end.
+//
+// Z10, Z12
+func TestKilledServerKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	store := postgresPlace(t, pgtest.Address(t))
+	dead := MustBridgeApart(t, store, "dead", "--mesh", "embedded")
+	p := MustBridge(t, store, "lives", "--mesh", "embedded")
+	provider := dead.attach(t.Context(), t, "provider", nil, "sum")
+	waitUntil(t, "the tool is listed", func() bool { return p.lists(t, "sum") })
+	contexts := loombridgev1.NewContextServiceClient(p.conn)
+	asked := make(chan error, 1)
+	go func() {
+		_, err := p.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: "a", Name: "sum"})
+		asked <- err
+	}()
+	nextCall(t, provider)
+	for range 8 { // some of this is under way when the server dies
+		go func() {
+			for saveAs(&dead.process, "a")(t.Context()) == nil {
+				continue
+			}
+		}()
+	}
+	dead.listed(t, "dead", "lives")
+	dead.Kill(t)
+	killed := time.Now()
+	var left sync.WaitGroup
+	for what, call := range map[string]func() error{
+		"the call of its agent's tool": func() error { return <-asked },
+		"save":                         func() error { return saveAs(p, "a")(t.Context()) },
+		"query": func() error {
+			_, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "counted"})
+			return err
+		},
+		"record": func() error {
+			_, err := contexts.RecordStep(t.Context(), recordOf("a", "s", "my:tool", "{}", "1"))
+			return err
+		},
+		"assemble": func() error {
+			_, err := contexts.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s"})
+			return err
+		},
+		"emit": func() error {
+			_, err := p.bridge().Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "a", Topic: "news"})
+			return err
+		},
+		"spawn": func() error {
+			_, err := contexts.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", ChildId: "child", Goal: "g"})
+			return err
+		},
+		"tool": func() error {
+			_, err := callTool(t, p, "memory:query", `{"query":"counted"}`)
+			return err
+		},
+		"attach": func() error {
+			p.attach(t.Context(), t, "provider", nil, "sum")
+			return nil
+		},
+	} {
+		left.Go(func() {
+			if err := call(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if took := time.Since(killed); took > bridges.Term/2 { // twice as long as it takes
+				t.Errorf("%s took %v", what, took)
+			}
+		})
+	}
+	left.Wait()
+	p.listed(t, "dead", "lives") // its lease still runs
 }
 
 // mustNATS starts a server of NATS that no bridge carries, and returns its URL.
