@@ -41,9 +41,6 @@ type Options struct {
 	// Settle is called before an entry of the scope is written: what it waits for is
 	// written first. Default: nothing is waited for.
 	Settle func(ctx context.Context, scope kv.Scope)
-	// ImportBytes is how many bytes of values a session may have that is imported in one
-	// commit; of a longer one half as much is. Default DefaultImportBytes.
-	ImportBytes int
 }
 
 // Log is the store of all agents' logs. All methods are safe for concurrent
@@ -60,8 +57,7 @@ type Log struct {
 	// closeAfter and endAfter are those of Options.
 	closeAfter, endAfter time.Duration
 	// entryCache has the entries that prompts read.
-	entryCache  entryCache
-	importBytes int
+	entryCache entryCache
 }
 
 // New returns a log on an engine and the writer that writes to it. Both stay
@@ -86,7 +82,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
 	return &Log{
 		engine: engine, writer: writer, now: o.Now, defaults: o.Defaults, onBegin: o.OnBegin, onEnd: o.OnEnd, settle: o.Settle, folds: newFoldCache(maxCachedFoldBytes),
 		closeAfter: cmp.Or(o.CloseAfter, DefaultCloseAfter), endAfter: cmp.Or(o.EndAfter, DefaultEndAfter),
-		entryCache: newEntryCache(maxCachedEntryBytes), importBytes: cmp.Or(o.ImportBytes, DefaultImportBytes),
+		entryCache: newEntryCache(maxCachedEntryBytes),
 	}
 }
 

@@ -21,12 +21,8 @@ const (
 	// MaxPartsBytes bounds the stored values of a session that is exported or imported, all
 	// of which are in memory meanwhile.
 	MaxPartsBytes = 64 << 20
-	// MaxRestBytes bounds what a session that is imported has beside its entries: it is one
-	// commit.
+	// MaxRestBytes bounds what a session that is imported has beside its entries.
 	MaxRestBytes = 8 << 20
-	// DefaultImportBytes is how many bytes of values a session may have that is imported in
-	// one commit. Of a longer one half as much is.
-	DefaultImportBytes = 8 << 20
 	// MaxStepGap bounds how far the numbers of imported steps may lie beyond those that the
 	// agent has, since the steps between take a key each.
 	MaxStepGap = 100_000
@@ -192,37 +188,30 @@ func PathsIn(all []Part) (paths []string) {
 
 // CheckImport says why Import would refuse parts, and writes nothing.
 func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, all []Part) error {
-	m, err := newImporting(ctx, scope, session, all, l.importBytes)
+	m, err := newImporting(ctx, scope, session, all)
 	if err == nil {
 		_, err = m.fits(ctx, l.engine)
 	}
 	return err
 }
 
-// Import stores the parts of a session as Parts returned them. It tells whether the session
-// was there already with the same parts. A long session comes in several commits, its
-// entries first: where one of them fails it has its beginning alone, and an Import of the
-// same parts goes on from there. Errors, with nothing written: ErrPart, ErrTooLong,
-// ErrExists, which also comes where somebody wrote to the session between two commits.
+// Import stores the parts of a session as Parts returned them, in one commit: whole or not at
+// all. It tells whether the session was there already with the same parts. Errors, with nothing
+// written: ErrPart, ErrTooLong, ErrExists.
 func (l *Log) Import(ctx context.Context, scope kv.Scope, session string, all []Part) (there bool, err error) {
-	m, err := newImporting(ctx, scope, session, all, l.importBytes)
+	m, err := newImporting(ctx, scope, session, all)
 	if err != nil {
 		return false, err
 	}
-	for n, done := 0, 0; done < m.commits(); n++ {
-		err = l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
-			l.settle(ctx, scope)
-			if done, err = m.fits(ctx, tx); err != nil || done == m.commits() {
-				there = n == 0
-				return err
-			}
-			m.stage(tx, done)
-			done++
-			return nil
-		}})
-		if err != nil {
-			return false, fmt.Errorf("session: import: %w", err)
+	err = l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Large: true, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {
+		l.settle(ctx, scope)
+		if there, err = m.fits(ctx, tx); err == nil && !there {
+			m.stage(tx)
 		}
+		return err
+	}})
+	if err != nil {
+		return false, fmt.Errorf("session: import: %w", err)
 	}
 	if !there {
 		l.onBegin(scope)
@@ -242,12 +231,10 @@ type importing struct {
 	last    uint64            // the highest number of a step
 	before  uint64            // that of the agent, when fits was called last
 	tasks   map[string]uint64 // numbers by id
-	first   int               // the first entry of parts
-	cuts    []int             // parts behind the entries of each commit before the last one
 }
 
-// newImporting checks parts, and divides them where they have more bytes than one commit.
-func newImporting(ctx context.Context, scope kv.Scope, session string, all []Part, commit int) (*importing, error) {
+// newImporting checks parts.
+func newImporting(ctx context.Context, scope kv.Scope, session string, all []Part) (*importing, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
 		return nil, err
@@ -256,54 +243,16 @@ func newImporting(ctx context.Context, scope kv.Scope, session string, all []Par
 	if err := m.check(ctx); err != nil {
 		return nil, err
 	}
-	return m, m.cut(commit)
-}
-
-// cut divides the entries of a session that is longer than one commit.
-func (m *importing) cut(commit int) error {
-	size, entries, end := 0, 0, 0
-	for i, p := range m.parts {
-		size += len(p.Value)
-		if p.Kind == partEntry {
-			entries, end = entries+len(p.Value), i+1
+	rest := 0
+	for _, p := range all {
+		if p.Kind != partEntry {
+			rest += len(p.Value)
 		}
 	}
-	if rest := size - entries; rest > MaxRestBytes {
-		return fmt.Errorf("%w: it has %d bytes beside messages and steps, more than %d", ErrTooLong, rest, MaxRestBytes)
+	if rest > MaxRestBytes {
+		return nil, fmt.Errorf("%w: it has %d bytes beside messages and steps, more than %d", ErrTooLong, rest, MaxRestBytes)
 	}
-	m.first = slices.IndexFunc(m.parts, func(p Part) bool { return p.Kind == partEntry })
-	if m.first < 0 || size <= commit {
-		m.first = 0
-		return nil
-	}
-	held := 0
-	for i := m.first; i < end; i++ {
-		if held += len(m.parts[i].Value); held > commit/2 && i > m.first {
-			m.cuts, held = append(m.cuts, i), len(m.parts[i].Value)
-		}
-	}
-	m.cuts = append(m.cuts, end)
-	return nil
-}
-
-// commits is how many the session takes.
-func (m *importing) commits() int { return len(m.cuts) + 1 }
-
-// reached is how many parts, from the first entry on, there are after some commits before
-// the last.
-func (m *importing) reached(done int) int {
-	if done == 0 {
-		return m.first
-	}
-	return m.cuts[done-1]
-}
-
-// begun are the parts that are there after some commits before the last.
-func (m *importing) begun(done int) ([]Part, error) {
-	entries := m.parts[m.first:m.reached(done)]
-	h, err := decodeHead(m.parts[0].Value)
-	h.last, h.ended = entries[len(entries)-1].Number, false
-	return append([]Part{{Kind: m.parts[0].Kind, Value: encodeHead(h)}}, entries...), err
+	return m, nil
 }
 
 // check reads the parts as check does a store: what an importer wrote must not be damage.
@@ -444,56 +393,63 @@ func checkTexts(v reflect.Value) error {
 	return nil
 }
 
-// fits tells how many commits of the session are there. It is an ErrExists where it is there
-// as something else, or where a step or a task of the others is another session's.
-func (m *importing) fits(ctx context.Context, from kv.Getter) (done int, err error) {
+// fits tells whether the session is there. It is an ErrExists where it is there as something
+// else, or where a step or a task of it is another session's.
+func (m *importing) fits(ctx context.Context, from kv.Getter) (there bool, err error) {
 	had, err := parts(ctx, from, m.scope, m.session)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	if done, err = m.done(had); err != nil || done == m.commits() {
-		return done, err
+	same := func(a, b Part) bool { return a.Kind == b.Kind && a.Number == b.Number && bytes.Equal(a.Value, b.Value) }
+	if slices.EqualFunc(had, m.parts, same) {
+		return true, nil
+	}
+	begun := m.begun(had)
+	if len(had) > 0 && begun == 0 {
+		return false, fmt.Errorf("%w: %q", ErrExists, m.session)
 	}
 	if m.before, err = counted(ctx, from, m.scope); err != nil {
-		return 0, err
+		return false, err
 	}
 	if m.last > m.before+MaxStepGap+uint64(len(m.places)) {
-		return 0, fmt.Errorf("%w: step %d is more than %d behind the agent's last one", ErrPart, m.last, MaxStepGap)
+		return false, fmt.Errorf("%w: step %d is more than %d behind the agent's last one", ErrPart, m.last, MaxStepGap)
 	}
-	for _, number := range m.numbers[m.reached(done):] {
+	for _, number := range m.numbers[begun:] {
 		if number == 0 {
 			continue
 		}
 		if err := free(ctx, from, stepKey(m.scope, number), "step %d", number); err != nil {
-			return 0, err
+			return false, err
 		}
 	}
 	for id := range m.tasks {
 		if err := free(ctx, from, taskIDKey(m.scope, id), "task %q", id); err != nil {
-			return 0, err
+			return false, err
 		}
 	}
-	return done, nil
+	return false, nil
 }
 
-// done is after how many commits the session has some parts.
-func (m *importing) done(had []Part) (int, error) {
-	same := func(a, b Part) bool { return a.Kind == b.Kind && a.Number == b.Number && bytes.Equal(a.Value, b.Value) }
-	switch {
-	case len(had) == 0:
-		return 0, nil
-	case slices.EqualFunc(had, m.parts, same):
-		return m.commits(), nil
+// begun is how many parts, up to an entry, are there of a session that a program imported in
+// several commits and did not end: its head and its first entries, and nothing else. Zero is
+// something else.
+func (m *importing) begun(had []Part) int {
+	first := slices.IndexFunc(m.parts, func(p Part) bool { return p.Kind == partEntry })
+	if first < 0 || len(had) < 2 || had[0].Kind != m.parts[0].Kind || len(had)-1 > len(m.parts)-first {
+		return 0
 	}
-	for i, cut := range m.cuts {
-		if len(had) != 1+cut-m.first {
-			continue
-		}
-		if begun, err := m.begun(i + 1); err != nil || slices.EqualFunc(had, begun, same) {
-			return i + 1, err
+	entries := m.parts[first : first+len(had)-1]
+	h, err := decodeHead(m.parts[0].Value)
+	h.last, h.ended = entries[len(entries)-1].Number, false
+	if err != nil || !bytes.Equal(had[0].Value, encodeHead(h)) {
+		return 0
+	}
+	for i, p := range entries {
+		if p.Kind != partEntry || had[i+1].Kind != partEntry || had[i+1].Number != p.Number || !bytes.Equal(had[i+1].Value, p.Value) {
+			return 0
 		}
 	}
-	return 0, fmt.Errorf("%w: %q", ErrExists, m.session)
+	return first + len(entries)
 }
 
 // counted is the agent's last step number.
@@ -514,15 +470,11 @@ func free(ctx context.Context, from kv.Getter, key []byte, what string, args ...
 	return err
 }
 
-// stage writes what comes after some commits. Numbers of steps that nobody has get an empty
-// place, which a later commit or import may take.
-func (m *importing) stage(tx *kv.Tx, done int) {
-	from, to := m.reached(done), len(m.parts)
-	if done < len(m.cuts) {
-		to = m.cuts[done]
-	}
+// stage writes the session. Numbers of steps that nobody has get an empty place, which a later
+// import may take.
+func (m *importing) stage(tx *kv.Tx) {
 	last, here := m.before, make(map[uint64]bool)
-	for i := from; i < to; i++ {
+	for i := range m.parts {
 		if number := m.numbers[i]; number > 0 {
 			last, here[number] = max(last, number), true
 			tx.Put(kv.Log, stepKey(m.scope, number), encodePlace(m.session, m.places[number]))
@@ -536,14 +488,6 @@ func (m *importing) stage(tx *kv.Tx, done int) {
 	}
 	if last > m.before {
 		tx.Put(kv.Log, counterKey(m.scope), encodeCounter(last))
-	}
-	if done < len(m.cuts) {
-		begun, _ := m.begun(done + 1) // check has read the head
-		tx.Put(kv.Log, headKey(m.scope, m.session), begun[0].Value)
-		return
-	}
-	for i := range m.first {
-		m.put(tx, i)
 	}
 	for id, number := range m.tasks {
 		tx.Put(kv.Log, taskIDKey(m.scope, id), encodePlace(m.session, number))

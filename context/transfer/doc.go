@@ -7,9 +7,7 @@
 //
 // A session has at most session.MaxPartsBytes without its results. Its lines are checked as
 // a whole when the last one has come: a line that is missing, doubled or elsewhere changes
-// nothing. Up to session.DefaultImportBytes are one commit, and so is what a longer session
-// has beside its entries, which come before, half as much in a commit, in order. After each
-// commit the store is whole and the session has its beginning.
+// nothing. What it stores is one commit, so that the session comes whole or not at all.
 //
 // Caveats: recorded prompts, answers of repeated requests, children, events and memories
 // are not of it. Numbers of steps stay, so an agent can take a session only where it does

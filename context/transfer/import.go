@@ -48,8 +48,7 @@ func (e *LineError) Error() string { return fmt.Sprintf("transfer: line %d: %v",
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Importer takes the lines of an Export into an agent. A session appears at its last line,
-// whole or not at all unless it is long: then the beginning of its entries may be there after
-// a failure (session.Log's Import), and an import that is made again goes on from there.
+// whole or not at all.
 // Results of a session that is cut off may be there, and are collected as garbage unless it
 // comes again. An import that is made again finds what is there. It is not safe for
 // concurrent use.

@@ -14,8 +14,10 @@ const (
 	ValueHeaderBytes = 4 << 10
 	// MaxValueBytes bounds one value: 4 MiB of payload and a header.
 	MaxValueBytes = 4<<20 + ValueHeaderBytes
-	// MaxBatchBytes bounds the keys and values of one commit together.
+	// MaxBatchBytes bounds the keys and values of one commit together, and MaxLargeBytes
+	// those of one that says that it is Large.
 	MaxBatchBytes = 16 << 20
+	MaxLargeBytes = 128 << 20
 	// MaxWatchBytes bounds the keys and values that one commit watches.
 	MaxWatchBytes = 64 << 20
 )
@@ -121,6 +123,8 @@ type Commit struct {
 	// Lazy acknowledges before the commit is on disk. It survives the death of
 	// the process, and any later commit that is not lazy makes it durable.
 	Lazy bool
+	// Large lets the commit have up to MaxLargeBytes: it is rare, and others wait for it.
+	Large bool
 	// Unfenced lets the commit through the fence of its process (Shared.Fence): it
 	// registers the process anew.
 	Unfenced bool
@@ -146,8 +150,12 @@ func (c Commit) Check() error {
 	if c.Batch == nil {
 		return nil
 	}
-	if c.Batch.Size() > MaxBatchBytes {
-		return &LimitError{What: "batch", Size: c.Batch.Size(), Limit: MaxBatchBytes}
+	limit := MaxBatchBytes
+	if c.Large {
+		limit = MaxLargeBytes
+	}
+	if c.Batch.Size() > limit {
+		return &LimitError{What: "batch", Size: c.Batch.Size(), Limit: limit}
 	}
 	for _, op := range c.Batch.Ops() {
 		if err := checkOp(guarded[op.Keyspace], op); err != nil {

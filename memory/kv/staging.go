@@ -218,6 +218,7 @@ func (w *Writer) stageAll(base Getter, guards []Guard, group []*call) (Commit, *
 		}
 		commit.Watched = append(commit.Watched, tx.watched...)
 		commit.Lazy = commit.Lazy && c.req.Lazy
+		commit.Large = commit.Large || c.req.Large
 		commit.Guards = addBlind(commit.Guards, c.req.Blind)
 	}
 	return commit, staged, len(group)
@@ -250,7 +251,7 @@ func (w *Writer) stageOne(c *call, tx *Tx) (err error) {
 // checkAlone refuses what would spoil the commit of the others.
 func checkAlone(req Request, tx *Tx) error {
 	guards := addBlind(nil, req.Refs)
-	return Commit{Guards: addBlind(guards, req.Blind), Watched: tx.watched, Batch: &tx.batch}.Check()
+	return Commit{Guards: addBlind(guards, req.Blind), Watched: tx.watched, Batch: &tx.batch, Large: req.Large}.Check()
 }
 
 func addBlind(guards []Guard, refs []Ref) []Guard {

@@ -47,6 +47,8 @@ type Request struct {
 	Stage Stage
 	// Lazy acknowledges before the commit is on disk (see Commit.Lazy).
 	Lazy bool
+	// Large lets the commit have up to MaxLargeBytes (see Commit.Large).
+	Large bool
 }
 
 // WriterOptions adjusts a Writer. Nil and zero fields mean the defaults.

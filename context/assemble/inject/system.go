@@ -214,7 +214,9 @@ func otherSkills(all []settings.Skill, goal string, limit int, count func(string
 	if len(all) == 0 {
 		return ""
 	}
-	fits := func(skills []settings.Skill, chars int) bool { return limit <= 0 || count(list(skills, chars)) <= limit }
+	fits := func(skills []settings.Skill, chars int) bool {
+		return limit <= 0 || count(list(skills, chars)) <= limit
+	}
 	if fits(all, settings.MaxDescriptionBytes) {
 		return list(all, settings.MaxDescriptionBytes)
 	}
