@@ -227,7 +227,13 @@ func testSnapshotTooOld(t *testing.T, e kv.Engine, c clock) {
 	c.outlive(t, e)
 	wantReadsTooOld(t, s)
 	fill(t, e, "a=2")
-	wantGet(t, mustSnapshot(t, e), []string{"a"}, "2")
+	values, err := mustSnapshot(t, e).Get(t.Context(), kv.Records, key(alpha(), "a"))
+	for !c.sharp() && errors.Is(err, kv.ErrTooOld) { // a busy machine took longer than it lives
+		values, err = mustSnapshot(t, e).Get(t.Context(), kv.Records, key(alpha(), "a"))
+	}
+	if err != nil || string(values[0]) != "2" {
+		t.Errorf("a new one has %q, %v", values, err)
+	}
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
@@ -258,12 +264,14 @@ func testSnapshotLife(t *testing.T, e kv.Engine, _ clock) {
 
 func testSlowScanOfSnapshot(t *testing.T, e kv.Engine, c clock) {
 	fill(t, e, "a=1", "b=2")
-	s := mustSnapshot(t, e)
 	var last error
 	seen := 0
-	for _, err := range s.Scan(t.Context(), kv.Records, kv.Range{}) {
-		seen, last = seen+1, err
-		c.outlive(t, e)
+	for again := true; again; again = !c.sharp() && seen == 1 { // a busy machine may begin too late
+		seen = 0
+		for _, err := range mustSnapshot(t, e).Scan(t.Context(), kv.Records, kv.Range{}) {
+			seen, last = seen+1, err
+			c.outlive(t, e)
+		}
 	}
 	wantError(t, "scan", last, kv.ErrTooOld)
 	if seen != 2 {

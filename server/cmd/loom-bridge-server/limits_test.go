@@ -60,7 +60,6 @@ func unmeasuredLimits() map[string]unmeasured {
 	all := map[string]unmeasured{
 		"mcp-sessions":             {"is shared by agents by turns; " + ofTenant, "TestHostSessionsAreShared"},
 		"mcp-session-idle":         {ends, "TestSettings"},
-		"store-map-connections":    {"needs several stores in PostgreSQL", "TestSettings"},
 		"log-slow":                 {"says which calls are logged", "TestSettings"},
 		"vector-weight":            {weighs, "TestSettings"},
 		"memory-l1-tasks":          {"is where a tier hands on; a test fills all three", "TestTiersFillUp"},
