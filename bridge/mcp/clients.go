@@ -131,7 +131,7 @@ func Start(ctx context.Context, servers map[string][]Server, opts Options) (*Cli
 			continue
 		}
 		if k.closed {
-			opts.Logger.Warn("an MCP server that was added can't be reached: "+errSealed.Error(), "server", k.Name, "key", opts.Key)
+			opts.Logger.Warn("an MCP server that was added can't be reached", "server", k.Name, "error", errSealed, "key", opts.Key)
 		}
 		c.begin(k.tenant, k.Server, false)
 	}

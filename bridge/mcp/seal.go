@@ -65,7 +65,7 @@ func keepKey(file string, fresh []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer os.Remove(partial.Name())
+		defer func() { _ = os.Remove(partial.Name()) }() // the key has its own name by then
 		_, err = partial.Write(fresh)
 		if err = errors.Join(err, partial.Sync(), partial.Close()); err != nil {
 			return nil, err

@@ -29,7 +29,9 @@ func (h brokenHand) Run(context.Context, hand.Request) (hand.RawAnswer, error) {
 	return hand.RawAnswer{}, h.err
 }
 
-func (h brokenHand) Relay(context.Context, hand.Request, tools.Descriptor, func() hand.Relayed) error { return h.err }
+func (h brokenHand) Relay(context.Context, hand.Request, tools.Descriptor, func() hand.Relayed) error {
+	return h.err
+}
 
 // A call that the server could not run is answered, too, and the answer tells
 // nothing of the server's own affairs.
