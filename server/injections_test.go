@@ -624,3 +624,35 @@ func TestWorstCaseOfCaps(t *testing.T) {
 		}
 	}
 }
+
+// The same holds of tools in a field of their own, as they are by default: what is no message
+// of the history and the tools keep 12,000 tokens together, whatever the form.
+func TestToolsInTheirOwnFieldCount(t *testing.T) {
+	// I20, Q13
+	for _, tools := range []int{0, 20, 60} {
+		for _, format := range []loombridgev1.PromptFormat{0, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT, loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC} {
+			s := servertest.Start(t, nil)
+			line := "A sentence about flights to Rome, in March, by night. "
+			for range 6 {
+				MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Kind: "note", Text: strings.Repeat(line, 60)})
+				MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Kind: "knowledge", Text: strings.Repeat(line, 60)})
+			}
+			settings := &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{None: true}}
+			for i := range 10 {
+				settings.Injections = append(settings.Injections, injection(fmt.Sprint("own", i), []loombridgev1.InjectionPhase{systemPhase, contextPhase, runtimePhase}[i%3], 0, 0, strings.Repeat(line, 400)))
+			}
+			var own []*loombridgev1.ToolDefinition
+			for i := range tools {
+				own = append(own, &loombridgev1.ToolDefinition{Name: fmt.Sprint("tool", i), Description: strings.Repeat(line, 6), ParametersSchemaJson: `{"type":"object"}`})
+			}
+			p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+				AgentId: agent, Model: "gpt-4o", MaxTokens: 100_000, System: strings.Repeat(line, 100), Goal: "Flights to Rome", Settings: settings, Tools: own, Format: format,
+			})
+			must(t, err)
+			const frames = 4*30 + 20
+			if n := p.GetTokens().GetTokens(); n > 12_000+frames || n < 11_000 {
+				t.Errorf("%d tools, format %v: %d tokens without a history", tools, format, n)
+			}
+		}
+	}
+}
