@@ -3,7 +3,7 @@ package native
 import (
 	"errors"
 	"io"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -107,7 +107,7 @@ const exitNoProgram = 127
 func instead(names ...string) string {
 	has := func(name string) bool {
 		for _, folder := range filepath.SplitList(sandbox.Path) {
-			if _, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			if info, err := os.Stat(filepath.Join(folder, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				return true
 			}
 		}
