@@ -13,6 +13,7 @@ import (
 // TestMCPTakesArgumentsAsHostsWriteThem sends lists, objects, numbers and booleans as texts,
 // and what is none of those.
 func TestMCPTakesArgumentsAsHostsWriteThem(t *testing.T) {
+	t.Parallel()
 	s := MustRun(t, t.TempDir(), "--mcp-addr", "127.0.0.1:0")
 	session, err := dialMCP(t.Context(), s.mcpURL(t), "2025-06-18", "", nil)
 	must(t, err)

@@ -166,6 +166,7 @@ func (p *process) forward(tb testing.TB, tool, arguments string) *loomv1pb.ToolR
 //
 // R13
 func TestMCPServers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	away := httptest.NewServer(http.NotFoundHandler())
 	defer away.Close()

@@ -42,6 +42,7 @@ func heart(echo string) string { return echo[4 : len(echo)-4] }
 //
 // Y46
 func TestEchoedSecrets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const token = "S3cr-7t/alpha+Z9q.x4"
 	env := map[string]string{"SERVICE_KEY": "Bearer " + token, "NODE_ENV": "production"}
@@ -130,6 +131,7 @@ func TestEchoedSecrets(t *testing.T) {
 // A person sees all of a call but the value of a secret, whose name stands there, and what they
 // say yes to runs with the value.
 func TestApprovalNamesSecrets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const token = `d3pl"oy-token/77`
 	file := filepath.Join(dir, "loom.toml")
