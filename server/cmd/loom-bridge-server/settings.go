@@ -72,12 +72,12 @@ const (
 	// maxReduction is as much as the largest windows hold.
 	maxReduction = 1_000_000
 
-	keyConfig              = "config"
-	keyDataDir             = "data-dir"
-	keyStore               = "store"
-	keyBridgeName          = "bridge-name"
-	keyWorkspaceShared     = "workspace-shared"
-	keyMesh                = "mesh"
+	keyConfig          = "config"
+	keyDataDir         = "data-dir"
+	keyStore           = "store"
+	keyBridgeName      = "bridge-name"
+	keyWorkspaceShared = "workspace-shared"
+	keyMesh            = "mesh"
 	// keyBackupDir is that of the commands about backups, too.
 	keyBackupDir = "backup-dir"
 	keyLogLevel  = "log-level"
