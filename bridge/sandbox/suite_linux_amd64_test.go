@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
@@ -140,7 +141,10 @@ func elsewhere(t *testing.T, m machine.Machine, tests string) {
 	self, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
 	program := filepath.Join(dir, "tests")
-	must(t, os.WriteFile(program, self, 0o755))
+	syscall.ForkLock.RLock() // a child that had it open for writing would keep it from being started (ETXTBSY)
+	err = os.WriteFile(program, self, 0o755)
+	syscall.ForkLock.RUnlock()
+	must(t, err)
 	cmd := m.Command(t.Context(), program, "-test.run", tests, "-test.v", "-test.timeout=3m")
 	cmd.Env, cmd.Dir = append(os.Environ(), "TMPDIR="+home, "HOME="+home), home
 	if m.Container {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -225,7 +226,10 @@ func TestMCPServersInstalled(t *testing.T) {
 	for path, text := range map[string]string{
 		filepath.Join(app, "lib", "data"): "its own", filepath.Join(away, "secret"): "another's", script: "#!" + program + "\n",
 	} {
-		must(t, os.WriteFile(path, []byte(text), 0o755)) //nolint:gosec // a script is run
+		syscall.ForkLock.RLock()                       // as long as a child has it open for writing it can't be run
+		err := os.WriteFile(path, []byte(text), 0o755) //nolint:gosec // a script is run
+		syscall.ForkLock.RUnlock()
+		must(t, err)
 	}
 	good := map[string]string{asMCPServer: "good"}
 	t.Setenv(envPath, filepath.Join(app, "bin")+":"+os.Getenv(envPath))
