@@ -3,11 +3,14 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -138,6 +141,7 @@ func ParseLine(text []byte) (Line, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Line{}, fmt.Errorf("%w: more stands behind the object", ErrLine)
 	}
+	l.complete()
 	r, err := l.record()
 	if err != nil {
 		return Line{}, fmt.Errorf("%w: %w", ErrLine, err)
@@ -153,6 +157,27 @@ func ParseLine(text []byte) (Line, error) {
 	}
 	_, err = MetadataTerms(r.Metadata)
 	return Line{r, l.Earlier, l.KeyGone, related, read(l.Forgotten)}, err
+}
+
+// complete fills in what a line of somebody's own hand leaves out, one that has no id: it
+// says what a record holds, not how it was stored. The id is that of the content, so that
+// the same line is the same record however often it comes.
+func (l *line) complete() {
+	if l.ID != "" || l.Version != 0 || l.Earlier || strings.TrimSpace(l.Text) == "" {
+		return
+	}
+	l.Kind, l.Origin = cmp.Or(l.Kind, DefaultKind), cmp.Or(l.Origin, OriginAgent.String())
+	l.Tier, l.Version = cmp.Or(l.Tier, LongTerm), 1
+	if l.Importance == 0 {
+		l.Importance = DefaultImportance
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{l.Text, l.Key, l.Kind, l.SessionID, string(l.Metadata), strings.Join(l.Tags, "\x00")}, "\x01")))
+	l.ID = "line-" + hex.EncodeToString(sum[:16])
+	if l.CreateTime == nil {
+		l.CreateTime = new(time.Now().UTC())
+	}
+	slices.Sort(l.Tags)
+	l.Tags = slices.Compact(l.Tags)
 }
 
 // relations are those with other records.

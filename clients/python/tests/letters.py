@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any, cast
 
 import pytest
-from langgraph.store.base import Embeddings
+from langgraph.store.base import Embeddings, IndexConfig
 
 DIMS = 96
 
@@ -27,3 +27,11 @@ class Letters(Embeddings):
 def near(score: float) -> Any:
     """Return what equals a score but for what single precision drops."""
     return cast("Any", pytest).approx(score, abs=1e-5)
+
+
+def letters(*fields: str) -> IndexConfig:
+    """Return an index by letters; without fields of the whole value."""
+    config: IndexConfig = {"dims": DIMS, "embed": Letters()}
+    if fields:
+        config["fields"] = list(fields)
+    return config

@@ -24,7 +24,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from letters import DIMS, Letters, near
+from letters import letters, near
 from loombridge import testing
 from loombridge.langgraph import LoomBridgeStore, _collection
 
@@ -123,13 +123,6 @@ def shown(item: Any) -> Any:
 def ranked(items: Any) -> list[Any]:
     """Return keys with scores, which may differ in what single precision drops."""
     return [(i.key, None if i.score is None else near(i.score)) for i in items]
-
-
-def letters(*fields: str) -> IndexConfig:
-    config: IndexConfig = {"dims": DIMS, "embed": Letters()}
-    if fields:
-        config["fields"] = list(fields)
-    return config
 
 
 VALUES: dict[str, dict[str, Any]] = {

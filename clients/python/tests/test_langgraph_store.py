@@ -16,7 +16,7 @@ pytest.importorskip(
 from langgraph.store.base import GetOp, IndexConfig, PutOp
 
 import loombridge
-from letters import DIMS, Letters, near
+from letters import DIMS, Letters, letters, near
 from loombridge import testing
 from loombridge.langgraph import LoomBridgeStore
 
@@ -25,10 +25,6 @@ from loombridge.langgraph import LoomBridgeStore
 def store(srv: testing.Server) -> Generator[LoomBridgeStore, None, None]:
     with LoomBridgeStore(srv.address, agent_id="a1") as store:
         yield store
-
-
-def letters(*fields: str) -> IndexConfig:
-    return {"dims": DIMS, "embed": Letters(), "fields": list(fields) or None}
 
 
 # F08

@@ -11,16 +11,12 @@ pytest.importorskip(
     "langgraph.store.base", reason="LangGraph is not part of the lowest environment"
 )
 
-from langgraph.store.base import IndexConfig, InvalidNamespaceError, PutOp
+from langgraph.store.base import InvalidNamespaceError, PutOp
 
 import loombridge
-from letters import DIMS, Letters, near
+from letters import letters, near
 from loombridge import testing
 from loombridge.langgraph import LoomBridgeStore, _leases
-
-
-def letters(*fields: str) -> IndexConfig:
-    return {"dims": DIMS, "embed": Letters(), "fields": list(fields) or None}
 
 
 @pytest.fixture

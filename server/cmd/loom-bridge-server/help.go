@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 const (
@@ -118,6 +120,26 @@ func addHelp(root *cobra.Command) {
 		usual(cmd, args)
 	})
 	root.AddCommand(helpTopics()...)
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [command]", Short: "Help about a command or a group of settings",
+		RunE: func(_ *cobra.Command, args []string) error {
+			of, rest, err := root.Find(args)
+			if of == root && len(args) > 0 {
+				rest, err = args, nil
+			}
+			if err != nil || len(rest) > 0 {
+				var names []string
+				for _, known := range of.Commands() {
+					names = append(names, known.Name())
+				}
+				if len(names) == 0 {
+					return fmt.Errorf("%s has no %q", of.CommandPath(), rest[0])
+				}
+				return fmt.Errorf("there is no help about %q; nearest is `%s --help`", rest[0], of.CommandPath()+" "+text.Nearest(rest[0], names))
+			}
+			return of.Help()
+		},
+	})
 }
 
 // helpTopics are `help GROUP` for every group of settings, and `help all`.

@@ -22,6 +22,7 @@ func TestVersionAndHelp(t *testing.T) {
 	}{
 		{[]string{"--version"}, `^loom-bridge-server \d+\.\d+\.\d+\S*\n$`},
 		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*Where it serves.*--data-dir directory  .*\(\./\.loom/store\)\n.*memory +\d+  Long-term memory`},
+		{[]string{"help", "mcp", "install"}, `Write a host's own configuration`},
 		{[]string{"help"}, `(?s)Examples:.*check`},
 		{[]string{"help", "limits"}, `^\nLimits on calls and connections:\n  --max-receive-bytes bytes +largest request message \(4MiB\)\n`},
 		{[]string{"help", "all"}, `(?s)--addr host.*--embedder-batch texts +texts of one request \(32\)\n.*--blob-ttl`},
@@ -30,6 +31,19 @@ func TestVersionAndHelp(t *testing.T) {
 		var out bytes.Buffer
 		if err := run(t.Context(), test.args, noEnvironment, &out, &out); err != nil || !regexp.MustCompile(test.want).MatchString(out.String()) {
 			t.Errorf("%v: %v\n%s", test.args, err, out.String())
+		}
+	}
+}
+
+// What there is no help about is said, with what is nearest.
+func TestHelpAboutNothing(t *testing.T) {
+	for args, want := range map[string]string{
+		"memroy": "loom-bridge-server memory --help", "recrods": "loom-bridge-server records --help", "mcp instal": "loom-bridge-server mcp install --help",
+	} {
+		var out bytes.Buffer
+		err := run(t.Context(), append([]string{"help"}, strings.Fields(args)...), noEnvironment, &out, &out)
+		if err == nil || !strings.Contains(err.Error(), want) || out.Len() > 0 {
+			t.Errorf("%s: %v\n%s", args, err, out.String())
 		}
 	}
 }

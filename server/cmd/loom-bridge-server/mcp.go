@@ -89,7 +89,7 @@ func (c Config) mcpServers(known *auth.Credentials, logger *slog.Logger) (server
 	}
 	servers, bad := c.toolServers()
 	for _, err := range bad {
-		logger.Warn("an MCP server is left out", "error", err)
+		logger.Error("an MCP server is left out", "error", err)
 	}
 	names := make([]string, len(servers))
 	for i, s := range servers {
@@ -106,7 +106,7 @@ func (c Config) toolServers() (servers []client.Server, bad []error) {
 	if c.MCPServers != "" {
 		var err error
 		if servers, bad, err = client.Parse(c.MCPServers); err != nil {
-			bad = append(bad, err)
+			bad = append(bad, fmt.Errorf("%s can't be read, so that none of its MCP servers is started: %w", envMCPServers, err))
 		}
 	}
 	for _, s := range c.Hosted {

@@ -142,6 +142,24 @@ func checkStore(tb testing.TB, dir string) (string, error) {
 	return output.String() + console.String(), err
 }
 
+// What somebody wrote by hand is taken, too: a text to a line, or objects with one; the
+// same line again is left out with --skip-existing.
+func TestRecordsImportOfOnesOwnLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	file := filepath.Join(dir, "own")
+	must(t, os.WriteFile(file, []byte("{\"text\":\"Ann likes pears\"}\nBob eats plums\n\n"), 0o600))
+	for _, c := range []struct{ flag, want string }{
+		{"--skip-existing=false", "imported 2 records; 0 were there, 0 were"}, {"--skip-existing", "imported 0 records; 0 were there, 2 were"},
+	} {
+		out, err := p.records(t, "import", "--agent", "own", c.flag, file)
+		if must(t, err); !strings.Contains(out, c.want) {
+			t.Errorf("got %q, want %q", out, c.want)
+		}
+	}
+}
+
 // A line that can't be taken is named; what a memory has is changed by none.
 func TestRecordsImportRefuses(t *testing.T) {
 	t.Parallel()
@@ -154,7 +172,7 @@ func TestRecordsImportRefuses(t *testing.T) {
 	text := string(mustRead(t, file))
 	for name, c := range map[string]struct{ text, problem string }{
 		"cut in the middle": {text[:len(text)-200], "unexpected EOF"},
-		"not an export":     {"id,text\n1,hello\n", "line 1"},
+		"not an export":     {`{"no":"export"}`, "line 1"},
 		"another content":   {strings.ReplaceAll(text, "roses need water", "roses need wine"), "line 43"},
 		"the last version":  {`{"id":"last","version":9223372036854775807,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "version is not from 1 to"},
 		"too many repeats":  {`{"id":"last","version":1,"repeats":9223372036854775807,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "repeats is not from 0 to"},

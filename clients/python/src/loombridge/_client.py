@@ -25,7 +25,6 @@ from loombridge import (
     _sessions,
     _spaces,
     _spelling,
-    _status,
     _tools,
     _values,
     _workspace,
@@ -36,7 +35,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 @_spelling.helpful
-class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
+class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful):
     """One agent, connected; made by `loombridge.connect`.
 
     Any number of tasks of one event loop may use it at once. Every call takes
@@ -555,39 +554,6 @@ class Client(_family.Spawner, _agent.Agent, _spelling.Helpful):
             metadata=metadata,
             task_id=task_id,
             timeout=timeout,
-        )
-
-    async def status(self, *, timeout: _values.Seconds | None = None) -> _status.Status:
-        """Return what the server is and how it stores."""
-        return await _status.read(self._transport, timeout)
-
-    async def scopes(
-        self,
-        *,
-        kind: _scopes.ScopeKind | None = None,
-        prefix: str = "",
-        tenant: str = "",
-        page_size: int = 100,
-        page_token: str = "",
-        timeout: _values.Seconds | None = None,
-    ) -> _scopes.ScopePage:
-        """Return whose memory the server has: agents, then spaces, then persons, by id.
-
-        With authentication it is what the credential or this agent administers.
-
-        Args:
-            kind: owners of one kind alone; default: all.
-            prefix: what the ids begin with.
-            tenant: whose they are; default: the credential's.
-            page_size: how many at most, up to 1,000.
-            page_token: the `next_page_token` of the page before.
-            timeout: seconds; default: the client's.
-
-        Raises:
-            OperatorRequiredError: another tenant's, without `operates`.
-        """
-        return await _scopes.read(
-            self._transport, kind, prefix, tenant, self.agent_id, page_size, page_token, timeout
         )
 
     async def close(self) -> None:

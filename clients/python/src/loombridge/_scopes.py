@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from loombridge import _rpc, _values
+from loombridge import _rpc, _status, _values
 from loombridge.v1 import admin_pb2 as pb
 
 ScopeKind: TypeAlias = Literal["agent", "user", "space"]
@@ -81,3 +81,43 @@ def _scope(m: pb.MemoryScope) -> MemoryScope:
         sessions=m.sessions,
         bytes=m.bytes,
     )
+
+
+class Overseer:
+    """What is asked of the server itself."""
+
+    _transport: _rpc.Transport
+    agent_id: str
+
+    async def status(self, *, timeout: _values.Seconds | None = None) -> _status.Status:
+        """Return what the server is and how it stores."""
+        return await _status.read(self._transport, timeout)
+
+    async def scopes(
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        prefix: str = "",
+        tenant: str = "",
+        page_size: int = 100,
+        page_token: str = "",
+        timeout: _values.Seconds | None = None,
+    ) -> ScopePage:
+        """Return whose memory the server has: agents, then spaces, then persons, by id.
+
+        With authentication it is what the credential or this agent administers.
+
+        Args:
+            kind: owners of one kind alone; default: all.
+            prefix: what the ids begin with.
+            tenant: whose they are; default: the credential's.
+            page_size: how many at most, up to 1,000.
+            page_token: the `next_page_token` of the page before.
+            timeout: seconds; default: the client's.
+
+        Raises:
+            OperatorRequiredError: another tenant's, without `operates`.
+        """
+        return await read(
+            self._transport, kind, prefix, tenant, self.agent_id, page_size, page_token, timeout
+        )

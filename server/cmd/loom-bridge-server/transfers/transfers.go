@@ -6,10 +6,12 @@ package transfers
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -173,6 +175,10 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 	}
 	part := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip}
 	err = d.send(files, func(lines []string) error {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })
+		for i, line := range lines {
+			lines[i] = asLine(line)
+		}
 		part.Lines = lines
 		err := stream.Send(part)
 		part = &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space}
@@ -223,6 +229,18 @@ func (d *desk) send(files []string, send func(lines []string) error) error {
 		return fmt.Errorf("line %d: %w", sent+1, err)
 	}
 	return send(part)
+}
+
+// asLine is a line of an export, or a record whose text is the line.
+func asLine(line string) string {
+	if bare := strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")); bare == "" || bare[0] == '{' {
+		return strings.TrimPrefix(line, "\ufeff")
+	}
+	out, err := json.Marshal(map[string]string{"text": line})
+	if err != nil {
+		return line
+	}
+	return string(out)
 }
 
 // watch writes what changes.

@@ -50,6 +50,31 @@ class Client(_twin.Root, _spelling.Helpful):
         """The agent this client acts for."""
         return self._get("agent_id")
 
+    def status(self, *, timeout: _values.Seconds | None = None) -> _status.Status:
+        """Return what the server is and how it stores."""
+        return self._await("status", timeout=timeout)
+
+    def scopes(
+        self,
+        *,
+        kind: _scopes.ScopeKind | None = None,
+        prefix: str = "",
+        tenant: str = "",
+        page_size: int = 100,
+        page_token: str = "",
+        timeout: _values.Seconds | None = None,
+    ) -> _scopes.ScopePage:
+        """Return whose memory the server has: agents, then spaces, then persons, by id."""
+        return self._await(
+            "scopes",
+            kind=kind,
+            prefix=prefix,
+            tenant=tenant,
+            page_size=page_size,
+            page_token=page_token,
+            timeout=timeout,
+        )
+
     def subscribe(
         self,
         topics: str | Mapping[str, int | None],
@@ -480,30 +505,5 @@ class Client(_twin.Root, _spelling.Helpful):
             node=node,
             metadata=metadata,
             task_id=task_id,
-            timeout=timeout,
-        )
-
-    def status(self, *, timeout: _values.Seconds | None = None) -> _status.Status:
-        """Return what the server is and how it stores."""
-        return self._await("status", timeout=timeout)
-
-    def scopes(
-        self,
-        *,
-        kind: _scopes.ScopeKind | None = None,
-        prefix: str = "",
-        tenant: str = "",
-        page_size: int = 100,
-        page_token: str = "",
-        timeout: _values.Seconds | None = None,
-    ) -> _scopes.ScopePage:
-        """Return whose memory the server has: agents, then spaces, then persons, by id."""
-        return self._await(
-            "scopes",
-            kind=kind,
-            prefix=prefix,
-            tenant=tenant,
-            page_size=page_size,
-            page_token=page_token,
             timeout=timeout,
         )
