@@ -248,6 +248,14 @@ async def test_the_context_of_a_task(live: loombridge.Client) -> None:
         await small.build_context("When does the desk close?")
 
 
+async def test_a_step_says_what_a_model_is_to_read(live: loombridge.Client) -> None:
+    for tool, output in (("my:tool", "long " * 800), ("my:tool", "short"), ("web:get", {})):
+        recorded = await live.context.record_step(tool, output=output)
+        assert recorded.step.to_observation() == recorded.observation
+    with pytest.raises(TypeError, match="takes a client"):
+        documents.DataOffloader(cast("Any", "workspace"))
+
+
 # G14: by messages and by tasks.
 @pytest.mark.parametrize("by", ["messages", "tasks"])
 async def test_the_newest_stay_in_the_context_of_a_task(live: loombridge.Client, by: str) -> None:

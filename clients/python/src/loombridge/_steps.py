@@ -61,6 +61,14 @@ class Step(_brief.Brief):
     refused: bool = False
     """The call was refused: the tool was not run at all, or met what it may not touch."""
 
+    def to_observation(self) -> str:
+        """Return the observation for a model, with where all of the result can be read."""
+        if not self.needs_offload:
+            return self.observation
+        first, line, rest = self.observation.partition("\n")
+        hint = "\nUse fs:read_file to retrieve if needed."
+        return f"{first}. Saved to {self.outcome_path}{line}{rest}{hint}"
+
 
 def ids(steps: object) -> object:
     """Return steps by their ids; anything else as it is."""

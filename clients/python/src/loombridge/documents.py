@@ -167,7 +167,13 @@ class DataOffloader:
     """Keeps long data out of the prompt, under a path that gives it back."""
 
     def __init__(self, ctx: _client.Client) -> None:
-        """Offload data of this client's agent and session."""
+        """Offload data of this client's agent and session.
+
+        Raises:
+            TypeError: a path was given: the server keeps the data, and says where.
+        """
+        if not hasattr(ctx, "context"):
+            raise TypeError(f"DataOffloader takes a client, as in DataOffloader(ctx), not {ctx!r}")
         self._context = ctx.context
 
     async def maybe_offload(
