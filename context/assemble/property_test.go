@@ -190,6 +190,8 @@ func TestBudgetIsKept(t *testing.T) {
 	for range 40 {
 		w.block()
 	}
+	w.say(text(session.Assistant, "All results were seen.")) // those that were not are shortened instead
+	w.say(text(session.User, "Go on."))
 	for _, format := range []assemble.Format{assemble.OpenAIChat, assemble.Neutral} {
 		r := assemble.Request{Scope: scope, Format: format, Goal: "goal", System: "system", Tools: someTools(), MaxTokens: unlimited, History: session.Config{Policy: session.PolicyAppendOnly}}
 		a := assemble.New(w.entries, counter, nil)
