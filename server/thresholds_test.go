@@ -106,11 +106,22 @@ func sectionThresholds() []threshold {
 		{"2000 tokens of a system prompt", 2000, false, func(c caller, k int) bool {
 			return sectionOf(c.shown(func(p *loombridgev1.PromptSettings) { p.System = words(k) }), "system").GetReason() != ""
 		}},
-		{"1000 tokens of skills", 1000, false, func(c caller, k int) bool {
+		{"4000 tokens of active skills", 4000, false, func(c caller, k int) bool {
 			frame := int(MustCountTokens(c.tb, c.Server, "# Skill: own\nword")) - 1
-			return cut(sectionOf(c.shown(func(p *loombridgev1.PromptSettings) {
+			return strings.Contains(wholeText(c.shown(func(p *loombridgev1.PromptSettings) {
 				p.Skills = []*loombridgev1.Skill{{Name: "own", Description: "own", Text: words(k - frame), Active: true}}
-			}), "skills"))
+			})), "[Cut here. The rest of this skill")
+		}},
+		{"1000 tokens of other skills", 1000, false, func(c caller, k int) bool {
+			list := "# Other skills"
+			skills := make([]*loombridgev1.Skill, 10)
+			for i := range skills {
+				skills[i] = &loombridgev1.Skill{Name: fmt.Sprint("s", i), Description: words(90)}
+				list += fmt.Sprintf("\n- s%d: %s", i, skills[i].GetDescription())
+			}
+			last := skills[len(skills)-1]
+			last.Description = words(90 + k - int(MustCountTokens(c.tb, c.Server, list)))
+			return strings.Contains(wholeText(c.shown(func(p *loombridgev1.PromptSettings) { p.Skills = skills })), "[Descriptions are shortened.]")
 		}},
 		{"12000 tokens of all", 12_000, false, func(c caller, k int) bool {
 			const joins = 2 // a token for what joins each of the two to others
@@ -235,14 +246,15 @@ func memoryThresholds() []threshold {
 		c.say(user("Which pump in which hall is loud?"))
 		return strings.Count(wholeText(c.shown(nil)), line) < k
 	}
-	hint := func(c caller, metadata string, wait time.Duration) bool {
+	hint := func(c caller, metadata string, wait time.Duration) string {
 		remember(c.tb, c.Server, &loombridgev1.MemorySaveRequest{
 			Text: "Repair a pump", Kind: "playbook", MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: metadata},
 		})
 		s := c.Clock
 		s.Advance(wait)
 		c.say(user("Repair a pump"))
-		return strings.Contains(wholeText(c.shown(nil)), "<playbook_hint")
+		_, shown, _ := strings.Cut(wholeText(c.shown(nil)), "<playbook_hint")
+		return shown
 	}
 	return []threshold{
 		{"three memories of the user", 3, false, func(c caller, k int) bool {
@@ -251,14 +263,11 @@ func memoryThresholds() []threshold {
 		{"three pieces of knowledge", 3, false, func(c caller, k int) bool {
 			return many(c, k, &loombridgev1.MemorySaveRequest{Kind: "knowledge"}, "The pump in hall")
 		}},
-		{"40 characters of a playbook's name", 40, false, func(c caller, k int) bool {
-			return !hint(c, fmt.Sprintf(`{"name":%q,"description":"Repair a pump","status":"approved"}`, strings.Repeat("x", k)), 0)
-		}},
 		{"200 characters of a playbook's description", 200, false, func(c caller, k int) bool {
-			return !hint(c, fmt.Sprintf(`{"name":"pump","description":%q,"status":"approved"}`, strings.Repeat("x", k)), 0)
+			return !strings.Contains(hint(c, fmt.Sprintf(`{"name":"pump","description":%q,"status":"approved"}`, strings.Repeat("x", k)), 0), strings.Repeat("x", k))
 		}},
 		{"thirty days of a playbook", 30 * 24 * 3600, false, func(c caller, k int) bool {
-			return !hint(c, `{"name":"pump","description":"Repair a pump","status":"approved"}`, time.Duration(k)*time.Second)
+			return hint(c, `{"name":"pump","description":"Repair a pump","status":"approved"}`, time.Duration(k)*time.Second) == ""
 		}},
 	}
 }
