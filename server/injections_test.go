@@ -69,7 +69,11 @@ func MustCountTokens(tb testing.TB, s *servertest.Server, text string) int32 {
 }
 
 func injection(name string, phase loombridgev1.InjectionPhase, cache loombridgev1.CacheStrategy, priority int32, text string) *loombridgev1.Injection {
-	return &loombridgev1.Injection{Name: name, Phase: phase, Cache: cache, Priority: &priority, Content: text}
+	in := &loombridgev1.Injection{Name: name, Phase: phase, Cache: cache, Content: text}
+	if priority > 0 {
+		in.Priority = &priority
+	}
+	return in
 }
 
 func MustTell(tb testing.TB, s *servertest.Server, role loombridgev1.Role, text string) {
