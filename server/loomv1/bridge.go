@@ -30,11 +30,10 @@ var (
 type bridgeService struct {
 	loomv1pb.UnimplementedBridgeServer
 	toolCaller
-	unserved *unserved
 }
 
 func newBridgeService(d Deps) *bridgeService {
-	return &bridgeService{toolCaller: toolCaller{d}, unserved: newUnserved(d.Options.Unserved)}
+	return &bridgeService{toolCaller: toolCaller{d}}
 }
 
 // RegisterAgent replaces the registration of an agent. Its open streams keep the

@@ -95,10 +95,6 @@ type Options struct {
 	// Draining is closed when the server begins to stop: streams then end with
 	// UNAVAILABLE. Default: never.
 	Draining <-chan struct{}
-	// Unserved says what somebody asked for and does not get, a sentence each. An
-	// agent is told on its first stream, as an error, which loom-py logs. Default:
-	// nothing.
-	Unserved []string
 	// StallTimeout is how long a stream may take nothing before it is ended.
 	// Default DefaultStallTimeout.
 	StallTimeout time.Duration

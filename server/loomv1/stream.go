@@ -90,9 +90,6 @@ func (s *bridgeService) open(ctx context.Context, transport eventStream, tenant,
 		Tenant: tenant, Agent: id, Bus: s.Events, Link: link, Subscription: subscription, Limits: streamLimits(),
 		Requests: s.Options.Requests, Progress: progress, PublishTime: publishTime, Stopping: s.Options.Draining,
 	})
-	if text := s.unserved.tell(tenant, id); text != "" {
-		_ = a.Reply(ctx, errorOf(codeUnserved, text)) // there is room for the first one
-	}
 	return a, nil
 }
 

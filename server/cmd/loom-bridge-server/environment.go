@@ -152,8 +152,9 @@ func (e environment) missing() []string {
 // warn logs once what the environment asks for and nobody serves, and what of it
 // is ignored.
 func (e environment) warn(logger *slog.Logger) {
-	for _, what := range e.missing() {
-		logger.Info("this version does not serve what a variable asks for", "missing", what)
+	// Not an error, and not for agents: `loom run` sets these variables in every run.
+	if missing := e.missing(); len(missing) > 0 {
+		logger.Info("this version does not serve what variables ask for", "missing", strings.Join(missing, "; "))
 	}
 	for _, i := range e.ignored {
 		logger.Warn("ignored in a .env file", "file", i.path, "variables", strings.Join(i.names, ", "), "why", i.why)

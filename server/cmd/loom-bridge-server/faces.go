@@ -32,11 +32,10 @@ type endpoint interface {
 // authentication is off; with it, loom.v1 has an address of its own, or none.
 type faces []face
 
-// openFaces makes the faces. The first one is the address of the native API. What
-// is missing of what the environment asks for is told to agents of loom.v1. The last is
-// that of hosts, if there is one.
-func openFaces(config Config, parts *compose.Domain, o server.Options, listener net.Listener, missing []string, opened *closers) (faces, error) {
-	all, err := openGRPC(config, parts, o, listener, missing, opened)
+// openFaces makes the faces. The first one is the address of the native API, the
+// last that of hosts, if there is one.
+func openFaces(config Config, parts *compose.Domain, o server.Options, listener net.Listener, opened *closers) (faces, error) {
+	all, err := openGRPC(config, parts, o, listener, opened)
 	if err != nil || config.MCPAddr == "" {
 		return all, err
 	}
@@ -66,9 +65,8 @@ func openMCP(config Config, parts *compose.Domain, o server.Options, opened *clo
 }
 
 // openGRPC makes the faces that speak gRPC.
-func openGRPC(config Config, parts *compose.Domain, o server.Options, listener net.Listener, missing []string, opened *closers) (faces, error) {
+func openGRPC(config Config, parts *compose.Domain, o server.Options, listener net.Listener, opened *closers) (faces, error) {
 	loom := parts.Loom()
-	loom.Options.Unserved = missing
 	loom.Options.Replay = config.LoomReplay
 	if o.Credentials == nil {
 		o.Loom = loom

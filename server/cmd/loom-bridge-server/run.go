@@ -221,7 +221,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if copies != nil {
 		options.Backups = copies
 	}
-	faces, err := openFaces(config, parts, options, listener, env.missing(), &opened)
+	faces, err := openFaces(config, parts, options, listener, &opened)
 	if err != nil {
 		return err
 	}
