@@ -193,7 +193,7 @@ func TestAssembleOverflowIsNamed(t *testing.T) {
 	s := servertest.Start(t, nil)
 	w := MustWork(t, s, "s1", 2000)
 	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{
-		AgentId: agent, SessionId: "s1", Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: strings.Repeat("word ", 5000)}},
+		AgentId: agent, SessionId: "s1", Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_SYSTEM, Content: strings.Repeat("word ", 5000)}},
 	})
 	must(t, err)
 	r := w.request()
@@ -205,8 +205,33 @@ func TestAssembleOverflowIsNamed(t *testing.T) {
 			t.Errorf("metadata = %v", info.GetMetadata())
 		}
 	}
-	if info.GetMetadata()["max_tokens"] != "2000" || !strings.Contains(info.GetMetadata()["part"], "user") {
+	if info.GetMetadata()["max_tokens"] != "2000" || !strings.Contains(info.GetMetadata()["part"], "system") {
 		t.Errorf("metadata = %v", info.GetMetadata())
+	}
+}
+
+// A task that is too long is cut, not refused: under the default policy and a preset, as
+// the goal and as what the user said last.
+//
+// G14, P06
+func TestLongTaskIsServed(t *testing.T) {
+	s := servertest.Start(t, nil)
+	long := "FIRST " + strings.Repeat("word ", 5000) + "LAST"
+	for _, policy := range []*loombridgev1.HistorySettings{nil, {Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY}, {Preset: "reduction"}} {
+		for _, goal := range []string{long, ""} {
+			r := &loombridgev1.AssembleRequest{AgentId: agent, SessionId: fmt.Sprint(policy.GetPolicy(), policy.GetPreset(), len(goal)), History: policy, Goal: goal, MaxTokens: 2000, WithoutTools: true}
+			if goal == "" {
+				_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{
+					AgentId: agent, SessionId: r.GetSessionId(), Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: long}},
+				})
+				must(t, err)
+			}
+			p, err := s.Context.Assemble(t.Context(), r)
+			must(t, err)
+			if text := promptText(p); p.GetTokens().GetTokens() > 2000 || !strings.Contains(text, "FIRST word") || !strings.Contains(text, "word LAST") {
+				t.Errorf("%v: %d tokens: %.300s", policy, p.GetTokens().GetTokens(), text)
+			}
+		}
 	}
 }
 

@@ -29,8 +29,7 @@ func TestOverflowNamesTheLargestPart(t *testing.T) {
 	}{
 		{"system", nil, assemble.Request{System: long}, "system"},
 		{"tools", nil, assemble.Request{Tools: []assemble.Tool{{Name: "t", Description: long}}}, "tools"},
-		{"goal", nil, assemble.Request{Goal: long}, "goal"},
-		{"message", func(h *entries) { h.say(text(session.User, long)) }, assemble.Request{System: "s"}, "message 2 (user)"},
+		{"message", func(h *entries) { h.say(text(session.Assistant, long)) }, assemble.Request{System: "s"}, "message 2 (assistant)"},
 		{"step", func(h *entries) { h.do(step.Step{ToolName: "fs:read_file", Inline: long, Pinned: true}) }, assemble.Request{}, "pinned"},
 		{"arguments", func(h *entries) { h.do(step.Step{ToolName: "fs:x", Args: json.RawMessage(long)}) }, assemble.Request{}, "step_001 (fs:x)"},
 		{"result of a call", func(h *entries) {
@@ -66,7 +65,7 @@ func TestOverflowNamesTheLargestPart(t *testing.T) {
 
 func TestDefaultBudget(t *testing.T) {
 	var h entries
-	h.say(text(session.User, strings.Repeat("word ", 130_000)))
+	h.say(text(session.System, strings.Repeat("word ", 130_000)))
 	for _, test := range []struct {
 		model  string
 		output int

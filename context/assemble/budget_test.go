@@ -55,8 +55,7 @@ func TestOverflowAfterFolding(t *testing.T) {
 	}{
 		{"system", assemble.Request{System: long}, nil, "system"},
 		{"tools", assemble.Request{Tools: []assemble.Tool{{Name: "t", Description: long}}}, nil, "tools"},
-		{"goal", assemble.Request{Goal: long}, nil, "goal"},
-		{"user", assemble.Request{}, []session.Message{text(session.User, long)}, "message 1 (user)"},
+		{"instruction", assemble.Request{}, []session.Message{text(session.System, long)}, "message 1 (system)"},
 		{"pinned", assemble.Request{}, []session.Message{
 			{Role: session.Assistant, Content: long, Pinned: true}, {Role: session.Assistant, Content: long, Pinned: true},
 		}, "pinned"},

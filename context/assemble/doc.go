@@ -59,8 +59,8 @@
 // call. User and system messages, and what is pinned, are never folded, cut or
 // deduplicated, but for what is done before a prompt is refused: under the ledger
 // a talk that is longer than the budget begins in its middle, and says how to read
-// what was before; under a preset a goal, or a newest message, that is too long is
-// cut in its middle. The newest results, which the model has not seen, are never
+// what was before; a goal, or a newest message of the user, that is too long is cut in
+// its middle. The newest results, which the model has not seen, are never
 // folded where a part of each fits: they are shortened together, each to a fair share.
 //
 // Prompts grow at the end only, until a receipt reports a batch: everything

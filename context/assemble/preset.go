@@ -201,7 +201,7 @@ type partKey struct {
 	first, last   uint64
 	members       int
 	open, awaited bool
-	// said is the length of the text of a message, which may be cut.
+	// said is the length of a message of the user, which may be cut.
 	said int
 }
 
@@ -209,7 +209,7 @@ func (t *task) partKey(g *pairing.Group) partKey {
 	last := g.Members[len(g.Members)-1].Entry.Position
 	said := 0
 	if first := g.Turns; len(first) > 0 && first[0].Said != nil {
-		said = len(first[0].Said.Content)
+		said = len(first[0].Said.Content) + len(first[0].Said.BlocksJSON)
 	}
 	return partKey{
 		said: said, session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results, style: t.preset.Style,

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -29,9 +30,6 @@ func (t *task) lastResort(ctx context.Context, s *source, f fixed, d *draft, err
 		t.leavesTalk = true
 		d, err = t.fit(ctx, s, f)
 	}
-	if t.policy != session.PolicyPreset {
-		return d, err
-	}
 	for range cutTries {
 		overflow, ok := errors.AsType[*OverflowError](err)
 		if !ok {
@@ -41,7 +39,12 @@ func (t *task) lastResort(ctx context.Context, s *source, f fixed, d *draft, err
 		if failed != nil {
 			return nil, failed
 		}
-		if !cut && !t.cutNewest(s, overflow) {
+		if !cut {
+			if cut, failed = t.cutNewest(s, overflow); failed != nil {
+				return nil, failed
+			}
+		}
+		if !cut {
 			break
 		}
 		if f, failed = t.fixed(ctx); failed != nil {
@@ -110,30 +113,50 @@ func (t *task) cutGoal(e *OverflowError) (bool, error) {
 }
 
 // cutNewest cuts the newest message of the user in its middle.
-func (t *task) cutNewest(s *source, e *OverflowError) bool {
+func (t *task) cutNewest(s *source, e *OverflowError) (bool, error) {
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		g := s.groups[i]
 		m := g.Members[0].Entry.Message
 		if !g.Begins() {
 			continue
 		}
-		if len(g.Members) != 1 || m.Pinned || len(m.BlocksJSON) > 0 {
-			return false
+		if len(g.Members) != 1 || m.Pinned {
+			return false, nil
 		}
-		size := t.count(m.Content)
+		longest, size := m.Content, t.count(m.Content)
+		if len(m.BlocksJSON) > 0 {
+			longest, size = "", 0
+			for _, s := range content.Texts(content.Parse(m.BlocksJSON)) {
+				if n := t.count(s); n > size {
+					longest, size = s, n
+				}
+			}
+		}
 		keep := max(size-(e.TotalTokens-e.MaxTokens)-leastAsked/2, leastAsked)
 		if keep >= size {
-			return false
+			return false, nil
 		}
-		said := *m
-		said.Content = decay.CutTask(m.Content, session.MessageID(g.First()), keep, t.count)
+		said, cut := *m, decay.CutTask(longest, session.MessageID(g.First()), keep, t.count)
+		said.BlocksJSON = content.WithTexts(m.BlocksJSON, func(s string) string {
+			if s == longest {
+				return cut
+			}
+			return s
+		})
+		if len(m.BlocksJSON) == 0 {
+			said.Content = cut
+		}
 		own := g.Copied()
 		own.Members = []pairing.Member{{Entry: g.Members[0].Entry, Use: g.Members[0].Use}}
 		own.Members[0].Entry.Message = &said
 		own.Turns[0].Said = &said
 		s.groups = slices.Clone(s.groups)
 		s.groups[i], s.presented, s.faded = own, nil, nil
-		return true
+		if t.policy == session.PolicyPreset {
+			return true, nil
+		}
+		s.entries = nil
+		return true, t.enterAll(s)
 	}
-	return false
+	return false, nil
 }

@@ -2,10 +2,12 @@ package assemble_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	formats "github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
@@ -42,32 +44,45 @@ func TestLongTalkIsServed(t *testing.T) {
 	}
 }
 
-// A task that is too long is cut in its middle under every preset and in every layout,
-// whether it is the goal or what the user said last.
+// A task that is too long is cut in its middle under every policy and preset, in every layout
+// and format, whether it is the goal or what the user said last.
 //
 // G14, P06
 func TestLongTaskIsCut(t *testing.T) {
-	long := "FIRST " + strings.Repeat("many words ", 3000) + " LAST"
-	for _, preset := range append(slices.Clone(presets), "task_context", "three_phase", "partitioned") {
+	long := "FIRST " + strings.Repeat("many words ", 1500) + " LAST"
+	histories := []session.Config{{}, {Policy: session.PolicyLedger}, {Policy: session.PolicyAppendOnly}}
+	for name := range strings.SplitSeq(strings.ReplaceAll(history.Names(), " or ", ", "), ", ") {
+		histories = append(histories, session.Config{Preset: name})
+	}
+	if len(histories) < 10 {
+		t.Fatalf("no presets are named: %v", histories)
+	}
+	for _, h := range histories {
 		for _, layout := range settings.Layouts() {
-			for _, said := range []bool{false, true} {
-				t.Run(fmt.Sprint(preset, layout, said), func(t *testing.T) {
-					w := newWorld(t)
-					w.say(text(session.User, "hello"))
-					w.say(text(session.Assistant, "hi"))
-					w.request.MaxTokens, w.request.Goal = 2000, long
-					if said {
-						w.say(text(session.User, long))
-						w.request.Goal = ""
-					}
-					w.request.History.Preset = preset
-					w.request.Settings = &settings.Prompt{Layout: layout}
-					p := w.prompt()
-					prompt := string(p.OpenAIChatJSON)
-					if p.Tokens.Tokens > 2000 || !strings.Contains(prompt, "FIRST many") || !strings.Contains(prompt, "words  LAST") || !strings.Contains(prompt, "chars omitted") {
-						t.Errorf("%d tokens: %.300s", p.Tokens.Tokens, prompt)
-					}
-				})
+			for format := range formats.Formats {
+				for _, said := range []string{"goal", "text", "blocks"} {
+					t.Run(fmt.Sprint(h.Policy, h.Preset, layout, format, said), func(t *testing.T) {
+						w := newWorld(t)
+						w.say(text(session.User, "hello"))
+						w.say(text(session.Assistant, "hi"))
+						w.request.MaxTokens, w.request.Goal = 2000, long
+						if said != "goal" {
+							asked := text(session.User, long)
+							if said == "blocks" {
+								asked = blockMessage(w, session.User, map[string]any{"type": "text", "text": "in short"}, map[string]any{"type": "text", "text": long})
+							}
+							w.say(asked)
+							w.request.Goal = ""
+						}
+						w.request.History, w.request.Format = h, assemble.Format(format)
+						w.request.Settings = &settings.Prompt{Layout: layout}
+						p := w.prompt()
+						prompt := neutralText(p) + string(p.OpenAIChatJSON) + string(p.Body)
+						if p.Tokens.Tokens > 2000 || !strings.Contains(prompt, "FIRST many") || !strings.Contains(prompt, "words  LAST") || !strings.Contains(prompt, "chars omitted") {
+							t.Errorf("%d tokens: %.300s", p.Tokens.Tokens, prompt)
+						}
+					})
+				}
 			}
 		}
 	}

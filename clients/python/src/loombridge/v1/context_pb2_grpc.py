@@ -260,7 +260,8 @@ class ContextServiceServicer(object):
     def Assemble(self, request, context):
         """Assemble builds the prompt of a session: system, tools, history, goal. The
         history is compacted by the session's policy; folds that are due are stored
-        before the answer, unless the call is a dry run. What does not fit is
+        before the answer, unless the call is a dry run. A goal, or a newest message of the
+        user, that is too long is cut in its middle. What does not fit even so is
         CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
         are never folded: where they have more bytes than an answer may (4 MiB unless the
         server is started with another `--max-send-bytes`), no policy helps, and it is
