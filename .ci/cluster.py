@@ -16,6 +16,10 @@ SAVES = 200
 """Records that are saved while a server is killed."""
 
 
+LAST = 15
+"""Lines of a server's log that a failure shows."""
+
+
 class Bridge:
     """A server of the cluster."""
 
@@ -34,18 +38,31 @@ class Bridge:
             name,
         ]
         self._command += ["--mesh", "embedded", "--workspace", str(workspace)]
-        self._command += ["--data-dir", str(root / name), "--log-level", "off"]
+        self._command += ["--data-dir", str(root / name), "--log-level", "warn"]
+        self._log = root / f"{name}.log"
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Start it, and return when it listens."""
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdout=asyncio.subprocess.PIPE
-        )
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdout=asyncio.subprocess.PIPE, stderr=log
+            )
         assert self._process.stdout is not None  # noqa: S101  it was asked for
         line = (await self._process.stdout.readline()).decode().strip()
+        if not line:
+            raise SystemExit(f"{self.name} did not start: exit {await self._process.wait()}")
         self.address = line.removeprefix("listening on ")
         print(f"{self.name} serves at {self.address}")
+
+    def last_words(self) -> str:
+        """Return how it is, and the end of its log."""
+        state = "never started"
+        if self._process is not None:
+            code = self._process.returncode
+            state = "runs" if code is None else f"ended, exit {code}"
+        lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
+        return "\n".join([f"{self.name}: {state}", *(f"  {line}" for line in lines[-LAST:])])
 
     async def end(self, *, kill: bool = False) -> None:
         """Stop it, or kill it."""
@@ -60,14 +77,15 @@ class Bridge:
 
 async def save(bridges: list[Bridge], number: int) -> None:
     """Save a record at the first server that answers, by one request id."""
+    why = ""
     for bridge in [*bridges, *bridges]:
         try:
             async with loombridge.connect(bridge.address, agent_id="ann", wait=0) as ctx:
                 await ctx.memory_save(f"tide {number} of the moon", request_id=f"save-{number}")
                 return
-        except loombridge.LoomBridgeError:
-            continue
-    raise SystemExit(f"no server took save {number}")
+        except loombridge.LoomBridgeError as error:
+            why += f"; {bridge.name}: {error}"
+    raise SystemExit(f"no server took save {number}{why}")
 
 
 async def read(bridge: Bridge, path: str) -> tuple[str, str]:
@@ -135,6 +153,11 @@ async def main(binary: str, store: str) -> None:
             for bridge in bridges:
                 await bridge.start()
             await work(list(bridges))
+        except (SystemExit, loombridge.LoomBridgeError) as error:
+            print(
+                f"cluster: {error}", *(b.last_words() for b in bridges), sep="\n", file=sys.stderr
+            )
+            raise SystemExit(1) from None
         finally:
             for bridge in bridges:
                 await bridge.end()

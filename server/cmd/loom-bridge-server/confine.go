@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +123,9 @@ func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command 
 		if err != nil {
 			return err
 		}
-		config.MCPServers, config.ProgramPath = cmp.Or(config.MCPServers, getenv(envMCPServers)), getenv(envPath)
+		if err := config.programs(getenv); err != nil {
+			return err
+		}
 		return doctor(cmd.Context(), config, *jobs, stdout)
 	}
 	return cmd

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -37,7 +36,9 @@ func mcpCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			if err := s.configure(cmd, ""); err != nil {
 				return err
 			}
-			s.config.MCPServers, s.config.ProgramPath = cmp.Or(s.config.MCPServers, env.get(envMCPServers)), env.get(envPath)
+			if err := s.config.programs(env.get); err != nil {
+				return err
+			}
 			return s.run(cmd.Context())
 		},
 	}
@@ -68,6 +69,24 @@ const envMCPServers = "LOOM_MCP_SERVERS"
 
 // envPath is where programs are looked for.
 const envPath = "PATH"
+
+// programs adds what the environment says of programs: the MCP servers, unless the settings
+// have some, and where programs are looked for. Servers that can't be read at all are an
+// error. Their text is not shown: it may hold keys.
+func (c *Config) programs(getenv func(string) string) error {
+	from := "--mcp-servers (" + envName("mcp-servers") + ")"
+	if c.MCPServers == "" {
+		c.MCPServers, from = getenv(envMCPServers), envMCPServers
+	}
+	c.ProgramPath = getenv(envPath)
+	if c.MCPServers == "" {
+		return nil
+	}
+	if _, _, err := client.Parse(c.MCPServers); err != nil {
+		return fmt.Errorf(`%s: %w; give JSON such as {"files":{"command":"mcp-server-filesystem","args":["."]}}, or nothing`, from, err)
+	}
+	return nil
+}
 
 // mcpServers are the servers of the settings whose tools agents of a tenant call: those of
 // loom.v1's list, and those in tables that have no name of these. One that can't be used is
@@ -105,8 +124,8 @@ func (c Config) mcpServers(known *auth.Credentials, logger *slog.Logger) (server
 func (c Config) toolServers() (servers []client.Server, bad []error) {
 	if c.MCPServers != "" {
 		var err error
-		if servers, bad, err = client.Parse(c.MCPServers); err != nil {
-			bad = append(bad, fmt.Errorf("%s can't be read, so that none of its MCP servers is started: %w", envMCPServers, err))
+		if servers, bad, err = client.Parse(c.MCPServers); err != nil { // programs has read them
+			bad = append(bad, err)
 		}
 	}
 	for _, s := range c.Hosted {

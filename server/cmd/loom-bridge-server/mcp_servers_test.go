@@ -348,3 +348,32 @@ func TestMCPServerOverHTTP(t *testing.T) {
 		must(t, p.Stop())
 	}
 }
+
+// What names MCP servers and can't be read is refused at the start, with the name of the
+// setting, and without its text, which may hold keys.
+func TestMCPServersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const secret = "k-13579"
+	dir := t.TempDir()
+	serving := []string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir}
+	for _, text := range []string{`{"one":{"command":"x","env":{"K":"` + secret + `"}}`, "servers.json", `"x"`, "7", `[{"name":"one","command":"x"},]`} {
+		vars := map[string]string{envMCPServers: text}
+		for name, test := range map[string]struct {
+			args []string
+			vars map[string]string
+		}{
+			envMCPServers:             {serving, vars},
+			"--mcp-servers":           {append(slices.Clone(serving), "--mcp-servers", text), nil},
+			envName("mcp-servers"):    {serving, map[string]string{envName("mcp-servers"): text}},
+			envMCPServers + " doctor": {[]string{"doctor", "--jobs=false"}, vars},
+			envMCPServers + " mcp":    {[]string{"mcp", "--data-dir", filepath.Join(dir, "store")}, vars},
+		} {
+			setting, _, _ := strings.Cut(name, " ")
+			var out output
+			err := run(t.Context(), test.args, environment{vars: test.vars}, &out, &out)
+			if err == nil || !strings.Contains(err.Error(), setting) || !strings.Contains(err.Error(), "give JSON such as") || strings.Contains(err.Error()+out.String(), secret) {
+				t.Errorf("%s %s: %v %s", name, text, err, out.String())
+			}
+		}
+	}
+}

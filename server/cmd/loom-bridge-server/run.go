@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +62,9 @@ func run(ctx context.Context, args []string, env environment, stdout, stderr io.
 				return err
 			}
 			// What starts programs never comes from a file that agents can write.
-			config.MCPServers, config.ProgramPath = cmp.Or(config.MCPServers, own.get(envMCPServers)), own.get(envPath)
+			if err := config.programs(own.get); err != nil {
+				return err
+			}
 			return serve(cmd.Context(), config, env, stdout, stderr)
 		},
 	}
