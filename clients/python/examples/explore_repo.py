@@ -50,10 +50,11 @@ PACE = 0.1
 """Seconds that a step takes at least, so that one can read along."""
 
 QUESTIONS = (
-    "Where does a tool call become a recorded step?",
-    "Which package do agents talk through?",
+    ("Who keeps a record of which agent called which tool?", "bridge/audit/doc.go"),
+    ("Which package is the directory of agents?", "bridge/agents/doc.go"),
 )
-"""What memory is asked at the end, of this repository; of another one it is what a file holds."""
+"""What memory is asked at the end, and the file that says it. Of a file that the agent has not
+read, as in another repository, nothing can be asked; then it is what another file holds."""
 
 
 @dataclass
@@ -125,12 +126,21 @@ async def kill_halfway(
     )
 
 
-async def ask(ctx: loombridge.Client, question: str, path: str) -> None:
-    """Ask memory a question, or if it knows nothing about a file, and show the best answer."""
+def questions(read: list[str]) -> list[str]:
+    """Return what memory can be asked after the agent has read these files."""
+    others = [path for path in read if Path(path).suffix]
+    asked: list[str] = []
+    for (question, path), place in zip(QUESTIONS, (1, -1), strict=True):
+        if path in read:
+            asked.append(question)
+        elif others:
+            asked.append(f"What does the file {others[place % len(others)]} hold?")
+    return asked
+
+
+async def ask(ctx: loombridge.Client, question: str) -> None:
+    """Ask memory a question and show the best answer."""
     hits = await ctx.memory_query({"query": question, "limit": 1})
-    if not hits:
-        question = f"What does the file {path} hold?"
-        hits = await ctx.memory_query({"query": question, "limit": 1})
     print(f"  question  {question}")
     for hit in hits:
         text = " ".join(hit.record.text.split())
@@ -172,9 +182,8 @@ async def run(options: argparse.Namespace) -> Outcome:
             await kill_and_restart(srv, "before everything is asked for again")
             outcome.kills = 2
             outcome.proof = await verify(ctx, agent.ledger)
-            for question, place in zip(QUESTIONS, (1, -1), strict=True):
-                memories = agent.ledger.memories
-                await ask(ctx, question, memories[place % len(memories)].path if memories else ".")
+            for question in questions([memory.path for memory in agent.ledger.memories]):
+                await ask(ctx, question)
             if agent.ledger.events:
                 await outcome.listener.has_heard(agent.ledger.events[-1], within=30)
             await outcome.count(ctx)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import pytest
 
 import _model
+import explore_repo
 import loombridge
 import task_loop
 from _ledger import Blob, Ledger, Memory, Proof, sha256, verify
@@ -80,6 +81,21 @@ def test_every_example_is_tested_here() -> None:
 
 
 CHATS = [name for name in MAIN if name.startswith("chat_")]
+
+
+def test_the_demo_asks_what_this_repository_says() -> None:
+    for question, path in explore_repo.QUESTIONS:
+        said = (EXAMPLES.parents[2] / path).read_text()
+        words = re.findall(r"[a-z]{5,}", question.lower())
+        missing = [word for word in words if word not in said.lower()]
+        assert len(missing) <= 1, (question, missing)
+    read = ["a.py", *(path for _, path in explore_repo.QUESTIONS), "folder", "b.py"]
+    assert explore_repo.questions(read) == [question for question, _ in explore_repo.QUESTIONS]
+    assert explore_repo.questions(["a.py", "folder", "b.py", "c.py"]) == [
+        "What does the file b.py hold?",
+        "What does the file c.py hold?",
+    ]
+    assert explore_repo.questions(["folder"]) == []
 
 
 @pytest.mark.parametrize("name", CHATS)
@@ -423,9 +439,8 @@ async def test_explore_repo_loses_nothing(binary: Path, tmp_path: Path) -> None:
     assert tree(repo) == before
     assert not list(repo.glob(".explore-repo-*"))
     assert len(output.splitlines()) <= 60
-    assert len(re.findall(r"^  question  \S.*\n  memory    The f", output, re.MULTILINE)) == 2, (
-        output
-    )
+    asked = r"^  question  What does the file (\S+) hold\?\n  memory    The file \1 has "
+    assert len(re.findall(asked, output, re.MULTILINE)) == 2, output
     assert "lost nothing that it had acknowledged" in output
     assert "No language model took part." in output
     await look_into_the_store(output.splitlines()[-1], store)
