@@ -184,7 +184,9 @@ async def test_arguments_as_loom_py_writes_them(srv: testing.Server, stubs: Stub
         assert "end_line: must be integer, not string" in refused.error.message
 
 
-async def test_what_is_asked_for_and_not_served_is_one_line_of_the_log(binary: Path, stubs: Stubs) -> None:
+async def test_what_is_asked_for_and_not_served_is_one_line_of_the_log(
+    binary: Path, stubs: Stubs
+) -> None:
     asked = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://secret", "LOOM_DASHBOARD": "true"}
     async with (
         testing.server(binary, env=asked) as srv,

@@ -17,7 +17,8 @@ class Task(_brief.Brief):
     The last fifty of a session are the first tier of memory; the important ones
     move up, and a model finds them with the tools `query_l1_memory` to
     `query_l4_memory`. Besides `record_step(task=…)`, an event on the topic
-    `execute` or `node.…` adds one.
+    `execute` or `node.…` adds one. Of a task that was recorded with a step, prompts show
+    the step: what was thought before it is the step's `thought`.
     """
 
     action: str

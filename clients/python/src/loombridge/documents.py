@@ -143,7 +143,8 @@ class StepCompactor:
     ) -> str:
         """Return steps as text: the last three in full, and lines for the earlier ones.
 
-        Lines over the budget become `Earlier: {n} steps completed`.
+        Lines over the budget become `Earlier: {n} steps completed`. Of a few steps it saves
+        little, since the last three have their results: `compact_many` leaves those out.
 
         Args:
             steps: steps of the session, at most 1,000; default: all of them.

@@ -1969,7 +1969,8 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12b\n" +
 	"\fGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12b\n" +
-	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\b\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_admin_proto_rawDescOnce sync.Once

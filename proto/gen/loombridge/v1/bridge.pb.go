@@ -31,7 +31,8 @@ const file_loombridge_v1_bridge_proto_rawDesc = "" +
 	"\vMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12G\n" +
 	"\x04Tool\x12\x1a.loombridge.v1.ToolRequest\x1a\x1b.loombridge.v1.ToolResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12I\n" +
 	"\x04Emit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12Q\n" +
-	"\x06Attach\x12\x1c.loombridge.v1.AttachRequest\x1a\x1d.loombridge.v1.AttachResponse\"\x06\x9a\xa8\x19\x02\b\x03(\x010\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x06Attach\x12\x1c.loombridge.v1.AttachRequest\x1a\x1d.loombridge.v1.AttachResponse\"\x06\x9a\xa8\x19\x02\b\x03(\x010\x01B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var file_loombridge_v1_bridge_proto_goTypes = []any{
 	(*MemorySaveRequest)(nil),   // 0: loombridge.v1.MemorySaveRequest

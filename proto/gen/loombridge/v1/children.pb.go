@@ -1150,7 +1150,8 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x18CHILD_STATUS_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CHILD_STATUS_RUNNING\x10\x01\x12\x1a\n" +
 	"\x16CHILD_STATUS_SUCCEEDED\x10\x02\x12\x17\n" +
-	"\x13CHILD_STATUS_FAILED\x10\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x13CHILD_STATUS_FAILED\x10\x03B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_children_proto_rawDescOnce sync.Once

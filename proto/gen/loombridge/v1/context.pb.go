@@ -9461,7 +9461,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vPromoteBlob\x12!.loombridge.v1.PromoteBlobRequest\x1a\".loombridge.v1.PromoteBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
 	"\vArchiveBlob\x12!.loombridge.v1.ArchiveBlobRequest\x1a\".loombridge.v1.ArchiveBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
 	"\vSearchBlobs\x12!.loombridge.v1.SearchBlobsRequest\x1a\".loombridge.v1.SearchBlobsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12g\n" +
-	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_context_proto_rawDescOnce sync.Once

@@ -536,7 +536,8 @@ const file_loombridge_v1_errors_proto_rawDesc = "" +
 	"\x19ERROR_REASON_BEING_ERASED\x10\x91\x03\x12!\n" +
 	"\x1cERROR_REASON_ERASURE_RUNNING\x10\x92\x03\x12 \n" +
 	"\x1bERROR_REASON_SUBJECT_IN_USE\x10\x93\x03\x12\x1e\n" +
-	"\x19ERROR_REASON_STORE_SHARED\x10\x94\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x19ERROR_REASON_STORE_SHARED\x10\x94\x03B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_errors_proto_rawDescOnce sync.Once

@@ -1028,7 +1028,8 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12\\\n" +
 	"\vSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
 	"\fListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
-	"\x0eDeleteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x0eDeleteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_events_proto_rawDescOnce sync.Once

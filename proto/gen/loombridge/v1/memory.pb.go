@@ -7333,7 +7333,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse\"\x06\x9a\xa8\x19\x02\b\x020\x01\x12[\n" +
 	"\n" +
 	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12j\n" +
-	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_memory_proto_rawDescOnce sync.Once

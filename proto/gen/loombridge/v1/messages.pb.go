@@ -666,7 +666,8 @@ const file_loombridge_v1_messages_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x19\n" +
 	"\btask_ids\x18\x02 \x03(\tR\ataskIds\"2\n" +
 	"\x16DeleteMessagesResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x05R\adeletedBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\adeleted\x18\x01 \x01(\x05R\adeletedB^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_messages_proto_rawDescOnce sync.Once

@@ -206,7 +206,8 @@ const file_loombridge_v1_options_proto_rawDesc = "" +
 	"\fEFFECT_READS\x10\x01\x12\x11\n" +
 	"\rEFFECT_STORES\x10\x02\x12\x10\n" +
 	"\fEFFECT_FREES\x10\x03:R\n" +
-	"\aconduct\x12\x1e.google.protobuf.MethodOptions\x18\x83\x95\x03 \x01(\v2\x16.loombridge.v1.ConductR\aconductBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\aconduct\x12\x1e.google.protobuf.MethodOptions\x18\x83\x95\x03 \x01(\v2\x16.loombridge.v1.ConductR\aconductB^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_options_proto_rawDescOnce sync.Once

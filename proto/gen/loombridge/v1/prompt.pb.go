@@ -2515,7 +2515,8 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x18SECTION_OUTCOME_LEFT_OUT\x10\x03\x12\x1a\n" +
 	"\x16SECTION_OUTCOME_FAILED\x10\x04\x12\x1d\n" +
 	"\x19SECTION_OUTCOME_TIMED_OUT\x10\x05\x12\x19\n" +
-	"\x15SECTION_OUTCOME_EMPTY\x10\x06BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x15SECTION_OUTCOME_EMPTY\x10\x06B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_prompt_proto_rawDescOnce sync.Once

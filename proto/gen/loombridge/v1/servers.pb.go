@@ -754,7 +754,8 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1a\n" +
 	"\x16MCP_SERVER_STATE_READY\x10\x02\x12\x19\n" +
-	"\x15MCP_SERVER_STATE_AWAY\x10\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x15MCP_SERVER_STATE_AWAY\x10\x03B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_servers_proto_rawDescOnce sync.Once

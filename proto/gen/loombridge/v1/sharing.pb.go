@@ -1013,7 +1013,8 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\vGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\".loombridge.v1.GrantAccessResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
 	"\fRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12^\n" +
 	"\n" +
-	"ListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"ListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_sharing_proto_rawDescOnce sync.Once

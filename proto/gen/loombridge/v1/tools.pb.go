@@ -3120,7 +3120,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12_\n" +
 	"\fAddMcpServer\x12\".loombridge.v1.AddMcpServerRequest\x1a#.loombridge.v1.AddMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
 	"\x0fRemoveMcpServer\x12%.loombridge.v1.RemoveMcpServerRequest\x1a&.loombridge.v1.RemoveMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12k\n" +
-	"\x10RefreshMcpServer\x12&.loombridge.v1.RefreshMcpServerRequest\x1a'.loombridge.v1.RefreshMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x10RefreshMcpServer\x12&.loombridge.v1.RefreshMcpServerRequest\x1a'.loombridge.v1.RefreshMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_tools_proto_rawDescOnce sync.Once

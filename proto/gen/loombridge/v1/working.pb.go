@@ -769,7 +769,8 @@ const file_loombridge_v1_working_proto_rawDesc = "" +
 	"\x15EVENT_DECISION_REPLAN\x10\x03\x12\x1c\n" +
 	"\x18EVENT_DECISION_DECOMPOSE\x10\x04\x12\x1a\n" +
 	"\x16EVENT_DECISION_HANDOFF\x10\x05\x12\x1c\n" +
-	"\x18EVENT_DECISION_TERMINATE\x10\x06BIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
+	"\x18EVENT_DECISION_TERMINATE\x10\x06B^\n" +
+	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
 	file_loombridge_v1_working_proto_rawDescOnce sync.Once

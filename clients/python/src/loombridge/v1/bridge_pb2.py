@@ -29,14 +29,14 @@ from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 from loombridge.v1 import tools_pb2 as loombridge_dot_v1_dot_tools__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/attach.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\x1a\x19loombridge/v1/tools.proto2\xb6\x03\n\rBridgeService\x12[\n\nMemorySave\x12 .loombridge.v1.MemorySaveRequest\x1a!.loombridge.v1.MemorySaveResponse\"\x08\x9a\xa8\x19\x04\x08\x02 \x01\x12\x61\n\x0bMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12G\n\x04Tool\x12\x1a.loombridge.v1.ToolRequest\x1a\x1b.loombridge.v1.ToolResponse\"\x06\x9a\xa8\x19\x02\x08\x02\x12I\n\x04\x45mit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponse\"\x08\x9a\xa8\x19\x04\x08\x02 \x01\x12Q\n\x06\x41ttach\x12\x1c.loombridge.v1.AttachRequest\x1a\x1d.loombridge.v1.AttachResponse\"\x06\x9a\xa8\x19\x02\x08\x03(\x01\x30\x01\x42IZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/bridge.proto\x12\rloombridge.v1\x1a\x1aloombridge/v1/attach.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\x1a\x19loombridge/v1/tools.proto2\xb6\x03\n\rBridgeService\x12[\n\nMemorySave\x12 .loombridge.v1.MemorySaveRequest\x1a!.loombridge.v1.MemorySaveResponse\"\x08\x9a\xa8\x19\x04\x08\x02 \x01\x12\x61\n\x0bMemoryQuery\x12!.loombridge.v1.MemoryQueryRequest\x1a\".loombridge.v1.MemoryQueryResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12G\n\x04Tool\x12\x1a.loombridge.v1.ToolRequest\x1a\x1b.loombridge.v1.ToolResponse\"\x06\x9a\xa8\x19\x02\x08\x02\x12I\n\x04\x45mit\x12\x1a.loombridge.v1.EmitRequest\x1a\x1b.loombridge.v1.EmitResponse\"\x08\x9a\xa8\x19\x04\x08\x02 \x01\x12Q\n\x06\x41ttach\x12\x1c.loombridge.v1.AttachRequest\x1a\x1d.loombridge.v1.AttachResponse\"\x06\x9a\xa8\x19\x02\x08\x03(\x01\x30\x01\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'loombridge.v1.bridge_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\021com.loombridge.v1P\001ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
   _globals['_BRIDGESERVICE'].methods_by_name['MemorySave']._loaded_options = None
   _globals['_BRIDGESERVICE'].methods_by_name['MemorySave']._serialized_options = b'\232\250\031\004\010\002 \001'
   _globals['_BRIDGESERVICE'].methods_by_name['MemoryQuery']._loaded_options = None

@@ -25,14 +25,14 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/options.proto\x12\rloombridge.v1\x1a google/protobuf/descriptor.proto\"y\n\x07\x43onduct\x12%\n\x06\x65\x66\x66\x65\x63t\x18\x01 \x01(\x0e\x32\x15.loombridge.v1.Effect\x12\r\n\x05works\x18\x02 \x01(\x08\x12\x11\n\tafter_end\x18\x03 \x01(\x08\x12\x13\n\x0b\x61sks_itself\x18\x04 \x01(\x08\x12\x10\n\x08searches\x18\x05 \x01(\x08*W\n\x06\x45\x66\x66\x65\x63t\x12\x16\n\x12\x45\x46\x46\x45\x43T_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x45\x46\x46\x45\x43T_READS\x10\x01\x12\x11\n\rEFFECT_STORES\x10\x02\x12\x10\n\x0c\x45\x46\x46\x45\x43T_FREES\x10\x03:I\n\x07\x63onduct\x12\x1e.google.protobuf.MethodOptions\x18\x83\x95\x03 \x01(\x0b\x32\x16.loombridge.v1.ConductBIZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/options.proto\x12\rloombridge.v1\x1a google/protobuf/descriptor.proto\"y\n\x07\x43onduct\x12%\n\x06\x65\x66\x66\x65\x63t\x18\x01 \x01(\x0e\x32\x15.loombridge.v1.Effect\x12\r\n\x05works\x18\x02 \x01(\x08\x12\x11\n\tafter_end\x18\x03 \x01(\x08\x12\x13\n\x0b\x61sks_itself\x18\x04 \x01(\x08\x12\x10\n\x08searches\x18\x05 \x01(\x08*W\n\x06\x45\x66\x66\x65\x63t\x12\x16\n\x12\x45\x46\x46\x45\x43T_UNSPECIFIED\x10\x00\x12\x10\n\x0c\x45\x46\x46\x45\x43T_READS\x10\x01\x12\x11\n\rEFFECT_STORES\x10\x02\x12\x10\n\x0c\x45\x46\x46\x45\x43T_FREES\x10\x03:I\n\x07\x63onduct\x12\x1e.google.protobuf.MethodOptions\x18\x83\x95\x03 \x01(\x0b\x32\x16.loombridge.v1.ConductB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'loombridge.v1.options_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\021com.loombridge.v1P\001ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
   _globals['_EFFECT']._serialized_start=203
   _globals['_EFFECT']._serialized_end=290
   _globals['_CONDUCT']._serialized_start=80
