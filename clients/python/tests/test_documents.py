@@ -249,7 +249,12 @@ async def test_the_context_of_a_task(live: loombridge.Client) -> None:
 
 
 async def test_a_step_says_what_a_model_is_to_read(live: loombridge.Client) -> None:
-    for tool, output in (("my:tool", "long " * 800), ("my:tool", "short"), ("web:get", {})):
+    cases: list[tuple[str, Any]] = [
+        ("my:tool", "long " * 800),
+        ("my:tool", "short"),
+        ("web:get", {}),
+    ]
+    for tool, output in cases:
         recorded = await live.context.record_step(tool, output=output)
         assert recorded.step.to_observation() == recorded.observation
     with pytest.raises(TypeError, match="takes a client"):
@@ -297,3 +302,61 @@ async def test_sources_that_are_none_are_refused(live: loombridge.Client) -> Non
         documents.TaskContextManager(counter, ["memories"])
     with pytest.raises(TypeError, match="sources must be a list of str"):
         documents.TaskContextManager(counter, cast("Any", "tasks"))
+
+
+# F17, F18
+async def test_sources_of_the_context_of_a_task(live: loombridge.Client) -> None:
+    for action, content in (
+        ("execute", "Open the desk"),
+        ("node.thinking", "The key is in the drawer."),
+        ("node.planning", "First the drawer."),
+    ):
+        await live.context.record_step("a:tool", {"n": action})
+        parameters = {"content": content, "steps": [content]}
+        await live.emit(action, {"session_id": "s1", "parameters": parameters})
+    counter = TokenCounter(live)
+
+    async def built(*sources: Any) -> str:
+        manager = documents.TaskContextManager(counter, sources)
+        return str(await manager.build_context("When?"))
+
+    assert "Open the desk" in await built(documents.MemoryContextSource())
+    assert "Open the desk" in await built(documents.MemoryContextSource(["L1", "L2"]), "notes")
+    events = documents.EventBusContextSource(["node.thinking", "execute"])
+    heard = await built(events)
+    assert "Open the desk" in heard
+    assert "The key is in the drawer." in heard
+    few = documents.EventBusContextSource(["node.thinking", "execute"], minimum=3)
+    assert "The key is in the drawer." not in await built(few)
+    with pytest.raises(loombridge.InvalidRequestError):
+        await built(documents.MemoryContextSource(["L9"]))
+    with pytest.raises(ValueError, match="sources has 'thoughts'"):
+        documents.TaskContextManager(counter, ["thoughts"])
+
+
+# M01, M10, M12, M17
+async def test_prompts_end_with_the_goal_and_vary_as_asked(live: loombridge.Client) -> None:
+    rewriter = documents.TodoRewriter(live)
+    assert await rewriter.rewrite() == ""
+    assert await rewriter.rewrite("Sell the boat") == "Current Goal: Sell the boat"
+    plan = [loombridge.PlanItem("wash it", status="done"), loombridge.PlanItem("paint it")]
+    await live.context.update_working(goal="Sell the boat", plan=plan)
+    block = "Current Goal: Sell the boat\nProgress: 1/2 steps completed\nNext: paint it"
+    assert await rewriter.rewrite() == block
+    await live.context.append({"role": "user", "content": "Go on."})
+    assert await rewriter.rewrite() == block, "of earlier messages nothing is in it"
+    manager = documents.ContextEngineeringManager(
+        live,
+        documents.CacheOptimizer(stable_ttl=60),
+        documents.StructuralVariation(level=0.0),
+    )
+    prompt = await manager.prepare()
+    assert prompt.receipt.layout == "three_phase"
+    assert prompt.messages[-1].content.endswith(block)
+    assert (await manager.prepare()).messages == prompt.messages
+    assert (await manager.prepare()).tools == prompt.tools
+    wild = documents.ContextEngineeringManager(
+        live, variation=documents.StructuralVariation(level=2.0)
+    )
+    with pytest.raises(loombridge.InvalidRequestError):
+        await wild.prepare()

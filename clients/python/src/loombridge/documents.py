@@ -7,7 +7,8 @@
 
 They are for who writes an agent by those documents. Nothing is computed here: the server
 reduces, compacts, offloads and counts, and what these classes return is what it kept.
-`ctx.context` has the same calls with all their options.
+`ctx.context` has the same calls with all their options. There is no `MessageConverter`: tasks
+become messages in the server, as it builds a prompt.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -32,20 +33,28 @@ __all__ = [
     "OFFLOAD_THRESHOLD",
     "OFFLOAD_TOOL",
     "SOURCES",
+    "CacheOptimizer",
     "CompactStep",
+    "ContextEngineeringManager",
     "DataOffloader",
     "EmbeddingProvider",
+    "EventBusContextSource",
     "IsolatedContext",
     "KnowledgeItem",
+    "MemoryContextSource",
     "StepCompactor",
     "StepReducer",
+    "StructuralVariation",
     "TaskContextManager",
+    "TodoRewriter",
     "TokenCounter",
     "VectorKnowledgeBase",
 ]
 
 OFFLOAD_THRESHOLD = 1000
 """Bytes from which `DataOffloader.maybe_offload` puts data away."""
+
+_GOAL_HEAD = "Current Goal: "
 
 OFFLOAD_TOOL = "data:offload"
 """The tool of steps that hold data which is no step's result."""
@@ -375,13 +384,33 @@ class VectorKnowledgeBase:
         return {"embedding": vector, "embedding_space": self._space}
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryContextSource:
+    """Recent tasks, as a source of `TaskContextManager`."""
+
+    layers: Sequence[str] = ("L1",)
+    """The tiers whose tasks are taken: `L1`, or `L1` and `L2`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventBusContextSource:
+    """Events of the agent and its parent, as a source of `TaskContextManager`."""
+
+    actions: Sequence[str] = ("node.thinking", "node.tool_call")
+    """Which events are taken, at most 32 actions."""
+    limit: int = 20
+    """How many of them at most, up to 100."""
+    minimum: int = 2
+    """How many there must be for any to be taken."""
+
+
 class TaskContextManager:
     """Builds the messages for a task: system prompt, what happened, knowledge, the task."""
 
     def __init__(
         self,
         token_counter: TokenCounter,
-        sources: Iterable[str] | None = None,
+        sources: Iterable[str | MemoryContextSource | EventBusContextSource] | None = None,
         max_tokens: int = 4000,
         system_prompt: str = "",
         knowledge_base: VectorKnowledgeBase | None = None,
@@ -390,7 +419,8 @@ class TaskContextManager:
 
         Args:
             token_counter: counts for a model, and brings the client along.
-            sources: which of `SOURCES` are taken; default: all.
+            sources: which of `SOURCES` are taken, by name or as a source with options of its
+                own; default: all.
             max_tokens: what a context may take.
             system_prompt: stands first.
             knowledge_base: is asked with each task. Default: no knowledge is taken.
@@ -398,7 +428,23 @@ class TaskContextManager:
         Raises:
             ValueError: a source is none.
         """
-        chosen = set(SOURCES if sources is None else _values.texts("sources", sources))
+        names: list[str] = []
+        options: dict[str, Any] = {}
+        given = SOURCES if sources is None else sources
+        for source in _values.texts("sources", given) if isinstance(given, str) else given:
+            if isinstance(source, MemoryContextSource):
+                names.append("tasks")
+                options["memory_layers"] = source.layers
+            elif isinstance(source, EventBusContextSource):
+                names.append("events")
+                options |= {
+                    "event_actions": source.actions,
+                    "events": source.limit,
+                    "min_events": source.minimum,
+                }
+            else:
+                names.append(source)
+        chosen = set(_values.texts("sources", names))
         if unknown := sorted(chosen - set(SOURCES)):
             raise ValueError(f"sources has {unknown[0]!r}; there is {', '.join(SOURCES)}")
         if knowledge_base is None:
@@ -408,7 +454,9 @@ class TaskContextManager:
         self._counter = token_counter
         self._max_tokens = max_tokens
         self._system = system_prompt
-        self._excluded = tuple(name for name in SOURCES if name not in chosen)
+        self._sources = _settings.SourceSettings(
+            exclude=tuple(name for name in SOURCES if name not in chosen), **options
+        )
 
     async def build_context(self, task: str) -> list[dict[str, str]]:
         """Return the messages for a task: role and content each, the task last.
@@ -436,12 +484,97 @@ class TaskContextManager:
             history=_receipts.HistorySettings(preset="task_context"),
             settings=_settings.PromptSettings(
                 layout="task_context",
-                sources=_settings.SourceSettings(exclude=self._excluded),
+                sources=self._sources,
                 limits=_settings.InjectionLimits(
                     total=max(12_000, self._max_tokens), sections={"tasks": self._max_tokens}
                 ),
             ),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOptimizer:
+    """How long sections of a prompt stay as they are, for the cache of the provider.
+
+    The server orders what stands in prompts by how seldom it changes, and writes tools and
+    arguments with sorted keys: equal ones are equal bytes.
+    """
+
+    stable_ttl: _values.Seconds = 3600
+    """For what seldom changes."""
+    session_ttl: _values.Seconds = 300
+    """For what changes from session to session."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructuralVariation:
+    """How often the form of runtime sections varies, by the session and the turn alone."""
+
+    level: float = 0.3
+    """From 0 to 0.8; 0 leaves the form as it is."""
+    adaptive: bool = False
+    """Raise the level with the length of the prompt and with repeated calls."""
+
+
+class TodoRewriter:
+    """Says the goal and how far it is at the end of prompts, where models heed it most."""
+
+    def __init__(self, ctx: _client.Client) -> None:
+        """Show the goal and the plan of this client's agent and session."""
+        self._context = ctx.context
+
+    async def rewrite(self, goal: str = "") -> str:
+        """Return the block that ends the session's prompts, and record nothing.
+
+        Args:
+            goal: what the agent works towards; default: that of `update_working`. Where
+                there is none, the block is empty.
+        """
+        prompt = await self._context.assemble(
+            goal=goal,
+            tools=False,
+            dry_run=True,
+            settings=_settings.PromptSettings(layout="three_phase"),
+        )
+        last = prompt.messages[-1].content if prompt.messages else ""
+        _, head, block = last.rpartition(_GOAL_HEAD)
+        return head + block
+
+
+class ContextEngineeringManager:
+    """Builds prompts of layout `three_phase`, which end with what `TodoRewriter` says."""
+
+    def __init__(
+        self,
+        ctx: _client.Client,
+        cache_optimizer: CacheOptimizer | None = None,
+        variation: StructuralVariation | None = None,
+    ) -> None:
+        """Build prompts of this client's agent and session.
+
+        Args:
+            ctx: the client.
+            cache_optimizer: how long sections stay. Default: as configured.
+            variation: how their form varies. Default: as configured.
+        """
+        self._context = ctx.context
+        self._settings = _settings.PromptSettings(
+            layout="three_phase",
+            cache=cache_optimizer
+            and _settings.CacheSettings(
+                stable_ttl=cache_optimizer.stable_ttl, session_ttl=cache_optimizer.session_ttl
+            ),
+            variation=variation
+            and _settings.VariationSettings(level=variation.level, adaptive=variation.adaptive),
+        )
+
+    async def prepare(self, goal: str = "", *, model: str | None = None) -> _prompt.Prompt:
+        """Return the session's prompt: varied, in the cache's order, the goal last.
+
+        Raises:
+            ContextOverflowError: what must stand in it does not fit.
+        """
+        return await self._context.assemble(goal=goal, model=model, settings=self._settings)
 
 
 def _data(data: object) -> tuple[_results.Output, bytes]:
