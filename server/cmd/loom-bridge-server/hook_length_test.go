@@ -63,7 +63,7 @@ func TestHooksAlwaysHandBackWhatFits(t *testing.T) {
 				if len(given) == 0 || len([]rune(given)) > 10_000 || !strings.Contains(given, "first of all") || len(prompts) > 1 && !strings.Contains(given, "newest of all") {
 					t.Errorf("given %d letters: %.300s", len(given), given)
 				}
-				if len(strings.Join(prompts, "")) > 20_000 && !strings.Contains(given, "left out here") {
+				if len(strings.Join(prompts, "")) > 20_000 && !strings.Contains(given, "left out here") && !strings.Contains(given, "chars omitted; full text: message_") {
 					t.Errorf("cut without a word: %.300s", given)
 				}
 			}
