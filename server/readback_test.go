@@ -310,7 +310,7 @@ func TestPromptTellsHowToReadOn(t *testing.T) {
 }
 
 // readOnMark is what a prompt says in place of the middle.
-var readOnMark = regexp.MustCompile(`(?s)^(.*?)\n\[(?:\.\.\.\d+ chars omitted|… \d+ bytes left out)[^\n]*?(?:; read on with (offset|offset_bytes) (\d+)[^\n]*)?\]\n`)
+var readOnMark = regexp.MustCompile(`(?s)^(.*?)\n\[(?:\.\.\.\d+ (?:chars|bytes) omitted|… \d+ bytes left out)[^\n]*?(?:; read on with (offset|offset_bytes) (\d+)[^\n]*)?\]\n`)
 
 // head is what a session's last prompt shows of the text that was read last,
 // up to what it leaves out, and how to read on behind that.

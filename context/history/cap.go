@@ -95,20 +95,22 @@ const maxOmitted = 2000
 
 // withoutMiddle keeps about head bytes of the beginning and tail bytes of the
 // end, on borders of lines where there are any, and says what the rest names:
-// the best names that do not stand in them. The text has so many chars.
+// the best names that do not stand in them. The text has so many chars. What it
+// does not show is counted in them, or in bytes where it was cut before.
 func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
 	first, last := excerpt.NamedHead(s, head), excerpt.NamedTail(s, tail)
-	missing := ""
+	omitted := ""
 	if at := cutMarkAt(e, s); at >= 0 {
 		first, last = first[:min(len(first), at)], s[max(len(s)-len(last), at+len(e.CutMark)):]
-		chars -= utf8.RuneCountInString(e.CutMark)
-		missing = fmt.Sprintf(", plus %d bytes", e.CutBytes)
+		// How many characters the record left out nobody knows.
+		omitted = fmt.Sprintf("%d bytes", int64(len(s)-len(first)-len(last)-len(e.CutMark))+int64(e.CutBytes))
+	} else {
+		omitted = fmt.Sprintf("%d chars", chars-utf8.RuneCountInString(first)-utf8.RuneCountInString(last))
 	}
-	chars -= utf8.RuneCountInString(first) + utf8.RuneCountInString(last)
 	seen := newVisible()
 	seen.add(first)
 	seen.add(last)
-	mark := fmt.Sprintf("[...%d chars omitted%s", chars, missing)
+	mark := "[..." + omitted + " omitted"
 	if ref := e.full(); ref != "" {
 		mark += ". Full data: " + ref
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -102,6 +103,43 @@ func urlsIn(text string) iter.Seq2[int, int] {
 func HideText(text string, words func(Info) string) (string, []Info) {
 	h := hider{words: words}
 	return h.text(text), h.found
+}
+
+// HideIn is HideText for a text that may be JSON: it also hides the data of content blocks
+// in it, and leaves all else as it is written.
+func HideIn(text string, words func(Info) string) string {
+	text, _ = HideText(text, words)
+	if !blockMark.MatchString(text) {
+		return text
+	}
+	for line := range strings.Lines(text) {
+		var value any
+		if json.Unmarshal([]byte(line), &value) == nil {
+			text = hideEach(text, value, words)
+		}
+	}
+	var value any
+	if json.Unmarshal([]byte(text), &value) == nil {
+		text = hideEach(text, value, words)
+	}
+	return text
+}
+
+// blockMark stands in JSON that may have content blocks with bytes.
+var blockMark = regexp.MustCompile(`"(?:data|blob)"\s*:\s*"[0-9A-Za-z+/_\\-]{40}`)
+
+// hideEach puts words in the place of what Each finds in a value, in a text that has it.
+func hideEach(text string, value any, words func(Info) string) string {
+	Each(value, func(mediaType, payload string) bool {
+		if len(payload) >= minHidden {
+			shown := words(InfoOfBase64(mediaType, payload))
+			for _, written := range []string{payload, strings.ReplaceAll(payload, "/", `\/`)} {
+				text = strings.ReplaceAll(text, written, shown)
+			}
+		}
+		return true
+	})
+	return text
 }
 
 func (h *hider) list(list []any, depth int) any {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/history"
+	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -155,14 +156,21 @@ func messageEntry(m *Member) history.Entry {
 		// Blocks stay as they are. A stray one becomes text with them.
 		e.Whole = len(said.BlocksJSON) > 0 && m.Use != Stray
 		if m.Use == Stray && len(said.BlocksJSON) > 0 {
-			e.Shown = JoinLines([]string{said.Content, string(said.BlocksJSON)})
+			e.Shown = media.HideIn(JoinLines([]string{said.Content, string(said.BlocksJSON)}), stubOf(e.FullRef))
 		}
+		e.Output = media.HideIn(e.Output, stubOf(e.FullRef))
 	case said.Role == session.Assistant:
 		e.Kind, e.Text, e.Calls = history.Turn, text, CallsOf(said)
 	default:
 		e.Kind, e.Text = history.Fixed, text
 	}
 	return e
+}
+
+// stubOf stands for bytes that a tool's message has as text: what they are, and where they
+// can be read.
+func stubOf(ref string) func(media.Info) string {
+	return func(i media.Info) string { return "[" + i.Words() + ", " + ref + "]" }
 }
 
 // CallsOf are the calls that a message asks for.
