@@ -156,7 +156,7 @@ func (f *faded) overflow(l decay.Layout, budget int) error {
 // fade makes units of the groups.
 func (t *task) fade(ctx context.Context, s *source) error {
 	f := &faded{
-		reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)},
+		reading: reading{t: t, compactor: t.compactor()},
 		groups:  s.groups, units: make([]decay.Unit, len(s.groups)),
 	}
 	f.older = f.lost()

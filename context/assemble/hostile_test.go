@@ -325,7 +325,7 @@ func TestAwaitedStepsThatFolded(t *testing.T) {
 	}
 	prompt := string(p.OpenAIChatJSON)
 	for n := range 5 {
-		if want := fmt.Sprintf("fs:read_file step_%03d", n+1); !strings.Contains(prompt, want+`"`) && !strings.Contains(prompt, fmt.Sprintf("%d some words of output number 1", 7919+n*131)) {
+		if want := fmt.Sprintf("fs_read_file step_%03d", n+1); !strings.Contains(prompt, want+`"`) && !strings.Contains(prompt, fmt.Sprintf("%d some words of output number 1", 7919+n*131)) {
 			t.Errorf("call %d does not name %s:\n%s", n, want, prompt)
 		}
 	}

@@ -184,7 +184,7 @@ func (t *task) withShares(g *pairing.Group, share int, sizes *[]int) (entered, e
 		own.Replace(m.Entry.Position, said, &short)
 	}
 	entries := pairing.EntriesOf(own)
-	pairing.Show(own, entries, t.a.reference)
+	pairing.Show(own, entries, t.a.reference, t.reader())
 	if err := t.weigh(own, entries); err != nil {
 		return entered{}, err
 	}

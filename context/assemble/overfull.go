@@ -255,7 +255,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 	if !forced && (!over || had && s.window.Level == window.Renewal) {
 		return items, err
 	}
-	p := &pressed{faded: &faded{reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)}, groups: s.groups}, budget: budget, beside: max(t.r.MaxTokens-budget, 0)}
+	p := &pressed{faded: &faded{reading: reading{t: t, compactor: t.compactor()}, groups: s.groups}, budget: budget, beside: max(t.r.MaxTokens-budget, 0)}
 	units := t.ledgerUnits(s)
 	size := p.budget + 1
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
@@ -296,7 +296,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 			if state.Level = window.Renewal; slices.Equal(state.Gone, before) {
 				break
 			}
-			state.Handoff = snapshot.Handoff() + leftOut(units, &state)
+			state.Handoff = snapshot.Handoff() + leftOut(units, &state, t.reader())
 			items, err = t.behind(ctx, s, d, state, budget-1)
 		}
 	}

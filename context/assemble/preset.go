@@ -165,7 +165,7 @@ func (p *presented) overflow(l history.Layout, budget int) error {
 // is not made again.
 func (t *task) present(s *source) error {
 	p := &presented{
-		reading: reading{t: t, compactor: history.NewCompactor(t.count, t.preset)},
+		reading: reading{t: t, compactor: t.compactor()},
 		groups:  s.groups, parts: make([]history.Part, len(s.groups)),
 	}
 	for i, g := range s.groups {
@@ -275,7 +275,7 @@ func guardAct(a *history.Act) {
 // outputs is what a prompt shows of a group's outputs with nothing folded.
 func (r *reading) outputs(g *pairing.Group) pairing.Output {
 	entries := pairing.EntriesOf(g)
-	pairing.Show(g, entries, r.t.a.reference)
+	pairing.Show(g, entries, r.t.a.reference, r.t.reader())
 	shown := make(map[uint64]string, len(entries))
 	for i := range entries {
 		shown[entries[i].Position] = r.t.ledger.Shown(&entries[i])

@@ -83,8 +83,8 @@ func (t *task) withoutTalk(s *source, units []window.Unit) []window.Unit {
 	return out
 }
 
-// leftOut says what left the window, and how to read it.
-func leftOut(units []window.Unit, state *window.State) string {
+// leftOut says what left the window, and how to read it. reader is what the prompt calls fs:read_file.
+func leftOut(units []window.Unit, state *window.State, reader string) string {
 	n, first, last := 0, uint64(0), uint64(0)
 	for i := range units {
 		if u := &units[i]; state.Gone.Has(u.Position) {
@@ -98,7 +98,7 @@ func leftOut(units []window.Unit, state *window.State) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\nEarlier messages are left out, %d from %s to %s. Each can be read by its name: fs:read_file %s", n, session.MessageID(first), session.MessageID(last), session.MessageID(last))
+	return fmt.Sprintf("\nEarlier messages are left out, %d from %s to %s. Each can be read by its name: %s %s", n, session.MessageID(first), session.MessageID(last), reader, session.MessageID(last))
 }
 
 // cutGoal cuts the goal in its middle, by as much as the prompt is over its budget.

@@ -36,7 +36,7 @@ func TestLongTalkIsServed(t *testing.T) {
 		before = historyBytes(t, p)
 		w.say(text(session.Assistant, fmt.Sprintf("answer %d ", i)+strings.Repeat("blah ", 100)))
 	}
-	if prompt := string(w.prompt().OpenAIChatJSON); !strings.Contains(prompt, "fs:read_file message_") {
+	if prompt := string(w.prompt().OpenAIChatJSON); !strings.Contains(prompt, "fs_read_file message_") {
 		t.Error("nothing says how to read what was left out")
 	}
 	if batches == 0 || batches > 40 {

@@ -95,7 +95,7 @@ func (t *task) readUpTo(ctx context.Context, state session.Folds, limit int) (*s
 func (t *task) enterAll(s *source) error {
 	for _, g := range s.groups {
 		entries := pairing.EntriesOf(g)
-		pairing.Show(g, entries, t.a.reference)
+		pairing.Show(g, entries, t.a.reference, t.reader())
 		if err := t.weigh(g, entries); err != nil {
 			return err
 		}
@@ -105,6 +105,17 @@ func (t *task) enterAll(s *source) error {
 		s.entries = append(s.entries, entries...)
 	}
 	return nil
+}
+
+// reader is what the prompt calls fs:read_file.
+func (t *task) reader() string {
+	called, _ := t.r.Format.ToolName(step.ToolReadFile)
+	return called
+}
+
+// compactor applies the preset.
+func (t *task) compactor() *history.Compactor {
+	return history.NewCompactor(t.count, t.preset).ReadBy(t.reader())
 }
 
 // recounted returns folds with their sizes for the model of this prompt.
@@ -125,7 +136,7 @@ func (t *task) recounted(folds []history.Fold) []history.Fold {
 func (t *task) readGroups(ctx context.Context, folds []history.Fold, limit int) (groups []*pairing.Group, more bool, err error) {
 	places := history.Live(folds)
 	next := 0
-	p, read := &pairing.Pairer{}, volume{}
+	p, read := &pairing.Pairer{Reader: t.reader()}, volume{}
 	p.Earlier = func(position uint64) ([]*pairing.Group, error) { return t.asked(ctx, position) }
 	for e, err := range t.moment.log.Unfolded(ctx, t.r.Scope, t.r.SessionID, folds) {
 		if err == nil {

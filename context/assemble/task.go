@@ -207,7 +207,7 @@ func (t *task) open(c session.Config) error {
 		Prices:        t.prices,
 		MessageTokens: frame.Tokens,
 		ResultTokens:  cmp.Or(c.ResultTokens, t.a.limit),
-		Header:        pairing.FoldHeader,
+		Header:        pairing.FoldHeader(t.reader()),
 		NoFold:        t.policy != session.PolicyLedger,
 		NoDedupe:      t.policy != session.PolicyLedger,
 		Memo:          t.a.memo,

@@ -31,11 +31,18 @@ func (a Act) ID() string { return cmp.Or(a.Ref, a.Step.ID()) }
 type Compactor struct {
 	count  func(text string) int
 	preset Preset
+	reader string
 }
 
 // NewCompactor returns a compactor that counts with count.
 func NewCompactor(count func(text string) int, p Preset) *Compactor {
-	return &Compactor{count: count, preset: p.WithDefaults()}
+	return &Compactor{count: count, preset: p.WithDefaults(), reader: step.ToolReadFile}
+}
+
+// ReadBy returns the compactor for models that know fs:read_file by another name.
+func (c Compactor) ReadBy(reader string) *Compactor {
+	c.reader = reader
+	return &c
 }
 
 // Full is a step in full: what was thought, done and seen.
@@ -81,7 +88,9 @@ func (c *Compactor) bare(s step.Step) string {
 }
 
 // Observed is what was observed of a result, with where the whole lies.
-func (c *Compactor) Observed(s step.Step) string { return s.ToObservation(c.preset.Reference) }
+func (c *Compactor) Observed(s step.Step) string {
+	return s.ToObservationBy(c.preset.Reference, c.reader)
+}
 
 // Hides tells whether a step in full leaves its result to its reference.
 func (c *Compactor) Hides(s step.Step) bool {
@@ -100,7 +109,7 @@ func (c *Compactor) Result(a *Act, whole string, bare bool) string {
 	case c.Hides(a.Step), bare && a.NeedsOffload():
 		text = c.Observed(a.Step)
 	case bare:
-		text = a.Observation + "\nFull text: fs:read_file " + a.ID()
+		text = a.Observation + "\nFull text: " + c.reader + " " + a.ID()
 	}
 	if text != whole && c.count(text) < c.count(whole) {
 		return text

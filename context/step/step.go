@@ -161,23 +161,29 @@ const (
 
 const (
 	savedTo  = ". Saved to "
-	readHint = "\nUse fs:read_file to retrieve if needed."
+	readHint = "\nUse " + ToolReadFile + readEnd
+	readEnd  = " to retrieve if needed."
 )
 
 // ToObservation returns the text for a model: the observation and, if the
 // result was offloaded, where to find it. Without a reference it is the bare
 // observation in every style.
 func (s Step) ToObservation(style ReferenceStyle) string {
+	return s.ToObservationBy(style, ToolReadFile)
+}
+
+// ToObservationBy is ToObservation for a model that knows fs:read_file by another name.
+func (s Step) ToObservationBy(style ReferenceStyle, reader string) string {
 	if !s.NeedsOffload() {
 		return s.Observation
 	}
 	switch style {
 	case ReferenceLong:
-		return completedWord(s.ToolName) + " completed. Results saved to " + s.OutcomePath + readHint
+		return completedWord(s.ToolName) + " completed. Results saved to " + s.OutcomePath + "\nUse " + reader + readEnd
 	case ReferenceShort:
 		return withPath(s.shortObservation(), s.OutcomePath)
 	}
-	return withPath(s.Observation, s.OutcomePath) + readHint
+	return withPath(s.Observation, s.OutcomePath) + "\nUse " + reader + readEnd
 }
 
 // withPath adds the path to the first line; only a failure has more lines.

@@ -15,9 +15,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// FoldHeader begins a fold, and explains the short references of its lines.
-const FoldHeader = "[Earlier steps, folded: step call → result, or the names in it. " +
-	"Full text of step 012: fs:read_file step_012; of m17: fs:read_file message_017]"
+// FoldHeader begins a fold, and explains the short references of its lines. reader is
+// what the prompt calls fs:read_file.
+func FoldHeader(reader string) string {
+	return "[Earlier steps, folded: step call → result, or the names in it. " +
+		"Full text of step 012: " + reader + " step_012; of m17: " + reader + " message_017]"
+}
 
 // EntriesOf returns what a policy sees of a group, but for how a prompt shows
 // the outputs of steps, which Show adds.
@@ -38,8 +41,8 @@ func EntriesOf(g *Group) []history.Entry {
 
 // Show adds how a prompt shows the outputs of calls: guarded, so that what they print
 // does not pass for the words of a fold. style is how a result says where its full text
-// lies.
-func Show(g *Group, entries []history.Entry, style step.ReferenceStyle) {
+// lies, and reader what the prompt calls fs:read_file.
+func Show(g *Group, entries []history.Entry, style step.ReferenceStyle, reader string) {
 	for i := range g.Members {
 		e := &entries[i]
 		s := g.Members[i].Entry.Step
@@ -50,7 +53,7 @@ func Show(g *Group, entries []history.Entry, style step.ReferenceStyle) {
 			continue
 		}
 		e.CutMark, e.CutBytes = s.CutMark()
-		full := text.Valid(fullText(s, style))
+		full := text.Valid(fullText(s, style, reader))
 		marked := marksIn(full, e.CutMark)
 		e.Shown = guard.WithMarks(full, marked)
 		e.Read = readingOf(s, full, marked)

@@ -88,8 +88,8 @@ type Call struct {
 	// within: the call stands in the blocks of its message, and Answered: so
 	// does its result.
 	within, Answered bool
-	// folded names the step with the result where that was recorded before its
-	// call, and is folded.
+	// folded says how the result is read where that was recorded before its call, and
+	// is folded.
 	folded string
 }
 

@@ -64,7 +64,7 @@ func (t *Turn) appendTo(out []Item, shown Output) []Item {
 		case c.Result != 0:
 			text = shown(c.Result)
 		case c.folded != "":
-			text = foldedResult(c.folded)
+			text = foldedResult + c.folded
 		}
 		blocks := c.Blocks
 		if !t.Described {
@@ -121,10 +121,8 @@ func (t *Turn) Message(wishes []session.ToolCall) session.Message {
 const NoResult = "No result of this call was recorded."
 
 // foldedResult stands in for one that was recorded before its call, and is
-// folded.
-func foldedResult(ref string) string {
-	return "The result of this call was recorded before it, and is folded. Full text: fs:read_file " + ref
-}
+// folded. How it is read follows.
+const foldedResult = "The result of this call was recorded before it, and is folded. Full text: "
 
 // Origin is where a message of a prompt comes from.
 type Origin struct {

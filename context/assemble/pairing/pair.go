@@ -39,6 +39,8 @@ type Pairer struct {
 	// Earlier returns the groups of steps in the gap before a position that a
 	// message may still ask for; nil looks for none.
 	Earlier func(position uint64) ([]*Group, error)
+	// Reader is what the prompt calls fs:read_file; needed with Earlier.
+	Reader string
 }
 
 // Cut ends what is open: a fold stands here.
@@ -278,7 +280,7 @@ func (p *Pairer) askEarlier(t *Turn) error {
 	for _, g := range groups {
 		for _, done := range g.Turns[0].Calls {
 			if c := t.waiting(done.ID); c != nil {
-				c.folded = g.stepAt(done.Result).ID()
+				c.folded = p.Reader + " " + g.stepAt(done.Result).ID()
 			}
 		}
 	}

@@ -22,8 +22,8 @@ const (
 // fullText is the result itself, and above it what it does not say: what was
 // observed, unless that only repeats it, and where all of it lies, unless it is
 // all there.
-func fullText(s *step.Step, style step.ReferenceStyle) string {
-	lines := []string{observation(s, style), s.Inline}
+func fullText(s *step.Step, style step.ReferenceStyle, reader string) string {
+	lines := []string{observation(s, style, reader), s.Inline}
 	if s.Outcome == step.Unknown && s.Observation == "" {
 		lines = append(lines, unknownOutcome)
 	}
@@ -31,7 +31,7 @@ func fullText(s *step.Step, style step.ReferenceStyle) string {
 }
 
 // observation is what stands above a step's result.
-func observation(s *step.Step, style step.ReferenceStyle) string {
+func observation(s *step.Step, style step.ReferenceStyle, reader string) string {
 	known := repeats(s) || s.Output() != s.Inline
 	switch whole := s.Inline != "" && s.Evidence == "" && s.Beginning() == len(s.Inline); {
 	case whole && known, known && !s.NeedsOffload():
@@ -41,9 +41,9 @@ func observation(s *step.Step, style step.ReferenceStyle) string {
 	case known:
 		bare := *s
 		bare.Observation = ""
-		return strings.TrimPrefix(bare.ToObservation(style), ". ")
+		return strings.TrimPrefix(bare.ToObservationBy(style, reader), ". ")
 	}
-	return s.ToObservation(style)
+	return s.ToObservationBy(style, reader)
 }
 
 // OutputOf is what a step gave, without a frame: the result, or where none is

@@ -201,7 +201,7 @@ func (s *resultsSoak) named(session string, known map[string]*acknowledged, text
 		s.wrong++
 		s.t.Errorf("a prompt of session %q has a place for a name and no name", session)
 	}
-	text = strings.ReplaceAll(text, exampleName, "")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, exampleName, ""), strings.Replace(exampleName, "fs:", "fs_", 1), "")
 	names := savedTo.FindAllString(text, -1)
 	for _, line := range lineStep.FindAllStringSubmatch(text, -1) {
 		names = append(names, "step_"+line[1])
