@@ -183,9 +183,18 @@ func (c *call) room(root *os.Root) *tools.Room {
 	return room
 }
 
+// observed is how much the observations of the call's session say. It is read once.
+func (h *Hand) observed(ctx context.Context, c *call) step.ObservationStyle {
+	if c.observed == nil {
+		style := h.Observed(ctx, c.Scope, c.SessionID)
+		c.observed = &style
+	}
+	return *c.observed
+}
+
 // fitted is what a call is reduced to, its inline text within the bound of the agent.
 func (h *Hand) fitted(ctx context.Context, c *call, what step.Call) step.Reduced {
-	reducer := h.Reducer.In(h.Observed(ctx, c.Scope, c.SessionID))
+	reducer := h.Reducer.In(h.observed(ctx, c))
 	reduced := reducer.Reduce(what)
 	limit := c.bounds.StepTokens
 	for bytes := len(reduced.Inline); limit > 0 && bytes > 0; {

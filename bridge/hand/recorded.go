@@ -64,6 +64,7 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		first, read = kv.Ahead(ctx, h.Engine, func(along *kv.Reads) {
 			h.Blobs.Foresee(along, c.Scope)
 			h.ForeseeBounds(along, c.Scope)
+			h.Log.ForeseeConfig(along, c.Scope, c.SessionID)
 		})
 	}
 	defer read()
@@ -81,6 +82,9 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 		// for the first answer. Looking for it here would cost more than it saves.
 	}
 	free, err := h.bound(first, c)
+	if err == nil {
+		h.observed(first, c)
+	}
 	read()
 	if err != nil {
 		if first, found, errReplay := h.replay(ctx, c); found && errReplay == nil {

@@ -138,6 +138,8 @@ type call struct {
 	task *session.Task
 	// tier is how the tool's process was confined, for a call that is not recorded.
 	tier string
+	// observed is how much the observations of its session say; nil until that was read.
+	observed *step.ObservationStyle
 	// asItCame says that the text of the arguments goes out as it came.
 	asItCame bool
 	// whole asks for all of the body, and for nothing to be stored.

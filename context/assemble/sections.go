@@ -152,7 +152,11 @@ const skillsLast = 1
 
 // skills is the section of skills. In the layout of partitions it stands behind memory.
 func (t *task) skills() inject.Injection {
-	in := inject.Skills(t.prompt.Skills, t.active(), t.r.Goal, t.prompt.Cap(settings.SkillTexts), t.count)
+	beside := inject.MaxActiveTokens
+	if _, given := t.prompt.Limits.Sections[settings.SkillTexts]; given {
+		beside = 0 // who caps the section means all of it
+	}
+	in := inject.Skills(t.prompt.Skills, t.active(), t.r.Goal, t.prompt.Cap(settings.SkillTexts), beside, t.count)
 	if t.table.Name == settings.Partitioned {
 		in.Phase, in.Cache, in.Priority = inject.UserContext, inject.Session, skillsLast
 	}

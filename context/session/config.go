@@ -155,11 +155,11 @@ func (l *Log) Config(ctx context.Context, scope kv.Scope, session string) (Confi
 	if err != nil {
 		return Config{}, err
 	}
-	value, err := l.get(ctx, configKey(scope, session))
+	values, err := kv.Current(ctx, l.engine).Get(ctx, kv.Log, configKey(scope, session))
 	if err != nil {
 		return Config{}, fmt.Errorf("session: read settings: %w", err)
 	}
-	c, err := decodeConfig(value)
+	c, err := decodeConfig(values[0])
 	return c.Over(l.defaults), err
 }
 

@@ -108,6 +108,13 @@ func (l *Log) Foresee(along *kv.Reads, scope kv.Scope, session string) {
 		sprintKey(scope, session), anchorKey(scope, session))
 }
 
+// ForeseeConfig adds what Config reads.
+func (l *Log) ForeseeConfig(along *kv.Reads, scope kv.Scope, session string) {
+	if session, err := scoped(scope, session); err == nil {
+		along.Get(kv.Log, configKey(scope, session))
+	}
+}
+
 // ForeseeStep adds what StageStep reads.
 func (l *Log) ForeseeStep(along *kv.Reads, scope kv.Scope, session string) {
 	if session, err := scoped(scope, session); err == nil {

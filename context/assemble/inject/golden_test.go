@@ -50,7 +50,7 @@ func (s *scene) inputs() inject.Inputs {
 	all := []inject.Injection{
 		inject.SystemRole(s.System, limit(settings.System)),
 		inject.Tools(s.Tools, limit(settings.ToolList)),
-		inject.Skills(s.Skills, s.Active, s.Query, limit(settings.SkillTexts), words),
+		inject.Skills(s.Skills, s.Active, s.Query, limit(settings.SkillTexts), inject.MaxActiveTokens, words),
 		inject.FewShot(s.FewShot, s.Style == settings.ReAct, limit(settings.FewShots)),
 		inject.UserMemory(s.Memories, inject.DefaultShown, limit(settings.UserMemory)),
 	}

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -166,9 +167,9 @@ const MaxActiveTokens = 4000
 // Skills are the active ones in full, in that order, and then the others by name and
 // description. active are names; one that is of no skill is passed over. limit is the cap of
 // the others: where they have more to say, all descriptions are shortened alike, and where the
-// names alone are more, those stay that share words with the goal. The active ones have
-// MaxActiveTokens beside it.
-func Skills(all []settings.Skill, active []string, goal string, limit int, count func(string) int) Injection {
+// names alone are more, those stay that share words with the goal. The active ones have beside
+// tokens beside it; with none they take from the limit, which is that of all then.
+func Skills(all []settings.Skill, active []string, goal string, limit, beside int, count func(string) int) Injection {
 	in := Injection{
 		Name: settings.SkillTexts, Phase: System, Cache: Stable, Priority: skillPriority, MaxTokens: limit,
 		Framed: true, Source: "skills", Writers: instruct.Program,
@@ -182,10 +183,13 @@ func Skills(all []settings.Skill, active []string, goal string, limit int, count
 	}
 	told := strings.Join(texts, between)
 	if limit > 0 && told != "" {
-		if size := count(told); size > MaxActiveTokens {
-			told = Beginning(told, MaxActiveTokens, in.Rest, count)
+		told = Beginning(told, cmp.Or(beside, limit), in.Rest, count)
+		if size := count(told) + joinTokens; beside > 0 {
+			in.MaxTokens += size
+		} else if limit -= size; limit <= 0 {
+			in.Text = told
+			return in
 		}
-		in.MaxTokens += count(told) + joinTokens
 	}
 	others := slices.DeleteFunc(slices.Clone(all), func(s settings.Skill) bool { return slices.Contains(active, s.Name) })
 	in.Text = told

@@ -398,8 +398,9 @@ func (v *damageVictim) lay(t *testing.T, name string, data []byte) string {
 		if file == name {
 			whole = string(data)
 		}
-		if file != name || data != nil {
-			must(t, os.WriteFile(filepath.Join(dir, file), []byte(whole), 0o600))
+		if path := filepath.Join(dir, file); file != name || data != nil {
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must(t, os.WriteFile(path, []byte(whole), 0o600))
 		}
 	}
 	return dir
