@@ -123,8 +123,12 @@ func TestReplacedIsFoundAtTheMomentOfExpiry(t *testing.T) {
 			must(t, err)
 			return len(page.GetRecords()) == 1 && page.GetRecords()[0].GetSupersededBy() == ""
 		},
-		"id":  func(t *testing.T, s *servertest.Server) bool { return MustGetRecord(t, s, byID("a")).GetSupersededBy() == "" },
-		"key": func(t *testing.T, s *servertest.Server) bool { return MustGetRecord(t, s, byKey("home")).GetId() == "a" },
+		"id": func(t *testing.T, s *servertest.Server) bool {
+			return MustGetRecord(t, s, byID("a")).GetSupersededBy() == ""
+		},
+		"key": func(t *testing.T, s *servertest.Server) bool {
+			return MustGetRecord(t, s, byKey("home")).GetId() == "a"
+		},
 		"prompt": func(t *testing.T, s *servertest.Server) bool {
 			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: later, Goal: "where does Ann live, at the harbour?"})
 			must(t, err)

@@ -99,11 +99,11 @@ const maxOmitted = 2000
 // does not show is counted in them, or in bytes where it was cut before.
 func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
 	first, last := excerpt.NamedHead(s, head), excerpt.NamedTail(s, tail)
-	omitted := ""
+	var omitted string
 	if at := cutMarkAt(e, s); at >= 0 {
 		first, last = first[:min(len(first), at)], s[max(len(s)-len(last), at+len(e.CutMark)):]
 		// How many characters the record left out nobody knows.
-		omitted = fmt.Sprintf("%d bytes", int64(len(s)-len(first)-len(last)-len(e.CutMark))+int64(e.CutBytes))
+		omitted = fmt.Sprintf("%d bytes", int64(len(s)-len(first)-len(last)-len(e.CutMark))+e.CutBytes)
 	} else {
 		omitted = fmt.Sprintf("%d chars", chars-utf8.RuneCountInString(first)-utf8.RuneCountInString(last))
 	}

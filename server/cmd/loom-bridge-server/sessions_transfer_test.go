@@ -313,10 +313,10 @@ func mustImportKilled(t *testing.T, from *process, session string) {
 		server := MustRun(t, store)
 		said, err := server.sessions(t, "", "export")
 		must(t, err)
-		switch {
-		case said == "":
+		switch said {
+		case "":
 			nothing++
-		case said == want:
+		case want:
 			whole++
 		default:
 			t.Fatalf("%d bytes of %d are there", len(said), len(want))
