@@ -5,7 +5,6 @@ import pickle
 from typing import Any
 
 import grpc
-import grpc.aio
 import pytest
 
 import loombridge
