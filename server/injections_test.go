@@ -97,7 +97,7 @@ func TestThreePhases(t *testing.T) {
 		injection("late", runtimePhase, 0, 0, "late"),
 		injection("early", runtimePhase, 0, 51, "early"),
 		injection("low", systemPhase, stable, 1, "low"),
-		injection("least", systemPhase, stable, 0, "least"),
+		injection("first", systemPhase, stable, 0, "first"),
 		injection("second", systemPhase, stable, 50, "second"),
 		injection("unset", systemPhase, 0, 100, "unset"),
 		injection("known", contextPhase, forSession, 50, "known"),
@@ -106,7 +106,7 @@ func TestThreePhases(t *testing.T) {
 	settings.Injections[6].XmlTag = "facts"
 	request := &loombridgev1.AssembleRequest{System: "You help.", Goal: "Win", Settings: settings}
 	want := []string{
-		"You help.\n\nsecond\n\nlow\n\nleast\n\nunset", "<facts>\nknown\n</facts>", "Hello", "What is it?",
+		"You help.\n\nfirst\n\nsecond\n\nlow\n\nunset", "<facts>\nknown\n</facts>", "Hello", "What is it?",
 		"Go on\n\n---\n\nearly\n\nlate\n\nCurrent Goal: Win",
 	}
 	checkTexts(t, MustPrompt(t, s, request), want)

@@ -125,20 +125,22 @@ func TestTaskContextManager(t *testing.T) {
 // G21, K17
 func TestBudgetOfTheModel(t *testing.T) {
 	s := servertest.Start(t, nil)
-	_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: "s", Messages: []*loombridgev1.Message{
-		{Role: loombridgev1.Role_ROLE_USER, Content: strings.Repeat("word ", 9000)},
-	}})
-	must(t, err)
-	for _, test := range []struct {
+	for i, test := range []struct {
 		model  string
 		output int32
 		fits   bool
 	}{{"gpt-4o", 0, true}, {"unheard-of", 0, false}, {"gpt-4o", 118_990, true}, {"gpt-4o", 119_000, false}} {
-		_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
-			AgentId: agent, SessionId: "s", Model: test.model, WithoutTools: true, Settings: &loombridgev1.PromptSettings{MaxOutputTokens: test.output},
+		session := fmt.Sprint("s", i)
+		_, err := s.Context.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: agent, SessionId: session, Messages: []*loombridgev1.Message{
+			{Role: loombridgev1.Role_ROLE_USER, Content: strings.Repeat("word ", 9000)},
+		}})
+		must(t, err)
+		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+			AgentId: agent, SessionId: session, Model: test.model, WithoutTools: true, Settings: &loombridgev1.PromptSettings{MaxOutputTokens: test.output},
 		})
-		if (err == nil) != test.fits || err != nil && status.Code(err) != codes.FailedPrecondition {
-			t.Errorf("%s with %d for the answer: %v", test.model, test.output, err)
+		must(t, err)
+		if n := strings.Count(wholeText(got), "word"); (n == 9000) != test.fits || n == 0 { // what does not fit is cut
+			t.Errorf("%s with %d for the answer: %d words", test.model, test.output, n)
 		}
 	}
 }

@@ -73,5 +73,8 @@ func TestApprovalOfRelayedCalls(t *testing.T) {
 		if got := <-waits; (got.GetStatus() == loomv1pb.ToolStatus_TOOL_OK) != ran || (len(asked) > 0) != ran {
 			t.Errorf("%v: %v, %d calls", decision, got, len(asked))
 		}
+		if ran {
+			<-asked
+		}
 	}
 }
