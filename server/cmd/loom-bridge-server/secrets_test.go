@@ -34,8 +34,12 @@ func echoesOf(token string) []string {
 	return list
 }
 
-// heart is the middle of an echo: at its ends, letters of what stands around it may be left.
-func heart(echo string) string { return echo[4 : len(echo)-4] }
+// heart is the middle of an echo: at its ends, letters of what stands around it may be left. It
+// has eight letters, which nothing else has by chance.
+func heart(echo string) string {
+	ends := min(4, (len(echo)-8)/2)
+	return echo[ends : len(echo)-ends]
+}
 
 // What programs were given as a secret comes back from no tool, in no form: not in a result, an
 // error, a step, a blob, the pieces of what a job prints, the state of a server or the log.
