@@ -187,3 +187,95 @@ func checkCalls(t *testing.T, when string, messages []*loombridgev1.Message, cal
 		t.Errorf("%s: calls without results at its end: %v", when, open)
 	}
 }
+
+// With every part over its cap, and callers that add more, all that is no message of the
+// history has at most 12,000 tokens.
+func TestWorstCaseOfCaps(t *testing.T) {
+	// I20, Q13, K39
+	s := servertest.Start(t, nil)
+	prose := func(lines int) string {
+		var b strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&b, "Line %d of a text about flights to Rome, in src/part_%d.go.\n", i, i)
+		}
+		return b.String()
+	}
+	long := prose(600) // over 10,000 tokens
+	for _, kind := range []string{"knowledge", "fact", "note"} {
+		for range 3 {
+			MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, UserId: "eve", Kind: kind, Text: prose(200)})
+		}
+	}
+	for range 6 {
+		_, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{AgentId: agent, ToolName: "code:grep", ErrorMessage: prose(20)})
+		must(t, err)
+	}
+	settings := plain()
+	settings.UserId = "eve"
+	settings.ToolRendering, settings.Tools = loombridgev1.ToolRendering_TOOL_RENDERING_TEXT, &loombridgev1.ToolSelection{None: true}
+	settings.Skills = []*loombridgev1.Skill{{Name: "a", Text: long, Active: true}}
+	for i := range 10 {
+		settings.FewShot = append(settings.FewShot, &loombridgev1.Example{Input: prose(3), Output: prose(3)})
+		settings.Injections = append(settings.Injections, injection(fmt.Sprint("own", i), []loombridgev1.InjectionPhase{systemPhase, contextPhase, runtimePhase}[i%3], 0, 0, long))
+	}
+	plan := &loombridgev1.Plan{}
+	for range 64 {
+		plan.Items = append(plan.Items, &loombridgev1.PlanItem{Text: strings.TrimSpace(prose(1))})
+	}
+	MustUpdateWorking(t, s, &loombridgev1.UpdateWorkingRequest{Plan: plan})
+	var tools []*loombridgev1.ToolDefinition
+	for i := range 60 {
+		tools = append(tools, &loombridgev1.ToolDefinition{Name: fmt.Sprint("tool", i), Description: prose(2)})
+	}
+	p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+		AgentId: agent, Model: "gpt-4o", MaxTokens: 100_000, System: prose(90), Goal: "Flights to Rome", Settings: settings, Tools: tools,
+	})
+	must(t, err)
+	shown := int32(0)
+	for _, section := range p.GetReceipt().GetSections() {
+		if section.GetName() != "history" {
+			shown += section.GetTokens()
+		}
+	}
+	const frames = 4 * 30 // what messages take beside their texts, of at most thirty
+	if shown > 12_000+frames || shown < 11_500 {
+		t.Errorf("%d tokens are no history: %v", shown, p.GetReceipt().GetSections())
+	}
+	for _, name := range []string{"system", "tools", "skills", "few_shot", "user_memory", "knowledge", "notes", "plan", "errors", "goal"} {
+		if section := sectionOf(p, name); section.GetTokens() == 0 || section.GetMaxTokens() > 0 && section.GetTokens() > section.GetMaxTokens()+frames {
+			t.Errorf("%s: %v", name, section)
+		}
+	}
+}
+
+// The same holds of tools in a field of their own, as they are by default: what is no message
+// of the history and the tools keep 12,000 tokens together, whatever the form.
+func TestToolsInTheirOwnFieldCount(t *testing.T) {
+	// I20, Q13
+	for _, tools := range []int{0, 20, 60} {
+		for _, format := range []loombridgev1.PromptFormat{0, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT, loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC} {
+			s := servertest.Start(t, nil)
+			line := "A sentence about flights to Rome, in March, by night. "
+			for range 6 {
+				MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Kind: "note", Text: strings.Repeat(line, 60)})
+				MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Kind: "knowledge", Text: strings.Repeat(line, 60)})
+			}
+			settings := &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{None: true}}
+			for i := range 10 {
+				settings.Injections = append(settings.Injections, injection(fmt.Sprint("own", i), []loombridgev1.InjectionPhase{systemPhase, contextPhase, runtimePhase}[i%3], 0, 0, strings.Repeat(line, 400)))
+			}
+			var own []*loombridgev1.ToolDefinition
+			for i := range tools {
+				own = append(own, &loombridgev1.ToolDefinition{Name: fmt.Sprint("tool", i), Description: strings.Repeat(line, 6), ParametersSchemaJson: `{"type":"object"}`})
+			}
+			p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
+				AgentId: agent, Model: "gpt-4o", MaxTokens: 100_000, System: strings.Repeat(line, 100), Goal: "Flights to Rome", Settings: settings, Tools: own, Format: format,
+			})
+			must(t, err)
+			const frames = 4*30 + 20
+			if n := p.GetTokens().GetTokens(); n > 12_000+frames || n < 11_000 {
+				t.Errorf("%d tools, format %v: %d tokens without a history", tools, format, n)
+			}
+		}
+	}
+}
