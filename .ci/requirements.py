@@ -1,6 +1,6 @@
-"""Compare REQUIREMENTS.md with the requirement ids that tests name.
+"""Compare .ci/REQUIREMENTS.md with the requirement ids that tests name.
 
-REQUIREMENTS.md has one table row per requirement that is built:
+.ci/REQUIREMENTS.md has one table row per requirement that is built:
 
     | A13 | what works, in our own words |
     | A13 | what works | inside: why no test can go through the face |
@@ -31,7 +31,7 @@ from pathlib import Path
 import face
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / "REQUIREMENTS.md"
+TABLE = ROOT / ".ci" / "REQUIREMENTS.md"
 
 # Folders that hold no tests of ours.
 SKIPPED = {
