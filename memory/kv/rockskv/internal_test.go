@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -387,4 +389,43 @@ func TestErrorKinds(t *testing.T) {
 			t.Errorf("read: %v, want ErrDamaged", err)
 		}
 	}
+}
+
+// What a store writes to see whether its disk has room again does not stay in a log for which
+// Reclaim would wait.
+func TestReclaimAfterAProbe(t *testing.T) {
+	db := mustOpenHere(t)
+	for range 3 {
+		if err := db.probe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if logs := logBytes(t, db.dir); logs == 0 {
+		t.Fatal("a probe writes nothing")
+	}
+	if err := db.Reclaim(t.Context(), []kv.KeyRange{{Keyspace: kv.Records}}); err != nil {
+		t.Fatal(err)
+	}
+	if logs := logBytes(t, db.dir); logs != 0 {
+		t.Errorf("%d bytes of probes are left in logs", logs)
+	}
+}
+
+func logBytes(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += info.Size()
+	}
+	return n
 }
