@@ -79,7 +79,7 @@ cluster: build py-sync ## Watch two servers on one PostgreSQL, with one of them 
 test: go-test deploy-test py-test ts-test ## Run the Go, Python and TypeScript tests
 
 .PHONY: check
-check: lint check-generate requirements test ## All that a change must pass: lint, generated code, requirements, tests
+check: lint check-generate requirements docs test ## All that a change must pass: lint, generated code, requirements, pages, tests
 
 ##@ Build and run
 
@@ -165,7 +165,7 @@ mcp-test: build py-sync ## Run the conformance suite and the clients of the Mode
 	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) .ci/mcp/run
 
 .PHONY: readme-test
-readme-test: build py-sync $(GRPCURL_STAMP) ## Run what README.md tells to type, as it is printed
+readme-test: build py-sync $(GRPCURL_STAMP) ## Run the commands of README.md and the pages, as they are printed
 	$(VENV)/bin/python .ci/readme.py $(SERVER) $(TOOLS)/grpcurl
 
 # What only measures on larger data has nothing for the race detector.
@@ -270,6 +270,10 @@ check-generate: py-sync ## Check that the generated code is what the protos give
 requirements: ## Compare .ci/REQUIREMENTS.md with the tests that name its ids
 	@$(PYTHON) -B .ci/requirements_test.py --quiet
 	@$(PYTHON) -B .ci/requirements.py
+
+.PHONY: docs
+docs: install-deps ## Check the map in ARCHITECTURE.md and the size of the pages
+	@$(PYTHON) -B .ci/docs.py $(GO)
 
 .PHONY: vuln
 vuln: install-deps ## Look for known vulnerabilities; needs the network

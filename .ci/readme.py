@@ -1,10 +1,10 @@
-"""Runs what README.md and the pages of the server tell to type, as it is printed.
+"""Runs the commands of README.md and the pages of the server, as they are printed.
 
 Each grpcurl line and each whole Python program run against a fresh server in
 the root of the tree. Only the address is another one, because 50051 may be
-taken. The example of a file of credentials is used for a second server, which
-must answer the health check that needs none. The flags, files and targets of
-make that the pages name must be there.
+taken. The example of a file of credentials and all examples of settings are
+used for a second server, which must answer the health check that needs no
+token. The flags, files and targets of make that the pages name must exist.
 
 Usage: readme.py SERVER GRPCURL
 """
@@ -20,7 +20,12 @@ from pathlib import Path
 import loombridge.testing
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "server/README.md", "server/mcp/README.md"]
+PAGES = [
+    "README.md",
+    "ARCHITECTURE.md",
+    *sorted(f"server/docs/{page.name}" for page in ROOT.glob("server/docs/*.md")),
+    "server/mcp/README.md",
+]
 PRINTED_ADDRESS = "127.0.0.1:50051"
 
 # What must stand in the answer to each grpcurl line, in their order.
@@ -87,6 +92,7 @@ def missing(server: str) -> list[str]:
             ["migrate", "--help"],
             ["mcp", "--help"],
             ["mcp", "install", "--help"],
+            ["backup", "--help"],
             ["--help"],
         )
     )
@@ -104,11 +110,18 @@ def missing(server: str) -> list[str]:
 
 async def health_with_credentials(server: str, grpcurl: str, line: str, folder: Path) -> bool:
     """Ask a server with the settings and credentials of the pages for its health, without any."""
-    credentials, bindings, patterns = blocks("toml")
+    credentials = [block for block in blocks("toml") if "[[credential]]" in block]
+    # Single lines of settings come before all tables, as TOML wants it.
+    parts = [
+        re.split(r"^(?=\[)", block, maxsplit=1, flags=re.MULTILINE)
+        for block in blocks("toml")
+        if block not in credentials
+    ]
+    lines = [part[0] for part in parts] + [part[1] for part in parts if len(part) > 1]
     settings = folder / "loom.toml"
-    settings.write_text(patterns + bindings, encoding="utf-8")
+    settings.write_text("".join(lines), encoding="utf-8")
     callers = folder / "callers.toml"
-    callers.write_text(credentials, encoding="utf-8")
+    callers.write_text("".join(credentials), encoding="utf-8")
     callers.chmod(0o600)
     args = ["--config", str(settings), "--credentials", str(callers)]
     async with loombridge.testing.server(

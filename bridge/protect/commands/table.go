@@ -111,7 +111,7 @@ var ofHosts = []Row{
 	{"Lingma", ".lingma", mcp, "https://www.alibabacloud.com/help/en/lingma/user-guide/guide-for-using-mcp"},
 	{"Antigravity", ".antigravity", mcp, "https://antigravity.google/docs/mcp"},
 	{"Antigravity", ".agent", everything, "https://antigravity.google/docs/rules-workflows"},
-	{"Loom Bridge", ".loom/sandbox.toml", "what tools may do", "server/README.md"},
+	{"Loom Bridge", ".loom/sandbox.toml", "what tools may do", "server/docs/tools.md"},
 }
 
 // ofEditors are those of editors and of what makes a machine to work in.

@@ -258,10 +258,10 @@ func TestMetricsCountTheEmbedder(t *testing.T) {
 	}
 }
 
-// server/README.md names every figure of the server's own.
+// server/docs/metrics.md names every figure of the server's own.
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/metrics.md")
 	must(t, err)
 	p, address := MustMeasure(t, t.TempDir(), "--embedder-url", "http://127.0.0.1:1", "--embedder-model", "m")
 	hits(t, p, "x")
@@ -277,8 +277,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	})
 	family := regexp.MustCompile(`^loom_bridge_(\w+?)(_bucket|_sum|_count)?(\{|$)`)
 	for name := range scrape(t, address) {
-		if found := family.FindStringSubmatch(name); found != nil && !strings.Contains(string(readme), "`"+found[1]+"`") {
-			t.Errorf("server/README.md does not name %s", found[1])
+		if found := family.FindStringSubmatch(name); found != nil && !strings.Contains(string(page), "`"+found[1]+"`") {
+			t.Errorf("server/docs/metrics.md does not name %s", found[1])
 		}
 	}
 }
