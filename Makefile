@@ -267,7 +267,7 @@ check-generate: py-sync ## Check that the generated code is what the protos give
 	echo "generated code is current"
 
 .PHONY: requirements
-requirements: ## Compare .ci/REQUIREMENTS.md with the tests that name its ids
+requirements: ## Compare .ci/requirements.tsv with the tests that name its ids
 	@$(PYTHON) -B .ci/requirements_test.py --quiet
 	@$(PYTHON) -B .ci/requirements.py
 

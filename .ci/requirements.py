@@ -1,9 +1,17 @@
-"""Compare .ci/REQUIREMENTS.md with the requirement ids that tests name.
+"""Compare requirements.tsv with the requirement ids that tests name.
 
-.ci/REQUIREMENTS.md has one table row per requirement that is built:
+requirements.tsv has one line per requirement that is built: its id, what works in a
+few words, and, where no test can go through the face, why; parted by tabs:
 
-    | A13 | what works, in our own words |
-    | A13 | what works | inside: why no test can go through the face |
+    A13	what works
+    A13	what works	inside: why no test can go through the face
+
+What exactly holds is what the tests say. The letter is a part of the requirements: A
+reduction, B compaction, C isolation and messages, D offloading, E tools, F memory and
+tiers, G the context of a task, H partitions and pressure, I injection, J compression, K
+readings (where a document can be read in two ways), L decay, M the provider's cache, N
+from a call to its answer, P procedures, Q figures, R what agents of loom.v1 count on, X
+presets, Y the life of a record, Z several servers. Gaps are not built.
 
 A test names the requirements that it would fail for, in a comment that holds
 nothing else: `// A13` or `// A13, B06` in Go and TypeScript, `# A13` in Python.
@@ -13,7 +21,7 @@ Every id is written out, ranges are not expanded.
 The script prints the table with the tests of each row, and with `face` where one
 of them goes through the face that users have, `inside` where none does; face.py
 says how that is told. It fails when a row has no test, when none of its tests
-goes through the face and no third cell says why, when such a cell stands there
+goes through the face and no third column says why, when one stands there
 without need, when a test names an id that has no row, when a row stands there
 twice and when a comment holds a range.
 """
@@ -31,7 +39,7 @@ from pathlib import Path
 import face
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLE = ROOT / ".ci" / "REQUIREMENTS.md"
+TABLE = ROOT / ".ci" / "requirements.tsv"
 
 # Folders that hold no tests of ours.
 SKIPPED = {
@@ -48,7 +56,7 @@ SKIPPED = {
 
 ID = r"[A-Z][0-9]{2,3}[a-z]?"
 DASH = "[-\u2013\u2014]"
-ROW = re.compile(rf"^\|\s*({ID})\s*\|\s*(.+?)\s*\|(?:\s*inside:\s*(.+?)\s*\|)?\s*$")
+ROW = re.compile(rf"^({ID})\t([^\t]+)(?:\tinside: ([^\t]+))?$")
 COMMENT = re.compile(rf"(?://|#)\s*({ID}(?:\s*,\s*{ID})*)\s*(?:$|[:.]\s|{DASH}\s)")
 RANGE = re.compile(rf"(?://|#)\s*(?:{ID}\s*,\s*)*{ID}\s*(?:{DASH}|\.\.)\s*{ID}\b")
 TEST = re.compile(
@@ -85,7 +93,7 @@ def test_files() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of REQUIREMENTS.md."""
+    """A row of requirements.tsv."""
 
     text: str
     inside: str | None
@@ -100,6 +108,8 @@ def read_table(problems: list[str]) -> dict[str, Row]:
             if row[1] in rows:
                 problems.append(f"{row[1]} has two rows")
             rows[row[1]] = Row(row[2], row[3])
+        else:
+            problems.append(f"not a row: {line!r}")
     return rows
 
 
@@ -143,10 +153,10 @@ def check_row(name: str, row: Row, tests: list[str], through_face: bool) -> Iter
     elif not through_face and row.inside is None:
         yield (
             f"{name} has no test through the face: write one that uses a client or the command "
-            f"line, or say why there can be none in a third cell, `| inside: why |`"
+            f"line, or say why there can be none in a third column, `inside: why`"
         )
     elif through_face and row.inside is not None:
-        yield f"{name} has a test through the face: its third cell has to go"
+        yield f"{name} has a test through the face: its third column has to go"
 
 
 def main() -> int:
