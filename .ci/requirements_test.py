@@ -110,24 +110,24 @@ class RowsTest(unittest.TestCase):
             ("why", ["a.go: TestA"], False, ""),
             (None, [], False, "no test"),
             (None, ["a.go: TestA"], False, "no test through the face"),
-            ("why", ["a.go: TestA"], True, "third cell has to go"),
+            ("why", ["a.go: TestA"], True, "third column has to go"),
         ):
             row = requirements.Row("what works", inside)
             problems = list(requirements.check_row("A1", row, tests, through_face))
             self.assertEqual(len(problems), int(bool(want)))
             self.assertIn(want, "".join(problems))
 
-    def test_cells(self) -> None:
-        """The third cell is optional, and says why."""
+    def test_columns(self) -> None:
+        """The third column is optional, and says why."""
         name = "A" + "13"  # apart, lest it be taken for the id of a row
         for line, want in {
-            f"| {name} | what works |": (name, "what works", None),
-            f"| {name} | what | works | inside: why |": (name, "what | works", "why"),
-            f"| {name} | what works | inside: why |": (name, "what works", "why"),
+            f"{name}\twhat works": (name, "what works", None),
+            f"{name}\twhat works\tinside: why": (name, "what works", "why"),
         }.items():
             row = requirements.ROW.match(line)
             self.assertEqual(row and row.groups(), want)
-        self.assertIsNone(requirements.ROW.match("| id | what works |"))
+        for line in ("id\twhat works", f"{name} what works", f"{name}\twhat works\twhy"):
+            self.assertIsNone(requirements.ROW.match(line))
 
 
 if __name__ == "__main__":
