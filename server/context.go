@@ -125,7 +125,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		return nil, err
 	}
 	if r.GetPageSize() == 0 {
-		last, err := s.log.LastSteps(ctx, scope, r.GetSessionId(), s.limits.RecentSteps)
+		last, err := s.log.LastSteps(ctx, scope, r.GetSessionId(), recentSteps)
 		if err != nil {
 			return nil, err
 		}

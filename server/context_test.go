@@ -33,7 +33,9 @@ func MustRead(tb testing.TB, s *servertest.Server, agentID, path string) *loombr
 	return got
 }
 
-// F07: without a page size the last five steps, oldest first.
+// F07, K03
+//
+// Without a page size the last five steps, oldest first.
 func TestListStepsDefaultsToLastFive(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustWrite(t, s, "a.txt", "a")

@@ -6,6 +6,24 @@ import (
 	"time"
 )
 
+const (
+	// MaxHeaderBytes bounds the metadata of one call.
+	MaxHeaderBytes = 64 * kib
+	// IdleTimeout closes a connection without a call; clients connect again by
+	// themselves.
+	IdleTimeout = 30 * time.Minute
+	// keepaliveTime is the silence after which a connection is pinged.
+	keepaliveTime = time.Minute
+	// keepaliveTimeout is how long the answer to a ping may take before the
+	// connection is closed.
+	keepaliveTimeout = 20 * time.Second
+	// keepaliveMinTime is the shortest interval at which clients may ping.
+	keepaliveMinTime = 5 * time.Second
+	// recentSteps is how many steps ListSteps returns when the request has no
+	// page_size.
+	recentSteps = 5
+)
+
 // Limits bound what callers can make the server hold or wait for. A zero field
 // takes its default.
 type Limits struct {
@@ -14,8 +32,6 @@ type Limits struct {
 	// MaxSendBytes bounds one response message. Default 4 MiB - 64 KiB, because
 	// clients refuse more than 4 MiB.
 	MaxSendBytes int
-	// MaxHeaderBytes bounds the metadata of one call. Default 64 KiB.
-	MaxHeaderBytes int
 	// MaxCalls bounds the unary calls that run at once in the whole process, those
 	// aside that wait for another agent. Tenants and agents share them; more wait.
 	// Default 1,024.
@@ -45,9 +61,6 @@ type Limits struct {
 	// reader took none of one for StallTimeout, longer where it is large, is closed when
 	// others need the room. Default 256 MiB.
 	MaxAnswerBytes int
-	// RecentSteps is how many steps ListSteps returns when nobody says how many.
-	// Default 5.
-	RecentSteps int
 	// MaxStreams bounds the open streams of the whole process, which tenants and
 	// agents share; more are OVERLOADED. Default 8,192: each agent has one, each
 	// subscriber another.
@@ -66,18 +79,6 @@ type Limits struct {
 	// ConnectionTimeout bounds the handshake of a new connection, and the wait for
 	// the first message of an Attach. Default 10 s.
 	ConnectionTimeout time.Duration
-	// IdleTimeout closes a connection without a call; clients connect again by
-	// themselves. Default 30 min.
-	IdleTimeout time.Duration
-	// KeepaliveTime is the silence after which a connection is pinged.
-	// Default 60 s.
-	KeepaliveTime time.Duration
-	// KeepaliveTimeout is how long the answer to a ping may take before the
-	// connection is closed. Default 20 s.
-	KeepaliveTimeout time.Duration
-	// KeepaliveMinTime is the shortest interval at which clients may ping.
-	// Default 5 s.
-	KeepaliveMinTime time.Duration
 	// StallTimeout is how long a stream may wait for its reader before it ends
 	// with SLOW_CONSUMER. Default 60 s.
 	StallTimeout time.Duration
@@ -92,7 +93,6 @@ func DefaultLimits() Limits {
 	return Limits{
 		MaxReceiveBytes:         4 * mib,
 		MaxSendBytes:            4*mib - 64*kib,
-		MaxHeaderBytes:          64 * kib,
 		MaxCalls:                1024,
 		MaxWaitingCalls:         1024,
 		ContendedCalls:          2 * runtime.GOMAXPROCS(0),
@@ -100,16 +100,11 @@ func DefaultLimits() Limits {
 		MaxSearches:             64,
 		MaxRequestBytes:         256 * mib,
 		MaxAnswerBytes:          256 * mib,
-		RecentSteps:             5,
 		MaxStreams:              8192,
 		MaxStreamsPerConnection: 256,
 		MaxConnections:          4096,
 		SilentTimeout:           30 * time.Second,
 		ConnectionTimeout:       10 * time.Second,
-		IdleTimeout:             30 * time.Minute,
-		KeepaliveTime:           60 * time.Second,
-		KeepaliveTimeout:        20 * time.Second,
-		KeepaliveMinTime:        5 * time.Second,
 		StallTimeout:            60 * time.Second,
 		DrainTimeout:            time.Second,
 	}

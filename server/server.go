@@ -41,9 +41,6 @@ import (
 // authentication is off.
 var ErrOpenToAll = errors.New("server: the address is reachable from other machines and authentication is off")
 
-// DefaultSlowCall is the duration from which a unary call is logged as slow.
-const DefaultSlowCall = time.Second
-
 // streamWorkers goroutines stay and run calls one after another, with stacks
 // that have grown already; a new goroutine for each call spends about a
 // twentieth of the time of a call on growing its own. Calls beyond them still
@@ -82,9 +79,6 @@ type Options struct {
 	LoomTenant string
 	// Logger takes one line per call that is worth one. Default nil: silent.
 	Logger *slog.Logger
-	// SlowCall is the duration from which a call is worth a line. Default
-	// DefaultSlowCall.
-	SlowCall time.Duration
 	// Metrics counts the calls. Default nil: nobody does.
 	Metrics *observe.Metrics
 	// Now is the clock. Default time.Now.
@@ -190,7 +184,7 @@ func New(services Services, opts *Options) *Server {
 		prepared:     o.PreparedStarts,
 		now:          o.Now,
 		health:       health.NewServer(),
-		observer:     observe.Observer{Log: o.Logger, Slow: o.SlowCall, Metrics: o.Metrics, Outcomes: &observe.Outcomes{}, OwnTool: ownTools(services, o.Loom)},
+		observer:     observe.Observer{Log: o.Logger, Metrics: o.Metrics, Outcomes: &observe.Outcomes{}, OwnTool: ownTools(services, o.Loom)},
 		metrics:      o.Metrics,
 		shares:       o.Shares,
 		unread:       unread.NewRoom(o.Shares.Answers, o.Limits.MaxAnswerBytes, o.Limits.StallTimeout, time.Now),
@@ -239,9 +233,6 @@ func withDefaults(opts *Options) Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.SlowCall == 0 {
-		o.SlowCall = DefaultSlowCall
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -269,13 +260,13 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 		grpc.ForceServerCodecV2(newCodec(l)),
 		grpc.MaxRecvMsgSize(l.MaxReceiveBytes + receiveSlack),
 		grpc.MaxSendMsgSize(l.MaxSendBytes),
-		grpc.MaxHeaderListSize(uint32(l.MaxHeaderBytes)),
+		grpc.MaxHeaderListSize(MaxHeaderBytes),
 		grpc.MaxConcurrentStreams(uint32(l.MaxStreamsPerConnection)),
 		grpc.ConnectionTimeout(l.ConnectionTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: l.KeepaliveTime, Timeout: l.KeepaliveTimeout, MaxConnectionIdle: l.IdleTimeout,
+			Time: keepaliveTime, Timeout: keepaliveTimeout, MaxConnectionIdle: IdleTimeout,
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: l.KeepaliveMinTime, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.NumStreamWorkers(streamWorkers),
 	}

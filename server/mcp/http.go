@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc"
@@ -42,12 +40,6 @@ type FaceOptions struct {
 	// Hosts are the names, beside those of loopback, by which the face may be asked.
 	// Default: none. Addresses need no name.
 	Hosts []string
-	// Sessions is how many sessions of older protocols may be open; more are refused.
-	// Default DefaultSessions.
-	Sessions int
-	// SessionIdle ends one in which nothing is asked for so long. Default
-	// DefaultSessionIdle.
-	SessionIdle time.Duration
 }
 
 // Face serves a Server over HTTP. All methods are safe for concurrent use.
@@ -102,21 +94,21 @@ func NewFace(services server.Services, opts FaceOptions) (*Face, error) {
 		return nil, fmt.Errorf("mcp: connect to the native API: %w", err)
 	}
 	f.own = New(f.conn, &opts.Options)
-	f.sessions = newSessions(f.own.server, opts.Sessions, n.Credentials == nil)
+	f.sessions = newSessions(f.own.server, n.Credentials == nil)
 	f.streams, f.endStreams = context.WithCancel(context.Background())
 	f.http = &http.Server{
-		Handler: f.routes(cmp.Or(opts.SessionIdle, DefaultSessionIdle)), ReadHeaderTimeout: f.limits.ConnectionTimeout, IdleTimeout: f.limits.IdleTimeout,
-		MaxHeaderBytes: f.limits.MaxHeaderBytes, ConnContext: withConn, ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
+		Handler: f.routes(), ReadHeaderTimeout: f.limits.ConnectionTimeout, IdleTimeout: server.IdleTimeout,
+		MaxHeaderBytes: server.MaxHeaderBytes, ConnContext: withConn, ErrorLog: slog.NewLogLogger(n.Logger.Handler(), slog.LevelDebug),
 	}
 	return f, nil
 }
 
 // routes are the handlers: clients of the newest protocol are served without state, all
 // others with a session, which their cancellations and list changes need.
-func (f *Face) routes(idle time.Duration) http.Handler {
+func (f *Face) routes() http.Handler {
 	get := func(*http.Request) *sdk.Server { return f.own.server }
 	options := sdk.StreamableHTTPOptions{
-		Logger: slog.New(loud{f.own.own.Logger.Handler()}), MaxRequestBodyBytes: int64(f.limits.MaxReceiveBytes), SessionTimeout: idle,
+		Logger: slog.New(loud{f.own.own.Logger.Handler()}), MaxRequestBodyBytes: int64(f.limits.MaxReceiveBytes), SessionTimeout: sessionIdle,
 		DisableLocalhostProtection:   true, // names looks at more than that
 		PropagateRequestCancellation: true,
 	}

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"net/http"
 	"sync"
 	"time"
@@ -12,10 +11,10 @@ import (
 )
 
 const (
-	// DefaultSessions is how many sessions of older protocols may be open.
-	DefaultSessions = 1024
-	// DefaultSessionIdle is how long one stays open in which nothing is asked.
-	DefaultSessionIdle = 30 * time.Minute
+	// maxSessions is how many sessions of older protocols may be open.
+	maxSessions = 1024
+	// sessionIdle is how long one stays open in which nothing is asked.
+	sessionIdle = 30 * time.Minute
 )
 
 // sessions are those of older protocols that are open: tenants and their agents share
@@ -27,11 +26,11 @@ type sessions struct {
 	open   map[string]*share.Place // by the session's id; guarded by mu
 }
 
-func newSessions(server *sdk.Server, most int, oneTenant bool) *sessions {
+func newSessions(server *sdk.Server, oneTenant bool) *sessions {
 	return &sessions{
 		server: server, open: make(map[string]*share.Place),
 		places: share.New(share.Options{
-			Name: "sessions of the Model Context Protocol", Setting: "--mcp-sessions", Total: int64(cmp.Or(most, DefaultSessions)), OneTenant: oneTenant,
+			Name: "sessions of the Model Context Protocol", Total: maxSessions, OneTenant: oneTenant,
 		}),
 	}
 }

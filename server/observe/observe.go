@@ -35,6 +35,9 @@ const (
 	KeyUnlogged = "calls_not_logged"
 )
 
+// slow is the duration from which a unary call is worth a line.
+const slow = time.Second
+
 // Observer logs calls: faults of the server as errors with their cause, slow
 // calls as warnings, refused ones as information, all others for debugging
 // only, since a busy server must not spend its time on lines nobody reads.
@@ -42,8 +45,6 @@ const (
 type Observer struct {
 	// Log takes a line for each call that is worth one.
 	Log *slog.Logger
-	// Slow is the duration from which a unary call is worth a line.
-	Slow time.Duration
 	// Metrics counts the calls; nil counts none.
 	Metrics *Metrics
 	// Outcomes counts the calls of tools; nil counts none.
@@ -161,7 +162,7 @@ func (r *callReport) level(err error, took time.Duration) slog.Level {
 	switch {
 	case ok && failure.Hidden:
 		return slog.LevelError
-	case r.call.Typ == interceptors.Unary && took >= r.Slow:
+	case r.call.Typ == interceptors.Unary && took >= slow:
 		return slog.LevelWarn
 	case err != nil && status.Code(err) != codes.Canceled:
 		return slog.LevelInfo

@@ -54,13 +54,10 @@ type Config struct {
 	LoomAddr, LoomTenant                      string
 	MCPAddr, MCPServers                       string
 	// ProgramPath is PATH, in which programs of MCP servers are looked for last.
-	ProgramPath    string
-	MCPHosts       []string
-	MCPSessions    int
-	MCPSessionIdle time.Duration
+	ProgramPath string
+	MCPHosts    []string
 
 	MetricsAddr, LogLevel, LogFormat string
-	LogSlow                          time.Duration
 
 	MemoryLanguage string
 	VectorWeight   float64

@@ -49,7 +49,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	if diff := cmp.Diff(values(NewConfig()), values(c)); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
-	if c.Addr != "127.0.0.1:50051" || c.Limits != server.DefaultLimits() {
+	if c.Addr != "127.0.0.1:50051" || c.Limits.Full() != server.DefaultLimits() {
 		t.Errorf("config = %+v", c)
 	}
 }
@@ -62,11 +62,11 @@ addr = "127.0.0.1:1"
 data-dir = "file-data"
 workspace = "file-workspace"
 max-calls = 7
-stall-timeout = "5s"
+drain-timeout = "5s"
 `)
 	env := map[string]string{
 		"LOOM_BRIDGE_CONFIG": path, "LOOM_BRIDGE_ADDR": "localhost:2", "LOOM_BRIDGE_DATA_DIR": "env-data",
-		"LOOM_BRIDGE_MAX_STREAMS": "9", "LOOM_BRIDGE_KEEPALIVE_TIME": "3m", "LOOM_BRIDGE_METRICS_ADDR": "",
+		"LOOM_BRIDGE_MAX_STREAMS": "9", "LOOM_BRIDGE_APPROVAL_TIMEOUT": "3m", "LOOM_BRIDGE_METRICS_ADDR": "",
 	}
 	c, err := load(t, env, "--addr", "[::1]:3", "--log-format=json")
 	if err != nil {
@@ -76,7 +76,7 @@ stall-timeout = "5s"
 	want.File = path
 	want.Addr, want.DataDir, want.Workspace = "[::1]:3", "env-data", "file-workspace"
 	want.Limits.MaxCalls, want.Limits.MaxStreams, want.LogFormat = 7, 9, "json"
-	want.Limits.StallTimeout, want.Limits.KeepaliveTime = 5*time.Second, 3*time.Minute
+	want.Limits.DrainTimeout, want.ApprovalTimeout = 5*time.Second, 3*time.Minute
 	if diff := cmp.Diff(values(want), values(c)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -119,7 +119,7 @@ func TestBadSettings(t *testing.T) {
 		{"number in the environment", "", map[string]string{"LOOM_BRIDGE_MAX_CALLS": "many"}, nil, `(LOOM_BRIDGE_MAX_CALLS) "many": is not a whole number`},
 		{"span without a unit", "", map[string]string{"LOOM_BRIDGE_DRAIN_TIMEOUT": "soon"}, nil, `"soon": is not a time with a unit`},
 		{"span too long", "", nil, []string{"--retain-records", "99999999h"}, `"99999999h": is longer than 2562047h`},
-		{"span of a bare number", "log-slow = 5", nil, nil, `"5": is not a time with a unit`},
+		{"span of a bare number", "drain-timeout = 5", nil, nil, `"5": is not a time with a unit`},
 		{"half a call", "max-calls = 1.5", nil, nil, `"1.5": is not a whole number`},
 		{"address", "", nil, []string{"--addr=nonsense"}, `--addr (LOOM_BRIDGE_ADDR) "nonsense": give host:port`},
 		{"port", "", nil, []string{"--addr=localhost:99999"}, `"99999" is not a port`},
@@ -135,7 +135,7 @@ func TestBadSettings(t *testing.T) {
 		{"format", "", nil, []string{"--log-format=xml"}, "--log-format"},
 		{"limit of nothing", "", nil, []string{"--max-calls=0"}, `--max-calls (LOOM_BRIDGE_MAX_CALLS) "0": must be from 1`},
 		{"too many units", "", nil, []string{"--blob-max-bytes=9999999999GiB"}, "is not a number of bytes"},
-		{"limit too large", "", nil, []string{"--max-header-bytes=9999999999"}, "--max-header-bytes"},
+		{"limit too large", "", nil, []string{"--max-receive-bytes=9999999999"}, "--max-receive-bytes"},
 		{"tier of nothing", "", nil, []string{"--memory-l2-tasks=0"}, `--memory-l2-tasks (LOOM_BRIDGE_MEMORY_L2_TASKS) "0": must be from 1 to 1000`},
 		{"levels of tools", "", nil, []string{"--tool-levels=0"}, `--tool-levels (LOOM_BRIDGE_TOOL_LEVELS) "0": [0] is 0, it must be from 1 to 3`},
 		{"levels of tools from above", "", nil, []string{"--tool-levels=3", "--tool-levels=4"}, `"3,4": [1] is 4`},
@@ -151,7 +151,7 @@ func TestBadSettings(t *testing.T) {
 		{"variation", "", nil, []string{"--variation-level=0.81"}, `is not a number from 0 to 0.8`},
 		{"wait for knowledge", "", nil, []string{"--knowledge-timeout=11s"}, `must be from 0s to 10s`},
 		{"time of a section", "", nil, []string{"--session-ttl=25h"}, `must be from 0s to 24h0m0s`},
-		{"no time", "", nil, []string{"--stall-timeout=0"}, "--stall-timeout"},
+		{"no time", "", nil, []string{"--drain-timeout=0"}, "--drain-timeout"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			args := test.args
@@ -193,12 +193,12 @@ func TestFieldsReadWhatTheyPrint(t *testing.T) {
 	t.Parallel()
 	given := map[string]string{
 		"addr": "unix:/x", "metrics-addr": "localhost:1", "blob-ttl": "shell=1h30m,note=forever", "blob-max-bytes": "3GiB",
-		"events-max-age": "0", "loom-replay": "0", "blob-gc-bytes": "0", "log-slow": "1h1s", "vector-weight": "0.3", "max-calls": "7",
+		"events-max-age": "0", "loom-replay": "0", "blob-gc-bytes": "0", "approval-timeout": "1h1s", "vector-weight": "0.3", "max-calls": "7",
 		"max-receive-bytes": "64 KiB", "section-tokens": " plan=7, errors=0 ", "tool-levels": "1, 3", "tool-names": "fs:*, my:tool", "variation-level": "0",
 	}
 	want := map[string]string{
 		"addr": "unix:/x", "metrics-addr": "localhost:1", "blob-ttl": "note=forever,shell=1h30m", "blob-max-bytes": "3221225472",
-		"events-max-age": "0s", "loom-replay": "0s", "blob-gc-bytes": "0", "log-slow": "1h0m1s", "vector-weight": "0.3", "max-calls": "7",
+		"events-max-age": "0s", "loom-replay": "0s", "blob-gc-bytes": "0", "approval-timeout": "1h0m1s", "vector-weight": "0.3", "max-calls": "7",
 		"max-receive-bytes": "65536", "section-tokens": "errors=0,plan=7", "tool-levels": "1,3", "tool-names": "fs:*,my:tool", "variation-level": "0",
 	}
 	first, second := NewConfig(), NewConfig()

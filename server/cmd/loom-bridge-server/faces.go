@@ -59,7 +59,6 @@ func openMCP(config Config, parts *compose.Domain, o server.Options, opened *clo
 	}
 	f, err := mcp.NewFace(parts.Services(), mcp.FaceOptions{
 		Options: mcp.Options{Version: buildVersion(), Logger: o.Logger}, Native: o, Hosts: config.MCPHosts,
-		Sessions: config.MCPSessions, SessionIdle: config.MCPSessionIdle,
 	})
 	return face{f, listener}, err
 }

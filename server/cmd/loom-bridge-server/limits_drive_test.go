@@ -14,8 +14,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -154,32 +152,6 @@ func sizeLimits() []limits {
 					_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: strings.Repeat("x", size-10)})
 					return err == nil
 				})
-			}},
-			{"max-send-bytes", "32KiB", 32 << 10, "bytes", "records that are read back", func(s *stand) (reached float64) {
-				for size := 1 << 10; size < 60<<10; size += 1 << 10 {
-					saved, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: strings.Repeat("y", size)})
-					must(s.tb, err)
-					got, err := s.memories().GetRecord(s.ctx, &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: saved.GetId()}})
-					if err == nil {
-						reached = max(reached, float64(proto.Size(got)))
-					}
-				}
-				return reached
-			}},
-			{"max-header-bytes", "8KiB", 8 << 10, "bytes", "longer and longer metadata", func(s *stand) float64 {
-				return largest(8<<10, func(size int) bool {
-					ctx := metadata.AppendToOutgoingContext(s.ctx, "x-long", strings.Repeat("x", size))
-					_, err := loombridgev1.NewAdminServiceClient(s.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{})
-					return err == nil
-				})
-			}},
-			{"recent-steps-limit", "3", 3, "steps", "ListSteps behind ten steps", func(s *stand) float64 {
-				for range 10 {
-					s.record("steps", "my:tool", "{}", "1")
-				}
-				got, err := s.contexts().ListSteps(s.ctx, &loombridgev1.ListStepsRequest{AgentId: "a", SessionId: "steps"})
-				must(s.tb, err)
-				return float64(len(got.GetSteps()))
 			}},
 			{"max-result-bytes", "20000", 20000, "bytes", "longer and longer uploads", func(s *stand) float64 {
 				return largest(20000, func(size int) bool {
@@ -354,9 +326,6 @@ func countLimits() []limits {
 				return untilRefused(8, func(int) error { return s.listen() })
 			}},
 		}},
-		{rows: []limit{{"max-streams-per-connection", "4", 4, "streams", "16 subscriptions on a connection", func(s *stand) float64 {
-			return s.listening(16, func() *process { return s.process })
-		}}}},
 		{rows: []limit{{"max-connections", "4", 4, "connections", "16 clients", func(s *stand) float64 {
 			must(s.tb, s.listen())
 			return 1 + s.listening(15, func() *process { return &process{conn: MustDial(s.tb, s.Address)} })

@@ -51,16 +51,12 @@ const (
 	clocked  = "is hours and more; a test moves the clock"
 	ends     = "is a time of which the effect shows that it ends"
 	inTurns  = "divides what others want, so that no one alone has a limit; a test counts the parts"
-	onWire   = "is timed by gRPC in whole seconds; the effect shows that it is kept"
 	ofTenant = "is kept by a test with several tenants"
 )
 
 // unmeasuredLimits are the numbers among the settings that [drivenLimits] leaves out.
 func unmeasuredLimits() map[string]unmeasured {
 	all := map[string]unmeasured{
-		"mcp-sessions":             {"is shared by agents by turns; " + ofTenant, "TestHostSessionsAreShared"},
-		"mcp-session-idle":         {ends, "TestSettings"},
-		"log-slow":                 {"says which calls are logged", "TestSettings"},
 		"vector-weight":            {weighs, "TestSettings"},
 		"memory-l1-tasks":          {"is where a tier hands on; a test fills all three", "TestTiersFillUp"},
 		"memory-l2-tasks":          {"is where a tier hands on; a test fills all three", "TestTiersFillUp"},
@@ -109,10 +105,6 @@ func unmeasuredLimits() map[string]unmeasured {
 		"scrub-interval":           {paces, "TestScrub"},
 		"scrub-rate":               {"is bytes a second of hours of reading; a test moves the clock", "TestScrub"},
 		"backup-interval":          {paces, "TestSettings"},
-		"keepalive-time":           {onWire, "TestSettings"},
-		"keepalive-timeout":        {onWire, "TestSettings"},
-		"keepalive-min-time":       {onWire, "TestSettings"},
-		"stall-timeout":            {"is longer for large messages; a test moves the clock", "TestStallWatch"},
 	}
 	for _, name := range []string{
 		"compaction-trigger-steps", "compaction-trigger-tokens", "compaction-keep-recent", "compaction-max-compact", "decay-full", "decay-fold",

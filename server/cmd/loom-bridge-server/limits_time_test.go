@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -35,21 +33,9 @@ func timeLimits() []limits {
 	timed := func(setting, by string, try func(s *stand)) limit {
 		return limit{setting, "1s", 1, "seconds", by, func(s *stand) float64 { return shortest(second, func() { try(s) }) }}
 	}
-	closed := func(conn net.Conn) {
-		for openOrClosed(conn) == "open" {
-			continue // it has waited
-		}
-	}
 	n := atomic.Int64{}
 	return []limits{
 		{rows: []limit{
-			timed("connection-timeout", "a connection that says nothing", func(s *stand) {
-				conn, err := net.Dial("tcp", s.Address)
-				must(s.tb, err)
-				closed(conn)
-				_ = conn.Close()
-			}),
-			timed("silent-timeout", "a connection without a call", func(s *stand) { closed(openSilent(s.tb, s.Address)) }),
 			timed("child-timeout", "a child that does nothing", func(s *stand) {
 				parent := fmt.Sprint("p", n.Add(1))
 				if got := s.spawns(parent, parent+"c"); got != "OK" {
@@ -73,14 +59,6 @@ func timeLimits() []limits {
 			leave()
 			_, err = s.contexts().WaitAgents(s.ctx, &loombridgev1.WaitAgentsRequest{AgentId: parent, Timeout: durationpb.New(waitTime)})
 			must(s.tb, err)
-		})}},
-		{rows: []limit{timed("idle-timeout", "a connection without a call any more", func(s *stand) {
-			conn := MustDial(s.tb, s.Address)
-			_, err := loombridgev1.NewAdminServiceClient(conn).GetStatus(s.ctx, &loombridgev1.GetStatusRequest{})
-			must(s.tb, err)
-			for conn.GetState() == connectivity.Ready {
-				conn.WaitForStateChange(s.ctx, connectivity.Ready)
-			}
 		})}},
 		{both: embedded(), rows: []limit{timed("embedder-timeout", "a request that is not answered", func(s *stand) {
 			s.model.hold()

@@ -114,6 +114,14 @@ func MustRun(tb testing.TB, dir string, args ...string) *process {
 	return MustRunIn(tb, noEnvironment, append([]string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir}, args...)...)
 }
 
+// MustRunWith is MustRun for a server of which change sets what no setting does.
+func MustRunWith(tb testing.TB, dir string, change func(c *Config), args ...string) *process {
+	tb.Helper()
+	p, err := tryRunWith(tb, noEnvironment, change, append([]string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir}, args...)...)
+	must(tb, err)
+	return p
+}
+
 // MustRunIn starts run in an environment, and waits until it serves.
 func MustRunIn(tb testing.TB, env environment, args ...string) *process {
 	tb.Helper()
@@ -127,6 +135,15 @@ func MustRunIn(tb testing.TB, env environment, args ...string) *process {
 // tryRun is MustRunIn for a server that may not start.
 func tryRun(tb testing.TB, env environment, args ...string) (*process, error) {
 	tb.Helper()
+	return tryRunWith(tb, env, func(*Config) {}, args...)
+}
+
+func tryRunWith(tb testing.TB, env environment, change func(c *Config), args ...string) (*process, error) {
+	tb.Helper()
+	changed := func(ctx context.Context, c Config, env environment, stdout, stderr io.Writer) error {
+		change(&c)
+		return serve(ctx, c, env, stdout, stderr)
+	}
 	p := &process{Log: &output{}, ended: make(chan error, 1)}
 	if i := slices.Index(args, "--workspace"); i >= 0 {
 		p.Workspace = args[i+1]
@@ -134,7 +151,7 @@ func tryRun(tb testing.TB, env environment, args ...string) (*process, error) {
 	stdout := &output{line: make(chan string, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	go func() { p.ended <- run(ctx, args, env, stdout, p.Log) }()
+	go func() { p.ended <- runWith(ctx, args, env, stdout, p.Log, changed) }()
 	tb.Cleanup(func() { _ = p.Stop() })
 	select {
 	case p.Address = <-stdout.line:

@@ -43,6 +43,11 @@ const closeReserve = 200 * time.Millisecond
 // run is the whole program: it returns when ctx ends and everything is stored
 // and closed, or when something can't be started.
 func run(ctx context.Context, args []string, env environment, stdout, stderr io.Writer) error {
+	return runWith(ctx, args, env, stdout, stderr, serve)
+}
+
+// runWith is run with what serves the settings.
+func runWith(ctx context.Context, args []string, env environment, stdout, stderr io.Writer, serve func(ctx context.Context, config Config, env environment, stdout, stderr io.Writer) error) error {
 	root := &cobra.Command{
 		Use:               "loom-bridge-server",
 		Short:             "Serve memory, context, tools and events to agents over gRPC",
@@ -214,7 +219,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	metrics.WatchRedaction(config.Redact)
 	options := server.Options{
 		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport, Redact: config.Redact,
-		Logger: logger, SlowCall: config.LogSlow, Metrics: metrics.Calls(),
+		Logger: logger, Metrics: metrics.Calls(),
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}

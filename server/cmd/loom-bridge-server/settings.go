@@ -32,7 +32,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/meshes"
-	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
 // setting is one row of the table of settings: all there is to say about it. Its
@@ -118,8 +117,6 @@ func (c *Config) servingSettings() []setting {
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
 		{"mcp-addr", optional(checked(&c.MCPAddr, "host:port", checkTCPAddr)), nil, "serve hosts of the Model Context Protocol here, on /mcp; none: not"},
 		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, beside localhost, by which hosts and web pages may ask --mcp-addr"},
-		{"mcp-sessions", number(&c.MCPSessions, "sessions", 1, maxLimit), mcp.DefaultSessions, "most open sessions of hosts of earlier protocols, shared by tenants and agents"},
-		{"mcp-session-idle", span(&c.MCPSessionIdle, time.Millisecond, 24*time.Hour), mcp.DefaultSessionIdle, "ends one in which nothing is asked for so long"},
 		{"mcp-servers", anyText(&c.MCPServers, "JSON"), nil, "MCP servers whose tools agents call, as for " + envMCPServers + ", which counts without this"},
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
@@ -128,7 +125,6 @@ func (c *Config) servingSettings() []setting {
 		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
 		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", meshes.Check).as("off|embedded|URL"), meshes.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},
 		{"mesh-listen", checked(&c.Mesh.Listen, "host:port", checkTCPAddr), "127.0.0.1:0", "where an embedded mesh listens for the others; port 0: a free one"},
-		{"mesh-routes", list(&c.Mesh.Routes, "host:port,..."), nil, "where others listen, beside what they say in the store"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
 		{keyWorkspaceShared, yes(&c.WorkspaceShared), nil, "every server on one postgres store has this folder, such as by NFS"},
@@ -153,7 +149,6 @@ func (c *Config) watchingSettings() []setting {
 		{"metrics-addr", optional(checked(&c.MetricsAddr, "host:port", checkTCPAddr)), nil, "serve Prometheus /metrics here; no host: 127.0.0.1"},
 		{keyLogLevel, checked(&c.LogLevel, "debug|info|warn|error|off", checkLevel), "info", "least level that is logged"},
 		{"log-format", choice(&c.LogFormat, logs.Text, logs.JSON), logs.Text, "how log lines are written"},
-		{"log-slow", positive(&c.LogSlow), server.DefaultSlowCall, "log calls that take longer"},
 	}
 }
 
@@ -367,20 +362,9 @@ func (c *Config) limitSettings() []setting {
 	bytes := func(to *int) field { return size(to, 1, maxLimit) }
 	return []setting{
 		{"max-receive-bytes", bytes(&l.MaxReceiveBytes), d.MaxReceiveBytes, "largest request message"},
-		{"max-send-bytes", bytes(&l.MaxSendBytes), d.MaxSendBytes, "largest response message"},
-		{"max-header-bytes", bytes(&l.MaxHeaderBytes), d.MaxHeaderBytes, "largest metadata of a call"},
-		{"recent-steps-limit", number(&l.RecentSteps, "steps", 1, session.MaxListed), d.RecentSteps, "steps that ListSteps returns when nobody says how many"},
 		{"max-calls", number(&l.MaxCalls, "calls", 1, maxLimit), d.MaxCalls, "unary calls that run at once, those aside that wait for an agent; more wait"},
 		{"max-streams", number(&l.MaxStreams, "streams", 1, maxLimit), d.MaxStreams, "open streams; more are refused"},
-		{"max-streams-per-connection", number(&l.MaxStreamsPerConnection, "streams", 1, maxLimit), d.MaxStreamsPerConnection, "calls and streams on one connection; more wait"},
 		{"max-connections", number(&l.MaxConnections, "connections", 1, maxLimit), d.MaxConnections, "open connections; beyond it silent ones are closed, and more wait"},
-		{"silent-timeout", positive(&l.SilentTimeout), d.SilentTimeout, "close a connection on which no call was authenticated"},
-		{"connection-timeout", positive(&l.ConnectionTimeout), d.ConnectionTimeout, "longest handshake, and longest wait for the hello of an agent"},
-		{"idle-timeout", positive(&l.IdleTimeout), d.IdleTimeout, "close a connection that makes no call"},
-		{"keepalive-time", positive(&l.KeepaliveTime), d.KeepaliveTime, "silence after which a connection is pinged"},
-		{"keepalive-timeout", positive(&l.KeepaliveTimeout), d.KeepaliveTimeout, "longest wait for the answer to a ping"},
-		{"keepalive-min-time", positive(&l.KeepaliveMinTime), d.KeepaliveMinTime, "shortest interval at which clients may ping"},
-		{"stall-timeout", positive(&l.StallTimeout), d.StallTimeout, "longest wait for the reader of a stream"},
 		{"drain-timeout", positive(&l.DrainTimeout), d.DrainTimeout, "longest wait for calls in flight at shutdown"},
 	}
 }

@@ -242,17 +242,5 @@ func decayEffects() []effect {
 			setting: "score-tool-result-factor", args: []string{"--score-tool-result-factor", "1.5"}, both: []string{"--summary-max-tokens", "40"},
 			see: judged, with: "true false", without: "false true",
 		},
-		{
-			setting: "recent-steps-limit", args: []string{"--recent-steps-limit", "7"},
-			see: func(s *stand) func() string {
-				for range 9 {
-					s.read("s", "a.txt", 10)
-				}
-				got, err := s.contexts().ListSteps(s.ctx, &loombridgev1.ListStepsRequest{AgentId: s.agent, SessionId: "s"})
-				must(s.tb, err)
-				return once(fmt.Sprint(len(got.GetSteps())))
-			},
-			with: "7", without: "5",
-		},
 	}
 }

@@ -4,18 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
-	"golang.org/x/net/http2"
-	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -41,11 +36,6 @@ func servingEffects() []effect {
 		},
 		{ // that is another machine's
 			setting: "mesh-listen", args: []string{"--mesh-listen", "192.0.2.1:0"}, both: []string{"--store", "$PG", "--mesh", "embedded"},
-			see:  func(s *stand) func() string { return once(s.status()) },
-			with: notStarted, without: "OK",
-		},
-		{
-			setting: "mesh-routes", args: []string{"--mesh-routes", "a.example"}, both: []string{"--store", "$PG", "--mesh", "embedded"},
 			see:  func(s *stand) func() string { return once(s.status()) },
 			with: notStarted, without: "OK",
 		},
@@ -78,26 +68,6 @@ func servingEffects() []effect {
 				}
 			},
 			with: "true", without: "false",
-		},
-		{
-			setting: "mcp-sessions", args: []string{"--mcp-sessions", "1"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
-			see: func(s *stand) func() string {
-				first := statusOf(s.tb, post(s.tb, s.mcpURL(s.tb), initializeBody))
-				return once(fmt.Sprint(first, statusOf(s.tb, post(s.tb, s.mcpURL(s.tb), initializeBody))))
-			},
-			with: "200 503", without: "200 200",
-		},
-		{
-			setting: "mcp-session-idle", args: []string{"--mcp-session-idle", "1ms"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
-			see: func(s *stand) func() string {
-				session := openSession(s.tb, s.mcpURL(s.tb), "")
-				return func() string {
-					request := post(s.tb, s.mcpURL(s.tb), `{"jsonrpc":"2.0","id":9,"method":"tools/list"}`)
-					request.Header.Set("Mcp-Session-Id", session)
-					return fmt.Sprint(statusOf(s.tb, request))
-				}
-			},
-			with: "404", without: "200", after: 50 * time.Millisecond,
 		},
 		{
 			setting: "mcp-hosts", args: []string{"--mcp-hosts", "loom.example"}, both: []string{"--mcp-addr", "127.0.0.1:0"},
@@ -278,7 +248,6 @@ func watchingEffects() []effect {
 		},
 		{setting: "log-level", args: []string{"--log-level", "debug"}, see: logged(`level=DEBUG msg=call method=\S+GetStatus`), with: "true", without: "false"},
 		{setting: "log-format", args: []string{"--log-format", "json"}, see: logged(`^\{"time":`), with: "true", without: "false"},
-		{setting: "log-slow", args: []string{"--log-slow", "1ns"}, see: logged(`level=WARN msg=call method=\S+GetStatus`), with: "true", without: "false"},
 	}
 }
 
@@ -289,7 +258,6 @@ func certificates(name string) map[string]string {
 }
 
 func limitEffects() []effect {
-	measured := []string{"--metrics-addr", "127.0.0.1:0"}
 	return []effect{
 		{
 			setting: "max-receive-bytes", args: []string{"--max-receive-bytes", "1KiB"},
@@ -298,25 +266,6 @@ func limitEffects() []effect {
 				return once(ended(err))
 			},
 			with: "TOO_LARGE", without: "OK",
-		},
-		{
-			setting: "max-send-bytes", args: []string{"--max-send-bytes", "1KiB"},
-			see: func(s *stand) func() string {
-				saved, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: strings.Repeat("word ", 1000)})
-				must(s.tb, err)
-				_, err = loombridgev1.NewMemoryServiceClient(s.conn).GetRecord(s.ctx, &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: saved.GetId()}})
-				return once(ended(err))
-			},
-			with: "TOO_LARGE", without: "OK",
-		},
-		{
-			setting: "max-header-bytes", args: []string{"--max-header-bytes", "1KiB"},
-			see: func(s *stand) func() string {
-				ctx := metadata.AppendToOutgoingContext(s.ctx, "x-long", strings.Repeat("x", 8<<10))
-				_, err := loombridgev1.NewAdminServiceClient(s.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{})
-				return once(fmt.Sprint(err == nil))
-			},
-			with: "false", without: "true",
 		},
 		{
 			setting: "max-calls", args: []string{"--max-calls", "1"}, both: []string{"--max-waiting-calls", "1"},
@@ -332,85 +281,12 @@ func limitEffects() []effect {
 			with: "OVERLOADED", without: "OK",
 		},
 		{
-			setting: "max-streams-per-connection", args: []string{"--max-streams-per-connection", "1"},
-			see: func(s *stand) func() string {
-				s.open(s.tb, "")
-				return once(s.soon(s.process))
-			},
-			with: "DeadlineExceeded", without: "OK",
-		},
-		{
 			setting: "max-connections", args: []string{"--max-connections", "1"},
 			see: func(s *stand) func() string {
 				must(s.tb, s.listen()) // the first connection is made
 				return once(s.soon(&process{conn: MustDial(s.tb, s.Address)}))
 			},
 			with: "DeadlineExceeded", without: "OK",
-		},
-		{
-			setting: "connection-timeout", args: []string{"--connection-timeout", "50ms"}, after: 300 * time.Millisecond,
-			see: func(s *stand) func() string {
-				conn, err := net.Dial("tcp", s.Address)
-				must(s.tb, err)
-				s.tb.Cleanup(func() { _ = conn.Close() })
-				return func() string { return openOrClosed(conn) }
-			},
-			with: "closed", without: "open",
-		},
-		{
-			setting: "silent-timeout", args: []string{"--silent-timeout", "50ms"}, after: 300 * time.Millisecond,
-			see: func(s *stand) func() string {
-				conn := openSilent(s.tb, s.Address)
-				return func() string { return openOrClosed(conn) }
-			},
-			with: "closed", without: "open",
-		},
-		{
-			setting: "idle-timeout", args: []string{"--idle-timeout", "50ms"}, after: 300 * time.Millisecond,
-			see: func(s *stand) func() string {
-				s.status()
-				return func() string { return fmt.Sprint(s.conn.GetState() == connectivity.Ready) }
-			},
-			with: "false", without: "true",
-		},
-		{
-			// gRPC takes no less than a second.
-			setting: "keepalive-time", args: []string{"--keepalive-time", "1s"}, after: 1500 * time.Millisecond,
-			see: func(s *stand) func() string {
-				w := s.wire()
-				go w.read()
-				return func() string { return fmt.Sprint(w.pings.Load() > 0) }
-			},
-			with: "true", without: "false",
-		},
-		{
-			setting: "keepalive-timeout", args: []string{"--keepalive-timeout", "50ms"}, both: []string{"--keepalive-time", "1s"}, after: 1500 * time.Millisecond,
-			see: func(s *stand) func() string {
-				w := s.wire()
-				go w.read()
-				return func() string { return fmt.Sprint(w.over.Load()) }
-			},
-			with: "true", without: "false",
-		},
-		{
-			setting: "keepalive-min-time", args: []string{"--keepalive-min-time", "1ms"},
-			see: func(s *stand) func() string {
-				w := s.wire()
-				return once(w.pingOften())
-			},
-			with: "answered", without: http2.ErrCodeEnhanceYourCalm.String(),
-		},
-		{
-			setting: "stall-timeout", args: []string{"--stall-timeout", "100ms"}, both: measured, after: 300 * time.Millisecond,
-			see: func(s *stand) func() string {
-				s.open(s.tb, "")
-				s.flood("news")
-				address := s.metrics(s.tb)
-				return func() string {
-					return fmt.Sprint(scrape(s.tb, address)[`loom_bridge_refused_total{reason="SLOW_CONSUMER"}`] > 0)
-				}
-			},
-			with: "true", without: "false",
 		},
 		{
 			// The call lasts long past the default, and ends long before the setting.
@@ -450,29 +326,4 @@ func (s *stand) listen() error {
 		_, err = stream.Recv()
 	}
 	return err
-}
-
-// flood emits more on a topic than a stream takes that nobody reads.
-func (s *stand) flood(topic string) {
-	for range 24 {
-		_, err := s.bridge().Emit(s.ctx, &loombridgev1.EmitRequest{
-			AgentId: "a", Topic: topic, PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: make([]byte, 256<<10)},
-		})
-		must(s.tb, err)
-	}
-}
-
-// openOrClosed tells what the server did to a connection.
-func openOrClosed(conn net.Conn) string {
-	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
-	var buffer [1 << 10]byte
-	for {
-		_, err := conn.Read(buffer[:])
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return "open"
-		}
-		if err != nil {
-			return "closed"
-		}
-	}
 }

@@ -45,7 +45,7 @@ func closedWithin(tb testing.TB, conn net.Conn, within time.Duration) bool {
 // or watch the server's health are not.
 func TestSilentConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
-	p := MustRun(t, t.TempDir(), "--silent-timeout", "500ms")
+	p := MustRunWith(t, t.TempDir(), func(c *Config) { c.Limits.SilentTimeout = 500 * time.Millisecond })
 	save(t, p, "a call")
 	watcher := MustDial(t, p.Address)
 	watch, err := grpc_health_v1.NewHealthClient(watcher).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
@@ -76,7 +76,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	const slots = 16
 	for _, where := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "loom.sock")} {
-		p := MustRun(t, t.TempDir(), "--addr", where, "--max-connections", "16", "--silent-timeout", "1h")
+		p := MustRunWith(t, t.TempDir(), func(c *Config) { c.Limits.SilentTimeout = time.Hour }, "--addr", where, "--max-connections", "16")
 		save(t, p, "the first")
 		first := openSilent(t, p.Address)
 		for range 2 * slots {

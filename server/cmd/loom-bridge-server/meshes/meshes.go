@@ -34,8 +34,6 @@ type Settings struct {
 	Mesh string
 	// Listen is where an embedded server listens for those of other servers.
 	Listen string
-	// Routes are addresses of others beside those that the store names.
-	Routes []string
 }
 
 // Check refuses what is no mesh.
@@ -72,7 +70,7 @@ func (s Settings) Open(ctx context.Context, registry *bridges.Registry, logger *
 		m, err := newMesh(self, transport, secret, logger)
 		return m, none, err
 	}
-	server, err := natsmesh.Embed(s.Listen, s.routes(registry), o)
+	server, err := natsmesh.Embed(s.Listen, routes(registry), o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,8 +93,8 @@ func newMesh(self bridges.Bridge, transport mesh.Transport, secret []byte, logge
 }
 
 // routes are where others are looked for.
-func (s Settings) routes(registry *bridges.Registry) []string {
-	routes := append([]string(nil), s.Routes...)
+func routes(registry *bridges.Registry) []string {
+	var routes []string
 	all, _ := registry.All()
 	self := registry.Self()
 	for _, b := range all {
@@ -114,7 +112,7 @@ func (s Settings) follow(registry *bridges.Registry, server *natsmesh.Embedded, 
 	following.Go(func() {
 		for {
 			_, changed := registry.All()
-			if err := server.SetRoutes(s.routes(registry)); err != nil {
+			if err := server.SetRoutes(routes(registry)); err != nil {
 				logger.Warn("other servers on the store are not looked for", "error", err)
 			}
 			select {
