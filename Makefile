@@ -73,7 +73,7 @@ demo: build py-sync ## Watch an agent explore this repository, with the server k
 
 .PHONY: cluster
 cluster: build py-sync ## Watch two servers on one PostgreSQL, with one of them killed under an agent's work
-	$(GO) run ./memory/kv/pgkv/pgtest/with $(CURDIR)/$(VENV)/bin/python .ci/cluster.py $(SERVER)
+	$(GO) run ./internal/testkit/pgtest/with $(CURDIR)/$(VENV)/bin/python .ci/cluster.py $(SERVER)
 
 .PHONY: test
 test: go-test deploy-test py-test ts-test ## Run the Go, Python and TypeScript tests
@@ -176,7 +176,7 @@ test-race: install-deps ## Run Go tests under the race detector; choose with RAC
 # Only what asks for one engine gets it: tests that make their own stay in memory.
 .PHONY: test-postgres
 test-postgres: install-deps ## Run the tests of memory and of the service on a PostgreSQL
-	$(GO) run ./memory/kv/pgkv/pgtest/with $(GO) test -count 1 -timeout 60m ./memory ./server ./server/loomv1
+	$(GO) run ./internal/testkit/pgtest/with $(GO) test -count 1 -timeout 60m ./memory ./server ./server/loomv1
 
 # A PostgreSQL is spoken to in the same Go with and without RocksDB: go-test has tested it.
 .PHONY: test-norocksdb

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
-	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"

@@ -17,10 +17,10 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 const volatileDelivery = loombridgev1.Delivery_DELIVERY_VOLATILE

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // A result over 3,000 tokens shows two thirds of its beginning and one third of its

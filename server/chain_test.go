@@ -30,13 +30,13 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/observe"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 func codeOf(err error) codes.Code { return status.Code(err) }

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // emitter publishes on a topic as an agent, and returns why it was refused, or nothing.

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // loomAgent is an agent's stream whose messages come on a channel, which is closed

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/loom-bridge/loom-bridge/context/history/replay"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replay"
 )
 
 // allPresets are the presets that there are; "" is the ledger.

@@ -87,12 +87,12 @@ func TestImportDirections(t *testing.T) {
 		{from: []string{"context"}, to: []string{"bridge", "server", "proto"}, why: "context stands below"},
 		{from: []string{"bridge"}, to: []string{"server", "proto"}, why: "bridge stands below the server"},
 		{
-			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "server/cmd", "server/servertest"},
+			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "server/cmd"},
 			to: []string{"memory/kv/rockskv", "memory/kv/pgkv"}, why: "only a command knows which engine there is",
 		},
 		{
 			// memory/past makes an index for the length of one query.
-			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "memory/past", "server/cmd", "server/servertest"},
+			from: []string{"memory", "context", "bridge", "server"}, but: []string{"memory/kv", "memory/past", "server/cmd"},
 			to: []string{"memory/kv/memkv"}, why: "what is kept in memory is lost; only a command knows which engine there is",
 		},
 		{from: []string{"server"}, but: []string{"server/cmd"}, to: []string{"server/cmd"}, why: "commands are the top"},
@@ -111,6 +111,35 @@ func TestImportDirections(t *testing.T) {
 	}
 }
 
+// What the two programs are built from is the product; whatever else there is stands in
+// internal/testkit, which several packages' tests use, or belongs to the benchmark.
+func TestProduct(t *testing.T) {
+	beside := []string{"internal/testkit", "server/cmd/loom-bridge-bench"}
+	imports := make(map[string][]string)
+	for _, file := range goFiles(t) {
+		if !file.test {
+			imports[file.dir] = append(imports[file.dir], file.own...)
+		}
+	}
+	product := []string{"server/cmd/loom-bridge-server", "bridge/sandbox/helper"}
+	for i := 0; i < len(product); i++ {
+		if within(product[i], beside...) {
+			t.Errorf("the product contains %s", product[i])
+		}
+		for _, pkg := range imports[product[i]] {
+			if !slices.Contains(product, pkg) {
+				product = append(product, pkg)
+			}
+		}
+	}
+	for pkg := range imports {
+		// It measures with the settings of rockskv, which are internal to that.
+		if !slices.Contains(product, pkg) && !within(pkg, beside...) && pkg != "memory/kv/rockskv/barerocks" {
+			t.Errorf("%s is in no program: tests of one package belong beside it, kits into internal/testkit", pkg)
+		}
+	}
+}
+
 // One door each: what only one package may import.
 func TestOneDoors(t *testing.T) {
 	domain := []string{"memory", "context", "bridge"}
@@ -120,16 +149,16 @@ func TestOneDoors(t *testing.T) {
 		tests    bool // tests may, too
 	}{
 		{"github.com/linxGnu/grocksdb", []string{"memory/kv/rockskv"}, false},
-		{"github.com/jackc", []string{"memory/kv/pgkv", "server/cmd/loom-bridge-bench/postgres"}, true},
+		{"github.com/jackc", []string{"memory/kv/pgkv", "internal/testkit/pgtest", "server/cmd/loom-bridge-bench/postgres"}, true},
 		{"github.com/zeebo/xxh3", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pierrec/lz4", []string{"memory/kv/rockskv"}, false},
 		{"github.com/pkoukk/tiktoken-go", []string{"context/tokens"}, false},
 		{"github.com/pkoukk/tiktoken-go-loader", []string{"context/tokens"}, false},
-		{"os/exec", []string{"bridge/sandbox", "memory/kv/pgkv/pgtest", "server/cmd/loom-bridge-bench"}, true},
-		{"google.golang.org/grpc", []string{"server"}, false},
+		{"os/exec", []string{"bridge/sandbox", "internal/testkit", "server/cmd/loom-bridge-bench"}, true},
+		{"google.golang.org/grpc", []string{"server", "internal/testkit/servertest"}, false},
 		{"github.com/spf13/cobra", []string{"server/cmd"}, false},
 		{"github.com/spf13/pflag", []string{"server/cmd"}, false},
-		{"flag", []string{"server/cmd", "server/servertest"}, true},
+		{"flag", []string{"server/cmd", "internal/testkit"}, true},
 		{"log", nil, true}, // examples end with it
 	}
 	for _, file := range goFiles(t) {
@@ -140,11 +169,10 @@ func TestOneDoors(t *testing.T) {
 				}
 			}
 		}
-		// Packages machine and pgtest are for tests alone, of several packages.
-		if within(file.dir, domain...) && !file.test && !within(file.dir, "bridge/sandbox/machine", "memory/kv/pgkv/pgtest") {
+		if within(file.dir, domain...) && !file.test {
 			checkEnvironment(t, file)
 		}
-		if !file.test && !within(file.dir, "bridge/sandbox", "memory/kv/pgkv/pgtest", "server/cmd/loom-bridge-bench") {
+		if !file.test && !within(file.dir, "bridge/sandbox", "internal/testkit", "server/cmd/loom-bridge-bench") {
 			checkText(t, file, processStart, "only bridge/sandbox starts processes")
 		}
 	}

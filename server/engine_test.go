@@ -3,11 +3,11 @@ package server_test
 import (
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // An engine that keeps the contract and none of the optional interfaces is enough for

@@ -13,12 +13,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // erase erases a subject and returns the result.

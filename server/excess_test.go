@@ -19,11 +19,11 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest/filling"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/loomv1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
-	"github.com/loom-bridge/loom-bridge/server/servertest/filling"
 )
 
 // sendRaw makes a call with one message and returns how it ended.

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // planting is one way in which somebody who may not instruct writes a text that prompts show.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // languageCases are for each language two records and a question for each, whose words have

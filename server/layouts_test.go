@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 var updateLayouts = flag.Bool("update", false, "rewrite the golden prompts in testdata")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/server/servertest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 )
 
 // Up to three steps stand in full, with nothing above them; from the fourth on the

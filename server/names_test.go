@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // A step that a caller ran itself goes by the tool's own name, as one that the

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // Secrets are found in a record behind odd quotes and a NUL byte, with an @ in the password

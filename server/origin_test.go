@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // What derives from a tool's words or from the web is no more than that, however many

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/server/servertest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 )
 
 // hashed is the SHA-256 of a text in hexadecimal digits.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
-	"github.com/loom-bridge/loom-bridge/context/history/replay"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replay"
 )
 
 // soakRuns are enough runs for 50 renewals of a window.

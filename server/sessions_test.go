@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // sessionsOf lists the agent's sessions as "id" or "id closed".

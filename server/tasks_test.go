@@ -17,12 +17,12 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // layer is what a memory tool answers.

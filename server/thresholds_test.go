@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // threshold is a number at which a prompt becomes another one.

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // addTask adds a task to session s1 as an event.

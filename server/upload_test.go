@@ -12,10 +12,10 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/compose"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // uploadOf is a step whose result follows in a form.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 

@@ -18,9 +18,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
-	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 )
 
 // compressRequest is the result of a tool that nobody knows.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/mesh"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh/meshtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/meshtest"
 )
 
 func TestHub(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 

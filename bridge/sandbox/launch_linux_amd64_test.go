@@ -12,7 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 )
 
 // launchers are the launchers that this process has started.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 )
 
 // asDescriber is the argument with which this test binary tells how it would confine.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/attack"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/attack"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 )
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 )
 
 // MustWarm runs a job and waits until stages are ready for the next ones.

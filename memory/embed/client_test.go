@@ -19,8 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
-	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 )
 
 // lengths is an embedder whose vectors tell the text: its length, its first byte

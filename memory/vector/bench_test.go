@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/vector"

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/mesh"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh/meshtest"
 	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh/natstest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/meshtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/natstest"
 )
 
 const loopback = "127.0.0.1:0"

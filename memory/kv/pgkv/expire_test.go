@@ -7,9 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 )
 
 // A view that waits for the database holds up the end of no other.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 )
 
 // backWithin is how long after a fault commits may take to be acknowledged again.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 )
 
 // rounds is how many failures there are: a few, or as many as LOOM_SOAK_ROUNDS says.

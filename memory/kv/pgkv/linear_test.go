@@ -19,10 +19,10 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 )
 
 // asked is an operation on a register: a read unless it has a value to write where the

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -35,7 +35,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replays"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
 )

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
-	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/attack"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/attack"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 

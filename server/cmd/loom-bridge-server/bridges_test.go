@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh/natstest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/natstest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 )
 
 // An address names the hosts of a cluster: the server uses the one that takes writes, whichever

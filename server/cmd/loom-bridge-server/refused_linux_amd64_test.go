@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/attack"
-	"github.com/loom-bridge/loom-bridge/bridge/sandbox/machine"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/attack"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/machine"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // MustLoad saves turns in order, changed by change if it is not nil.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
-	"github.com/loom-bridge/loom-bridge/server/servertest"
 )
 
 // testServer is a test's server as the bench asks it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 )
 
 // cost is what a server of PostgreSQL has spent: time on the processor, and bytes of its log.

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 

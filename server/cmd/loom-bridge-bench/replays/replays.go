@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/history/replay"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replay"
 )
 
 const replayHelp = `Replay recorded runs of agents under history policies, and tell what each would

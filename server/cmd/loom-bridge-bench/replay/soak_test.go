@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/history/replay"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replay"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/loom-bridge/loom-bridge/memory/embed/embedtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
 )
 
 // corpus returns short texts on two things, each with words of its own.

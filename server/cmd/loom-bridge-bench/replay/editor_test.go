@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/history/replay"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replay"
 )
 
 // editing makes runs of an agent with a shell and an editor: it reads whole files,

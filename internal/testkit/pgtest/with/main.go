@@ -1,7 +1,7 @@
 // Command with runs a command beside a PostgreSQL of its own, which ends with it. The command
 // finds the server's address in the environment variable LOOM_TEST_POSTGRES.
 //
-//	go run ./memory/kv/pgkv/pgtest/with go test ./memory
+//	go run ./internal/testkit/pgtest/with go test ./memory
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv/pgtest"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 )
 
 func main() {

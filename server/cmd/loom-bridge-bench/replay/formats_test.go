@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag" //nolint:depguard // -update belongs to the test binary, no setting of the product
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/history/replay"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replay"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -20,7 +20,7 @@ const TestTiers = "LOOM_TEST_TIERS"
 func Lacks(tb testing.TB, tier string, problems []string) {
 	tb.Helper()
 	switch {
-	case slices.Contains(strings.Split(os.Getenv(TestTiers), ","), tier): //nolint:forbidigo // tests alone use this package
+	case slices.Contains(strings.Split(os.Getenv(TestTiers), ","), tier):
 		tb.Fatalf("%s names tier %s, which does not work: %v", TestTiers, tier, problems)
 	case has(tier):
 		tb.Fatalf("the kernel has what tier %s takes, and the tier does not work: %v", tier, problems)

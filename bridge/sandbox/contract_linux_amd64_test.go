@@ -1,7 +1,4 @@
-// Package runnertest is the one suite that every [sandbox.Runner] must pass: what tools rely
-// on, wherever their programs run. It looks at nothing but streams, outcomes and the
-// workspace, so that a container or another machine can be behind the runner.
-package runnertest
+package sandbox_test
 
 import (
 	"bytes"
@@ -18,21 +15,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/protect"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-const (
-	// runTime bounds each run.
-	runTime = 60 * time.Second
-	// quiet is how long a program that was killed must have written nothing.
-	quiet = 200 * time.Millisecond
-)
+// quiet is how long a program that was killed must have written nothing.
+const quiet = 200 * time.Millisecond
 
-// Run runs the suite. Open makes a runner for one test, which closes it; one that confines
-// nothing on this machine skips the test.
-func Run(t *testing.T, open func(tb testing.TB) sandbox.Runner) {
-	for name, test := range map[string]func(b *box){
+// What tools rely on, wherever their programs run: of the runner of this machine in each
+// tier, and of one that keeps what is protected, as servers use it. It looks at nothing
+// but streams, outcomes and the workspace.
+func TestRunners(t *testing.T) {
+	for _, tier := range []string{sandbox.TierNamespaces, sandbox.TierLandlock} {
+		t.Run(tier, func(t *testing.T) {
+			checkRunner(t, func() sandbox.Runner { return sandbox.NewLocal(&sandbox.Options{Tier: tier}) })
+		})
+	}
+	t.Run("protecting", func(t *testing.T) {
+		checkRunner(t, func() sandbox.Runner { return protect.New(sandbox.NewLocal(nil), nil) })
+	})
+}
+
+// checkRunner checks the runners that open makes. One that confines nothing on this machine
+// skips the test.
+func checkRunner(t *testing.T, open func() sandbox.Runner) {
+	for name, test := range map[string]func(b *anyRunner){
 		"streams":     streams,
 		"files":       files,
 		"outcomes":    outcomes,
@@ -47,7 +55,7 @@ func Run(t *testing.T, open func(tb testing.TB) sandbox.Runner) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runner := open(t)
+			runner := open()
 			t.Cleanup(func() { must(t, runner.Close()) })
 			if c := runner.Describe(t.Context()); !c.Confined() {
 				t.Skipf("nothing confines a process here: %v", c.Problems)
@@ -56,35 +64,21 @@ func Run(t *testing.T, open func(tb testing.TB) sandbox.Runner) {
 			root, err := os.OpenRoot(dir)
 			must(t, err)
 			t.Cleanup(func() { must(t, root.Close()) })
-			test(&box{TB: t, runner: runner, dir: dir, job: sandbox.Job{Scope: kv.AgentScope("default", "tester"), Root: root}})
+			test(&anyRunner{TB: t, runner: runner, dir: dir, job: sandbox.Job{Scope: kv.AgentScope("default", "tester"), Root: root}})
 		})
 	}
 }
 
-// box is a runner with a workspace and the job that its runs begin with.
-type box struct {
+// anyRunner is a runner with a workspace and the job that its runs begin with.
+type anyRunner struct {
 	testing.TB
 	runner sandbox.Runner
 	dir    string
 	job    sandbox.Job
 }
 
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// result is what came of a run.
-type result struct {
-	sandbox.Outcome
-	stdout, stderr string
-	err            error
-}
-
 // start runs a program with a job that change adjusts.
-func (b *box) start(ctx context.Context, stdin io.Reader, change func(*sandbox.Job), argv ...string) result {
+func (b *anyRunner) start(ctx context.Context, stdin io.Reader, change func(*sandbox.Job), argv ...string) result {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
 	job := b.job
@@ -98,7 +92,7 @@ func (b *box) start(ctx context.Context, stdin io.Reader, change func(*sandbox.J
 }
 
 // sh runs a script of the shell and wants it to succeed.
-func (b *box) sh(script string) result {
+func (b *anyRunner) sh(script string) result {
 	b.Helper()
 	r := b.start(b.Context(), nil, nil, "sh", "-c", script)
 	if r.err != nil || r.Exit != 0 {
@@ -107,7 +101,7 @@ func (b *box) sh(script string) result {
 	return r
 }
 
-func (b *box) read(name string) string {
+func (b *anyRunner) read(name string) string {
 	content, _ := os.ReadFile(filepath.Join(b.dir, name)) // what is not there is empty
 	return string(content)
 }
@@ -121,7 +115,7 @@ func randomBytes(n int) []byte {
 }
 
 // What goes in comes out, byte for byte, and the two outputs stay apart.
-func streams(b *box) {
+func streams(b *anyRunner) {
 	in := randomBytes(1 << 20)
 	r := b.start(b.Context(), bytes.NewReader(in), nil, "sh", "-c", "cat; echo err >&2")
 	if r.err != nil || r.stdout != string(in) || r.stderr != "err\n" {
@@ -140,7 +134,7 @@ func streams(b *box) {
 }
 
 // Files of the workspace are the same inside and outside.
-func files(b *box) {
+func files(b *anyRunner) {
 	content := randomBytes(300_000)
 	must(b, os.WriteFile(filepath.Join(b.dir, "in"), content, 0o600))
 	must(b, os.Mkdir(filepath.Join(b.dir, "sub"), 0o700))
@@ -154,7 +148,7 @@ func files(b *box) {
 }
 
 // A program that fails is an outcome; one that is not there, an error.
-func outcomes(b *box) {
+func outcomes(b *anyRunner) {
 	if r := b.start(b.Context(), nil, nil, "sh", "-c", "exit 7"); r.err != nil || r.Exit != 7 || r.Signal != 0 {
 		b.Errorf("exit: %+v", r)
 	}
@@ -171,7 +165,7 @@ func outcomes(b *box) {
 }
 
 // A program has the variables of its job, and none of the server's.
-func environment(b *box) {
+func environment(b *anyRunner) {
 	r := b.start(b.Context(), nil, func(j *sandbox.Job) { j.Env = []string{"ONE=a b", "TWO=é"} }, "sh", "-c", `echo "$ONE|$TWO|$PATH|$HOME" && env`)
 	if !strings.HasPrefix(r.stdout, "a b|é|"+sandbox.Path+"|/") {
 		b.Errorf("the variables are %q: %v", r.stdout, r.err)
@@ -186,7 +180,7 @@ func environment(b *box) {
 }
 
 // A mode that reads can't write, and one that works writes in the workspace alone.
-func modes(b *box) {
+func modes(b *anyRunner) {
 	must(b, os.WriteFile(filepath.Join(b.dir, "f"), []byte("one"), 0o600))
 	r := b.start(b.Context(), nil, func(j *sandbox.Job) { j.Policy.Mode = sandbox.ModeRead }, "sh", "-c", "cat f; echo x > f || echo x > g || rm f")
 	if r.stdout != "one" || r.Exit == 0 || b.read("f") != "one" || b.read("g") != "" {
@@ -201,7 +195,7 @@ func modes(b *box) {
 }
 
 // A policy that can't be kept is refused, and nothing runs.
-func policies(b *box) {
+func policies(b *anyRunner) {
 	for name, change := range map[string]func(*sandbox.Job){
 		"no such mode":             func(j *sandbox.Job) { j.Policy.Mode = "some" },
 		"a network without a way":  func(j *sandbox.Job) { j.Policy.Mode = sandbox.ModeNet },
@@ -219,14 +213,14 @@ func policies(b *box) {
 }
 
 // errFull is what a writer says that takes no more.
-var errFull = errors.New("runnertest: full")
+var errFull = errors.New("full")
 
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 // Output beyond its limit ends the run, and so does a writer that takes no more.
-func output(b *box) {
+func output(b *anyRunner) {
 	r := b.start(b.Context(), nil, func(j *sandbox.Job) { j.Policy.Limits.Output = 1 << 16 }, "sh", "-c", "while :; do echo 0123456789; done")
 	if r.Limit != "output" || len(r.stdout) > 1<<16 || len(r.stdout) < 1<<15 {
 		b.Errorf("beyond the limit: %d bytes, %+v, %v", len(r.stdout), r.Outcome, r.err)
@@ -246,7 +240,7 @@ func output(b *box) {
 const beating = `setsid sh -c 'trap "" TERM HUP INT; while :; do echo x >> beats; sleep 0.02; done' & while [ ! -s beats ]; do sleep 0.01; done; `
 
 // stopped wants that nothing writes to the file any more.
-func (b *box) stopped() {
+func (b *anyRunner) stopped() {
 	b.Helper()
 	before := b.read("beats")
 	time.Sleep(quiet)
@@ -257,7 +251,7 @@ func (b *box) stopped() {
 
 // A run that is given up ends with the error of its context, and all that it started with
 // it.
-func cancelled(b *box) {
+func cancelled(b *anyRunner) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	go func() {
@@ -273,13 +267,13 @@ func cancelled(b *box) {
 }
 
 // What a program leaves behind ends with it.
-func leftBehind(b *box) {
+func leftBehind(b *anyRunner) {
 	b.sh(beating + "true")
 	b.stopped()
 }
 
 // Many runs at once do not get at each other.
-func atOnce(b *box) {
+func atOnce(b *anyRunner) {
 	var work sync.WaitGroup
 	for i := range 16 {
 		work.Go(func() {
@@ -294,7 +288,7 @@ func atOnce(b *box) {
 }
 
 // A runner that is closed kills what runs, and takes no more.
-func closed(b *box) {
+func closed(b *anyRunner) {
 	ended := make(chan result, 1)
 	go func() { ended <- b.start(b.Context(), nil, nil, "sh", "-c", beating+"sleep 1000") }()
 	for end := time.Now().Add(runTime); b.read("beats") == "" && time.Now().Before(end); {

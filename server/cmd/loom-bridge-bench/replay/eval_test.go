@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/context/history/replay"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/replay"
 )
 
 // recordedRows replays recorded runs under all policies and prints the table.
