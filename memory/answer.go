@@ -250,7 +250,7 @@ func (a *asking) fill(ctx context.Context, result *Answer, weights []float64) er
 	return nil
 }
 
-// valueOf is what a hit is worth. That it tells what was asked falls with its place: on
+// valueOf is what a hit is worth. That it says what was asked falls with its place: on
 // LoCoMo dev .54, .18, .08, .03, .011, .004 of the questions have evidence at a place up to
 // 1, 2, 4, 8, 16, 32, and on RealMem dev .38, .13, .10, .05, .027, .013.
 func valueOf(place int, score float64) float64 { return score / float64(place+1) }

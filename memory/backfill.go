@@ -130,7 +130,7 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 	}
 }
 
-// passing tells whether the embedder failed, and with it the work on every scope.
+// passing reports whether the embedder failed, and with it the work on every scope.
 func passing(err error) bool {
 	return errors.Is(err, embed.ErrStatus) || errors.Is(err, embed.ErrUnreachable) || errors.Is(err, embed.ErrOpen) ||
 		errors.Is(err, embed.ErrAnswer) || errors.Is(err, context.DeadlineExceeded)
@@ -292,7 +292,7 @@ func (e *embeddings) embedAll(ctx context.Context, texts []string) ([][]float32,
 	return vectors, nil
 }
 
-// blamesTexts tells whether it may be the texts that an embedder fails at. Some
+// blamesTexts reports whether it may be the texts that an embedder fails at. Some
 // refuse a text that is too long, and some break down at it or answer nonsense.
 func blamesTexts(err error) bool {
 	var status *embed.StatusError

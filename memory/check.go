@@ -145,7 +145,7 @@ func checkKeys(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 }
 
 // CheckRecords reads an owner's records back without their index: records, earlier
-// versions, keys, moments of expiry, relations. found is told what is wrong; the error is only
+// versions, keys, moments of expiry, relations. found is called for each fault; the error is only
 // why the check could not go on. Memory grows with the records that have earlier
 // versions or relations, or expire.
 func CheckRecords(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {

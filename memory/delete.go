@@ -218,7 +218,7 @@ func (s *Store) Clear(ctx context.Context, scope kv.Scope) error {
 // keys two keyspaces fit into a batch.
 const maxWiped = 7000
 
-// wipe deletes some of what stands in a scope that has no records, and tells whether there
+// wipe deletes some of what stands in a scope that has no records, and reports whether there
 // was anything.
 func (s *Store) wipe(ctx context.Context, scope kv.Scope) (left bool, err error) {
 	err = s.writer.Do(ctx, kv.Request{
@@ -379,7 +379,7 @@ func (a *aging) look(ctx context.Context, view kv.Reader) error {
 	})
 }
 
-// goes tells whether a record is too old, and nothing holds it.
+// goes reports whether a record is too old, and nothing holds it.
 func (a *aging) goes(r *record.Record) bool {
 	return !r.Pinned && r.Review != record.ReviewHeld && r.Tier == record.LongTerm && lastChange(r).Before(a.before)
 }

@@ -182,7 +182,7 @@ func (e *embeddings) count(scope kv.Scope, vectors int) int {
 	return e.added[scope]
 }
 
-// due tells whether enough has been saved in a scope to see whether its vectors
+// due reports whether enough has been saved in a scope to see whether its vectors
 // should be packed.
 func (e *embeddings) due(scope kv.Scope) bool {
 	if e.count(scope, commitWorth) < vectorsDue {
@@ -233,7 +233,7 @@ func (s *Store) readVectors(ctx context.Context, view kv.Getter, scope kv.Scope,
 	return nil
 }
 
-// fit tells how well a space answers for the vector of a record.
+// fit says how well a space answers for the vector of a record.
 func (e *embeddings) fit(space, given string) int {
 	switch {
 	case space == given:

@@ -50,7 +50,7 @@ type due struct {
 // spanOf is the number of the span that a moment lies in.
 func spanOf(at time.Time) uint32 { return uint32(max(0, at.Unix()) / int64(dueSpan/time.Second)) }
 
-// over tells whether the span lies in the past.
+// over reports whether the span lies in the past.
 func (d due) over(now time.Time) bool { return d.span < spanOf(now) }
 
 func (d due) key() []byte {
@@ -463,7 +463,7 @@ func (s *Store) touched(scope kv.Scope, rs ...record.Record) {
 	}
 }
 
-// slidesAt tells whether reading the record then moves its expiry.
+// slidesAt reports whether reading the record then moves its expiry.
 func slidesAt(r *record.Record, now time.Time) bool {
 	gain := now.Add(r.SlidingTTL).Sub(r.ExpireTime)
 	return r.SlidingTTL > 0 && !r.ExpiredAt(now) && gain > 0 && gain >= r.SlidingTTL/slideSteps

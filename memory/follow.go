@@ -53,7 +53,7 @@ type Changes struct {
 	Changes []Change
 	// Position is the place behind all of them.
 	Position string
-	// More tells that there were others at that moment.
+	// More says that there were others at that moment.
 	More bool
 }
 
@@ -106,7 +106,7 @@ func (s *Store) Follow(ctx context.Context, scope kv.Scope, f Following, do func
 	}
 }
 
-// followed are the refs whose sequences tell that a scope has changed.
+// followed are the refs whose sequences say that a scope has changed.
 func followed(scope kv.Scope) []kv.Ref { return []kv.Ref{recordsRef(scope), lexical.Ref(scope)} }
 
 // await waits until the scope has changed since it had those sequences.

@@ -63,11 +63,11 @@ type Saving struct {
 	Replace bool
 }
 
-// Saved is what became of a record that was to be saved.
+// Saved is the outcome of a record that was to be saved.
 type Saved struct {
 	// Record is it as stored, or the one that it repeats.
 	record.Record
-	// Repeated tells that it repeats Record, and Similarity how similar the texts are,
+	// Repeated says that it repeats Record, and Similarity how similar the texts are,
 	// from 0 to 1.
 	Repeated   bool
 	Similarity float64
@@ -75,7 +75,7 @@ type Saved struct {
 	Room Room
 }
 
-// Batch is what became of records that were to be saved together.
+// Batch is the outcome of records that were to be saved together.
 type Batch struct {
 	// Records are they as stored, or those that they repeat, in order.
 	Records []record.Record
@@ -186,7 +186,7 @@ func samePrefix(scope kv.Scope, r *record.Record) []byte {
 	return binary.BigEndian.AppendUint64(scope.Key(record.TagSame), form.Sum(also...))
 }
 
-// repeatable tells whether a record may repeat another by its text, or be repeated.
+// repeatable reports whether a record may repeat another by its text, or be repeated.
 func repeatable(r *record.Record) bool {
 	return r.Key == "" && r.Tier == record.LongTerm && len(r.Text) <= similar.MaxBytes && !slices.Contains(happenings, strings.ToLower(r.Kind))
 }
@@ -211,7 +211,7 @@ func (e *edit) moveSame(w write) {
 	}
 }
 
-// sameFields tells whether two records differ in nothing that their keys are made from.
+// sameFields reports whether two records differ in nothing that their keys are made from.
 func sameFields(a, b record.Record) bool {
 	return a.Text == b.Text && a.Kind == b.Kind && a.Key == b.Key && a.Tier == b.Tier && sameGiven(a, b) && a.SessionID == b.SessionID
 }
@@ -333,7 +333,7 @@ func (e *edit) peek(ctx context.Context, id string, at int) (*record.Record, []b
 	return &r, values[0], err
 }
 
-// repeats tells whether r repeats old, which it derives from if it is an echo.
+// repeats reports whether r repeats old, which it derives from if it is an echo.
 func (s *saving) repeats(r record.Record, old *record.Record, echo bool) bool {
 	switch {
 	case old.ExpiredAt(s.now), old.SupersededBy != "", old.Review.Hides(), old.Tier != r.Tier, old.Kind != r.Kind, old.SavedBy != r.SavedBy,
@@ -356,7 +356,7 @@ func (s *saving) repeats(r record.Record, old *record.Record, echo bool) bool {
 	return old.Key == "" && r.Origin == old.Origin && sameGiven(r, *old) && form.Same(was)
 }
 
-// echoes tells whether all that was given with r is so of old, too.
+// echoes reports whether all that was given with r is so of old, too.
 func echoes(r record.Record, old *record.Record) bool {
 	tags := !slices.ContainsFunc(r.Tags, func(tag string) bool { return !slices.Contains(old.Tags, tag) })
 	return tags && len(r.Text) <= similar.MaxBytes && len(old.Text) <= similar.MaxBytes &&

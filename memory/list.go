@@ -255,7 +255,7 @@ func (l listing) choose(all []placed) (page []placed, more bool) {
 	return page, false
 }
 
-// follows tells whether a place lies behind the page before.
+// follows reports whether a place lies behind the page before.
 func (l listing) follows(place uint32) bool {
 	switch {
 	case l.after == 0:

@@ -122,7 +122,7 @@ func (r *relating) content() [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// relate stages a relation, and tells whether it is new.
+// relate stages a relation, and reports whether it is new.
 func (e *edit) relate(ctx context.Context, r relations.Relation) (bool, error) {
 	if _, has, err := relations.Find(ctx, e.tx, e.scope, r); err != nil {
 		return false, err
@@ -182,7 +182,7 @@ func (e *edit) keepEnded(ctx context.Context, id string, ended []relations.Relat
 	return relations.Forget(ctx, e.tx, e.scope, id, forgotten)
 }
 
-// unrelate stages the end of a relation, and tells whether it was there.
+// unrelate stages the end of a relation, and reports whether it was there.
 func (e *edit) unrelate(ctx context.Context, r relations.Relation) (bool, error) {
 	from, _, err := e.read(ctx, r.From)
 	if err != nil || from == nil {
@@ -421,7 +421,7 @@ func (x *relatives) add(ctx context.Context, hit Hit, through relations.Relation
 	return nil
 }
 
-// current reads a record, or what has replaced it, and tells whether the query could have
+// current reads a record, or what has replaced it, and reports whether the query could have
 // found it; nil if there is none.
 func (x *relatives) current(ctx context.Context, at place) (r *record.Record, may bool, err error) {
 	for range maxReplaced {

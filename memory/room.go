@@ -92,7 +92,7 @@ func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string, ad
 	return room
 }
 
-// makeSomeRoom does so with so many records at most, and tells whether there are still too
+// makeSomeRoom does so with so many records at most, and reports whether there are still too
 // many. like says how.
 func (s *Store) makeSomeRoom(ctx context.Context, scope kv.Scope, like *roomMaking, most int, room *Room) (more bool) {
 	for _, out := range []bool{false, true} {

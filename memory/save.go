@@ -537,7 +537,7 @@ func (r *replacing) stage(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// taken tells whether a record has the key. That of one that has expired is free.
+// taken reports whether a record has the key. That of one that has expired is free.
 func (r *replacing) taken(ctx context.Context, e *edit) (bool, error) {
 	id, err := e.get(ctx, record.NameKey(e.scope, r.update.update.Key))
 	if err != nil || id == nil {

@@ -395,7 +395,7 @@ func (e *OwnedError) Is(target error) bool { return target == ErrNotOwned }
 type Actor struct {
 	// Agent is its id.
 	Agent string
-	// Acts tells which other agents' records it may change, supersede and delete.
+	// Acts says which other agents' records it may change, supersede and delete.
 	// Nil: those of all.
 	Acts func(agent string) bool
 	// Permission, unless nil, is asked in the commit of each change.
@@ -438,7 +438,7 @@ func (e *edit) may(r *record.Record) error {
 	return nil
 }
 
-// instructs tells whether a record is of a kind that tells models what to do, and by the
+// instructs reports whether a record is of a kind that tells models what to do, and by the
 // words of somebody who may.
 func (s *Store) instructs(r *record.Record) bool {
 	return slices.Contains(s.instructing, r.Kind) && r.Vouched()

@@ -44,7 +44,7 @@ import (
 
 // Options adjusts a Store. Nil and zero fields mean the defaults.
 type Options struct {
-	// Now tells the time. Default time.Now.
+	// Now returns the time. Default time.Now.
 	Now func() time.Time
 	// Logger gets what goes wrong in the background. Default: silent.
 	Logger *slog.Logger
@@ -358,7 +358,7 @@ func (s *Store) read(ctx context.Context, scope kv.Scope, ask Reading, restored 
 	return r, err
 }
 
-// isReplacedByExpired tells whether a record has expired that had replaced another, or has been
+// isReplacedByExpired reports whether a record has expired that had replaced another, or has been
 // replaced by one that has.
 func (s *Store) isReplacedByExpired(ctx context.Context, view kv.Getter, scope kv.Scope, r record.Record) bool {
 	now := s.now()

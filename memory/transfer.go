@@ -173,7 +173,7 @@ func (s *Store) relatedBefore(ctx context.Context, view kv.Reader, scope kv.Scop
 // placeOf is where a record stands in the order of arrival.
 func placeOf(r record.Record) uint32 { return cmp.Or(r.Document.Place, r.Document.Ordinal) }
 
-// Imported says what became of the records of an Import.
+// Imported says the outcome of the records of an Import.
 type Imported struct {
 	// Saved are new, Unchanged were there already as they came, Skipped were there as
 	// something else, Expired would have been gone at once.
@@ -319,7 +319,7 @@ func (m *Importer) add(l record.Line, size int) error {
 	return nil
 }
 
-// End commits what waits and returns what became of all.
+// End commits what waits and returns the outcome of all.
 func (m *Importer) End(ctx context.Context) (Imported, error) {
 	if len(m.earlier) > 0 {
 		return m.counts, &ImportError{m.line, fmt.Errorf("%w: record %q is missing behind its earlier versions", record.ErrLine, m.earlier[0].ID)}

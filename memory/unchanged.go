@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
-// there tells whether the record is there already.
+// there reports whether the record is there already.
 func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) {
 	one := t.all[i]
 	old, _, err := e.read(ctx, one.record.ID)
@@ -55,7 +55,7 @@ func (t *transferring) sameButHealed(ctx context.Context, e *edit, old, r record
 	return sameLine(old, r)
 }
 
-// sameLine tells whether two records are the same but for their vectors, of which the one
+// sameLine reports whether two records are the same but for their vectors, of which the one
 // that is there may have more than it came with, and for what the store did to it: held it
 // for review, archived it, asked somebody here whether it may instruct.
 func sameLine(a, b record.Record) (bool, error) {

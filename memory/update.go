@@ -264,7 +264,7 @@ func (up *updating) hold(s *Store, old, r *record.Record) error {
 	return nil
 }
 
-// holds tells whether records of that origin wait for review.
+// holds reports whether records of that origin wait for review.
 func (s *Store) holds(o record.Origin) bool { return slices.Contains(s.hold, o) }
 
 // named returns the record that the caller names, decoded and as stored.

@@ -54,7 +54,7 @@ func (v View) QueryScopes(ctx context.Context, scopes []kv.Scope, q question.Que
 	return answer, wrap("memory: query", err)
 }
 
-// search searches. then tells whether the answer is of the view's moment, and restores is
+// search searches. then reports whether the answer is of the view's moment, and restores is
 // when something expires that had replaced another record.
 func (v View) search(ctx context.Context, scopes []kv.Scope, q question.Question) (_ Answer, then bool, restores int64, err error) {
 	asked, err := v.store.ask(ctx, scopes, q)

@@ -74,7 +74,7 @@ type Jobs interface{ Running() int }
 
 var _ Jobs = (*jobs.Jobs)(nil)
 
-// GetStatus tells what the server is and how it stores.
+// GetStatus says what the server is and how it stores.
 func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
 	tenant, err := auth.TenantOf(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusR
 	}, nil
 }
 
-// storeStatus tells how the store is. Whose data is damaged is for the log alone.
+// storeStatus says how the store is. Whose data is damaged is for the log alone.
 func (s *adminService) storeStatus() *loombridgev1.StoreStatus {
 	condition, _ := s.store.Condition()
 	status := &loombridgev1.StoreStatus{Writable: condition.Failed == nil}
@@ -151,7 +151,7 @@ type Places interface {
 
 var _ Places = (*places.Places)(nil)
 
-// GetWorkspace tells which server has the workspace of an agent.
+// GetWorkspace says which server has the workspace of an agent.
 func (s *adminService) GetWorkspace(ctx context.Context, r *loombridgev1.GetWorkspaceRequest) (*loombridgev1.GetWorkspaceResponse, error) {
 	scope, err := agentScope(ctx, r, validate.GetWorkspaceRequest)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWo
 // progressEvery is the time between two messages about how far something is.
 const progressEvery = 200 * time.Millisecond
 
-// CreateBackup makes a backup, and tells how far it is.
+// CreateBackup makes a backup, and says how far it is.
 func (s *adminService) CreateBackup(r *loombridgev1.CreateBackupRequest, stream grpc.ServerStreamingServer[loombridgev1.CreateBackupResponse]) error {
 	if err := s.mayBackUp(stream.Context()); err != nil {
 		return err

@@ -136,7 +136,7 @@ func acceptable(message any) error {
 	return validate.HealthCheckRequest(health)
 }
 
-// ReachableByOthers tells whether other machines can reach a listener.
+// ReachableByOthers reports whether other machines can reach a listener.
 func ReachableByOthers(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()
@@ -159,7 +159,7 @@ const (
 // reflectionPrefix is what the names of the services of reflection begin with, of any version.
 const reflectionPrefix = "grpc.reflection."
 
-// isReflection tells whether a method, with the service in front, is one of
+// isReflection reports whether a method, with the service in front, is one of
 // reflection.
 func isReflection(method string) bool { return strings.HasPrefix(method, "/"+reflectionPrefix) }
 

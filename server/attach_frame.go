@@ -135,7 +135,7 @@ func (w *framer) emitted(a answer) *frame {
 	return w.frame(append(out, b...), nil)
 }
 
-// fits tells whether clients take the last frame, which holds e. An event that
+// fits reports whether clients take the last frame, which holds e. An event that
 // they do not is to be left out: it would end the stream, and again whenever
 // its reader comes back.
 func (w *framer) fits(e events.Event) bool {

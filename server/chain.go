@@ -66,7 +66,7 @@ func (s *Server) streamChain() []grpc.StreamServerInterceptor {
 	return chain
 }
 
-// mapUnary turns errors into statuses, and answers too large to send into
+// mapUnary converts errors into statuses, and answers too large to send into
 // errors: gRPC itself would refuse them without a reason.
 func (s *Server) mapUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	answer, err := next(ctx, req)
@@ -289,7 +289,7 @@ func notHealth(_ context.Context, call interceptors.CallMeta) bool {
 }
 
 // notPublic leaves out what needs no credential: health checks, and reflection,
-// which tells what everybody finds in the .proto files.
+// which says what everybody finds in the .proto files.
 func notPublic(ctx context.Context, call interceptors.CallMeta) bool {
 	return notHealth(ctx, call) && !strings.HasPrefix(call.Service, reflectionPrefix)
 }

@@ -29,7 +29,7 @@ type Children interface {
 	Acts(ctx context.Context, scope kv.Scope) error
 	// Permit is Acts for a call that asks on its way; nil where that saves nothing.
 	Permit(scope kv.Scope) *kv.Permit
-	// Spawned tells whether an agent was spawned.
+	// Spawned reports whether an agent was spawned.
 	Spawned(scope kv.Scope) bool
 	// Given are the tools that an agent may call.
 	Given(ctx context.Context, scope kv.Scope) (children.Given, error)
@@ -150,7 +150,7 @@ func (s *Server) mayAct(ctx context.Context, method string, message any) (contex
 	return ctx, s.services.Children.Acts(ctx, scope)
 }
 
-// asksItself tells whether a method that is asked so changes nothing before it has asked
+// asksItself reports whether a method that is asked so changes nothing before it has asked
 // whether its agent acts. An event that is not stored is not asked for.
 func asksItself(method string, message any) bool {
 	m, emits := message.(*loombridgev1.EmitRequest)

@@ -333,7 +333,7 @@ func keepName(item protoreflect.Message, raw []byte) {
 	}
 }
 
-// refuse answers an item that was not decoded, and tells whether m is one.
+// refuse answers an item that was not decoded, and reports whether m is one.
 func (a *attachment) refuse(ctx context.Context, m *loombridgev1.AttachRequest) (refused bool, err error) {
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachRequest_Publish:

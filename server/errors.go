@@ -297,7 +297,7 @@ const (
 	maxDetailBytes = 2 * kib
 )
 
-// failureOf turns an error of a handler into a *observe.CallError. A status that a
+// failureOf converts an error of a handler into a *observe.CallError. A status that a
 // library of gRPC's own made (health, reflection) passes as it is.
 func failureOf(ctx context.Context, err error) error {
 	if _, isStatus := status.FromError(err); isStatus {

@@ -118,7 +118,7 @@ func roomOf(ctx context.Context) events.Room {
 	return nil
 }
 
-// ownsOf tells which agents the caller may act for.
+// ownsOf says which agents the caller may act for.
 func ownsOf(ctx context.Context) func(agent string) bool {
 	id, _ := auth.Of(ctx)
 	return id.Owns

@@ -135,7 +135,7 @@ func endStream(ctx context.Context, err error) {
 	}
 }
 
-// guarded tells whether ctx is that of a guarded stream.
+// guarded reports whether ctx is that of a guarded stream.
 func guarded(ctx context.Context) bool {
 	_, ok := ctx.Value(guardKey{}).(*guardedStream)
 	return ok

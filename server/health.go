@@ -38,7 +38,7 @@ func needs(service string) []kv.Keyspace {
 	return nil
 }
 
-// serving tells whether a service can answer while the store is in a condition. The
+// serving reports whether a service can answer while the store is in a condition. The
 // empty name stands for the server as a whole.
 func serving(service string, c kv.Condition) bool {
 	if c.Failed != nil || c.Damaged[kv.WholeStore] != nil {

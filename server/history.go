@@ -111,7 +111,7 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: session.RefRuns(undone.Refs)}, nil
 }
 
-// ReportUsage tells what a provider counted for a prompt.
+// ReportUsage says what a provider counted for a prompt.
 func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.ReportUsageRequest) (*loombridgev1.ReportUsageResponse, error) {
 	scope, err := agentScope(ctx, r, validate.ReportUsageRequest)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.Report
 	}, nil
 }
 
-// ReportOverflow tells that a provider refused a prompt.
+// ReportOverflow says that a provider refused a prompt.
 func (s *contextService) ReportOverflow(ctx context.Context, r *loombridgev1.ReportOverflowRequest) (*loombridgev1.ReportOverflowResponse, error) {
 	scope, err := agentScope(ctx, r, validate.ReportOverflowRequest)
 	if err != nil {

@@ -64,7 +64,7 @@ type Erasures interface {
 
 var _ Erasures = (*live.Worker)(nil)
 
-// EraseScope erases a subject, and tells how far it is.
+// EraseScope erases a subject, and says how far it is.
 func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grpc.ServerStreamingServer[loombridgev1.EraseScopeResponse]) error {
 	ctx, stop := context.WithCancelCause(stream.Context())
 	defer stop(nil)

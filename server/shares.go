@@ -200,7 +200,7 @@ func (s *Server) admitted(ctx context.Context, method, tenant string, req any, e
 	return kv.Bounded(ctx, each), nil
 }
 
-// storesNothing tells whether a request of a method that stores something may store nothing.
+// storesNothing reports whether a request of a method that stores something may store nothing.
 func storesNothing(req any) bool {
 	switch m := req.(type) {
 	case interface{ GetDryRun() bool }:

@@ -244,7 +244,7 @@ type Profiles interface {
 	Approvals(scope kv.Scope, tool string) policy.Approvals
 }
 
-// GetProfile tells what calls of an agent's tool may do.
+// GetProfile says what calls of an agent's tool may do.
 func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfileRequest) (*loombridgev1.GetProfileResponse, error) {
 	scope, err := agentScope(ctx, r, validate.GetProfileRequest)
 	if err != nil {

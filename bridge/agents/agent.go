@@ -54,7 +54,7 @@ type ProvidedTool struct {
 	Metadata map[string]string
 	// Provider is the loom.v1 provider number as it came.
 	Provider int32
-	// Usable tells whether the schema is a JSON object, as prompts need it. The
+	// Usable reports whether the schema is a JSON object, as prompts need it. The
 	// directory sets it.
 	Usable bool
 }
@@ -112,7 +112,7 @@ type AgentTool struct {
 	ProvidedTool
 	// AgentID is who runs it.
 	AgentID string
-	// Connected tells whether that agent has an open stream.
+	// Connected reports whether that agent has an open stream.
 	Connected bool
 }
 
@@ -151,7 +151,7 @@ func (r Registration) check(id string, maxTools int) error {
 	return nil
 }
 
-// listens tells whether the registration has a topic or a pattern that matches it. Native
+// listens reports whether the registration has a topic or a pattern that matches it. Native
 // agents and those of loom.v1 write patterns differently.
 func (r Registration) listens(topic string) bool {
 	return slices.ContainsFunc(r.Topics, func(text string) bool {
@@ -179,7 +179,7 @@ func (r Registration) normalized() Registration {
 	return r
 }
 
-// isObject tells whether a text is a JSON object, or none at all.
+// isObject reports whether a text is a JSON object, or none at all.
 func isObject(s string) bool {
 	if s == "" {
 		return true

@@ -66,7 +66,7 @@ func (e *directoryEntry) rank() rank {
 	return r
 }
 
-// holds tells whether the agent keeps the names of its tools.
+// holds reports whether the agent keeps the names of its tools.
 func (a *Announced) holds() bool { return a.Streams > 0 || a.Order > 0 && !a.Parted }
 
 // tool returns one of its tools by name.
@@ -103,7 +103,7 @@ func (e *directoryEntry) announced() Announced {
 }
 
 // AnnounceAll describes the agents of this bridge behind one of them, in the order of
-// tenants and ids, until they take so many bytes. More tells whether there are others.
+// tenants and ids, until they take so many bytes. More reports whether there are others.
 func (d *Directory) AnnounceAll(tenant, id string, bytes int) (all []Announced, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

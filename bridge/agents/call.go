@@ -220,7 +220,7 @@ func (l *Link) Complete(callID string, r ToolResult) bool {
 	return true
 }
 
-// Waiting tells whether somebody still waits for a call. One that nobody waits
+// Waiting reports whether somebody still waits for a call. One that nobody waits
 // for need not be sent.
 func (l *Link) Waiting(callID string) bool {
 	l.mu.Lock()

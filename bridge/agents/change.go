@@ -139,7 +139,7 @@ func (c *changes) push(added change) {
 	notify(c.ready)
 }
 
-// full tells whether more waits than a share of the limits.
+// full reports whether more waits than a share of the limits.
 func (c *changes) full(share float64) bool {
 	return float64(len(c.waiting)) > share*maxChanges || float64(c.bytes) > share*maxChangesBytes
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Check reads the stored state of an agent back, or the gaps of a tenant's agents,
-// whichever stand in the scope. found is told what is wrong; the error is only why
+// whichever stand in the scope. found is called for each fault; the error is only why
 // the check could not go on.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	var state []byte

@@ -47,7 +47,7 @@ func claimOf(gap []byte) (c claim) {
 // errElsewhere: another server has claimed the gap.
 var errElsewhere = errors.New("agents: another server has the gap")
 
-// shared tells whether other servers have the store.
+// shared reports whether other servers have the store.
 func (k *gapKeeper) shared() bool { return k.holder != nil }
 
 // newClaim is one that no other has, in the order of the commits that it is staged for.

@@ -164,7 +164,7 @@ func (g *storedGap) addTopic(b []byte) error {
 	return nil
 }
 
-// empty tells whether a stream has claimed the gap and has not been marked yet.
+// empty reports whether a stream has claimed the gap and has not been marked yet.
 func (g *storedGap) empty() bool {
 	return !g.claim.isZero() && g.Ended.IsZero() && g.Since.IsZero() && len(g.Delivered) == 0
 }

@@ -59,7 +59,7 @@ const queueDirect = 64
 type Options struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// EventTime is the clock of events, which never goes back. It tells which events a
+	// EventTime is the clock of events, which never goes back. It says which events a
 	// stream was sent before another one took over. Default Now.
 	EventTime func() time.Time
 	// IdleRegistration is how long a registration outlives the last stream, or
@@ -410,7 +410,7 @@ func (d *Directory) tools(tenant string) []AgentTool {
 	return found
 }
 
-// Awaits tells whether a registered agent without a stream, which may come back, listens
+// Awaits reports whether a registered agent without a stream, which may come back, listens
 // to a topic. Shortly after the directory was made the answer is always true, because any
 // agent may come back.
 func (d *Directory) Awaits(tenant, topic string) bool {

@@ -212,7 +212,7 @@ func (k *gapKeeper) settle(writes []gapWrite, err error) {
 	}
 }
 
-// settle takes in what became of a commit under the claim that the slot still has.
+// settle takes in the outcome of a commit under the claim that the slot still has.
 func (s *gapSlot) settle(w *gapWrite, at time.Time) {
 	switch {
 	case w.denied:
@@ -260,7 +260,7 @@ func (k *gapKeeper) refresh() map[string][]byte {
 }
 
 // endClosed ends, with their last mark, the streams that were closed before a time. It
-// tells whether that changes what is stored.
+// reports whether that changes what is stored.
 func (s *gapSlot) endClosed(by time.Time) (changed bool) {
 	for _, st := range slices.Backward(slices.Clone(s.streams)) {
 		if !st.closed.IsZero() && !st.closed.After(by) {
@@ -320,7 +320,7 @@ func (k *gapKeeper) sweepTenant(ctx context.Context, tenant string, from []byte)
 	return next, err
 }
 
-// forgotten tells whether a stored gap is too old to be taken. One that can't be read is
+// forgotten reports whether a stored gap is too old to be taken. One that can't be read is
 // not: TakeGap reports it.
 func (k *gapKeeper) forgotten(value []byte) bool {
 	g, err := decodeGap(value)

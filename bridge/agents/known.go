@@ -196,7 +196,7 @@ func (k *knownTools) commit(tenant string, batch map[knownKey]string) error {
 	})
 }
 
-// room tells whether a tenant may have so many more tools stored. It counts those
+// room reports whether a tenant may have so many more tools stored. It counts those
 // that are written again, too: upkeep counts anew.
 func (k *knownTools) room(tenant string, more int) bool {
 	k.mu.Lock()

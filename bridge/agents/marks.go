@@ -31,7 +31,7 @@ type marks struct {
 
 type topicMark struct{ sequence, at uint64 }
 
-// sent notes one event, and tells whether the marks must be stored. They need not be for
+// sent notes one event, and reports whether the marks must be stored. They need not be for
 // an id alone, because the sequence says what was sent.
 func (m *marks) sent(topic string, sequence uint64, id string) bool {
 	m.remember(id)
@@ -64,7 +64,7 @@ func (m *marks) reached(topic string, sequence uint64) bool {
 	return true
 }
 
-// raise moves since forward; it tells whether it did.
+// raise moves since forward; it reports whether it did.
 func (m *marks) raise(since time.Time) bool {
 	if !since.After(m.since) {
 		return false
@@ -73,7 +73,7 @@ func (m *marks) raise(since time.Time) bool {
 	return true
 }
 
-// replace takes over a whole gap; it tells whether that is worth storing.
+// replace takes over a whole gap; it reports whether that is worth storing.
 func (m *marks) replace(g Gap) bool {
 	same := g.Since.Equal(m.since) &&
 		maps.EqualFunc(g.Delivered, m.topics, func(sequence uint64, t topicMark) bool { return sequence == t.sequence })

@@ -186,7 +186,7 @@ func (d *Directory) follow(tenant, id string, before *other, lost bool) {
 	}
 }
 
-// attachedElsewhere tells whether another bridge has a stream of an agent. The caller
+// attachedElsewhere reports whether another bridge has a stream of an agent. The caller
 // holds mu.
 func (d *Directory) attachedElsewhere(tenant, id string) bool {
 	best := d.others.best(tenant, id)
@@ -285,7 +285,7 @@ func chosen(all []*other) (best *other) {
 	return best
 }
 
-// preferred tells whether a call goes to the agent of another bridge and not to that of
+// preferred reports whether a call goes to the agent of another bridge and not to that of
 // this one.
 func preferred(far *other, near *directoryEntry) bool {
 	if far.ID == near.id {

@@ -93,7 +93,7 @@ func (l *Link) isTaken(at time.Time) {
 	}
 }
 
-// end takes a stream out that ended at a time; it tells whether that changes what
+// end takes a stream out that ended at a time; it reports whether that changes what
 // is stored. The newest stream that is left serves the agent from then on.
 func (s *gapSlot) end(st *streamMarks, abnormal bool, at time.Time) bool {
 	i := s.index(st.link)

@@ -84,7 +84,7 @@ func (d *Directory) LoadState(ctx context.Context, tenant, id string) (State, er
 	return decodeState(encoded)
 }
 
-// deleteStored deletes state and gap; it tells whether there was a state.
+// deleteStored deletes state and gap; it reports whether there was a state.
 func (d *Directory) deleteStored(ctx context.Context, tenant, id string) (bool, error) {
 	if err := d.gaps.forget(ctx, tenant, id); err != nil {
 		return false, fmt.Errorf("agents: delete gap: %w", err)

@@ -60,7 +60,7 @@ func (d *Directory) calledAlike(far *other, called string) string {
 	return called
 }
 
-// holds tells whether the agent keeps the names of its tools: it is attached, or may
+// holds reports whether the agent keeps the names of its tools: it is attached, or may
 // come back.
 func (e *directoryEntry) holds() bool { return len(e.links) > 0 || !e.parted }
 

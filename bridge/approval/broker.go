@@ -62,7 +62,7 @@ const (
 	Unattended Answer = "unattended" // nobody watches, so nobody was asked
 )
 
-// Allows tells whether the call may run.
+// Allows reports whether the call may run.
 func (a Answer) Allows() bool { return a == Once || a == ForSession || a == ForAgent || a == ForAll }
 
 // Options adjusts a Broker. Nil and zero fields mean the defaults.
@@ -151,7 +151,7 @@ func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answe
 	return TimedOut, nil
 }
 
-// watched tells whether somebody sees the calls of an agent.
+// watched reports whether somebody sees the calls of an agent.
 func (b *Broker) watched(r Request) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,13 +213,13 @@ type Decider struct {
 	// Agent is the one that it speaks as; it is kept with grants. Its own calls are never
 	// its to decide.
 	Agent string
-	// Approves tells whether it may decide about the calls of an agent; All, whether about
+	// Approves reports whether it may decide about the calls of an agent; All, whether about
 	// those of every one.
 	Approves func(agent string) bool
 	All      bool
 }
 
-// decides tells whether the decider may decide about a call.
+// decides reports whether the decider may decide about a call.
 func (d Decider) decides(r Request) bool { return r.Tenant == d.Tenant && d.Approves(r.Agent) }
 
 // Decide answers a call that waits. A grant is on disk when Decide returns, and answers all
@@ -274,7 +274,7 @@ func (b *Broker) take(by Decider, id string, answer Answer) (*waiting, error) {
 	return w, nil
 }
 
-// covers tells whether a grant for one call answers another.
+// covers reports whether a grant for one call answers another.
 func covers(scope Answer, given, other Request) bool {
 	return given.Tenant == other.Tenant && slices.Contains(covering(other.Capability), given.Capability) &&
 		(scope == ForAll || given.Agent == other.Agent && slices.Equal(given.Above, other.Above) &&

@@ -66,7 +66,7 @@ func grant(r Request, scope Answer) Grant {
 	return g
 }
 
-// identity is what tells grants apart.
+// identity is what distinguishes grants.
 func (g *Grant) identity() []byte {
 	dst := wire.AppendText(nil, fieldKind, g.Capability.Kind)
 	dst = wire.AppendText(dst, fieldName, g.Capability.Name)
@@ -170,7 +170,7 @@ func (b *Broker) Grants(ctx context.Context, by Decider) ([]Grant, error) {
 	return out, nil
 }
 
-// may tells whether the decider may see and revoke a grant.
+// may reports whether the decider may see and revoke a grant.
 func (d Decider) may(g Grant) bool { return d.All || g.Scope != ForAll && d.Approves(g.Agent) }
 
 // Revoke takes a grant back: the next call is asked for again.

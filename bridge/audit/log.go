@@ -39,7 +39,7 @@ type Options struct {
 	// Retention is how long records are kept; negative: for ever. Default
 	// DefaultRetention.
 	Retention time.Duration
-	// Others tells whether other servers have the store now. Each server has epochs of its
+	// Others reports whether other servers have the store now. Each server has epochs of its
 	// own, whose links it alone writes. Default: this one has it for itself.
 	Others func() bool
 	// Now is the clock. Default time.Now.

@@ -43,7 +43,7 @@ func Safe(args json.RawMessage) json.RawMessage {
 	return keysOf(safe)
 }
 
-// plain tells whether arguments can be kept as they are: short, and without anything
+// plain reports whether arguments can be kept as they are: short, and without anything
 // that a secret, or its name, would have.
 func plain(args json.RawMessage) bool {
 	if len(args) > maxScanned {

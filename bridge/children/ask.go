@@ -75,7 +75,7 @@ func (s *Spawner) ask(ctx context.Context, scope kv.Scope, q question) {
 	s.doubt(scope, q)
 }
 
-// takeUp watches over a child that lives, and tells what was not told. It says whether the
+// takeUp watches over a child that lives, and reports a result that was not reported. It returns whether the
 // child has its result.
 func (s *Spawner) takeUp(ctx context.Context, scope kv.Scope) (ended bool, err error) {
 	c, noted, err := s.read(ctx, scope)

@@ -228,7 +228,7 @@ func (c *Child) Scope() kv.Scope { return kv.AgentScope(c.Tenant, c.ID) }
 // parentScope is that of its parent.
 func (c *Child) parentScope() kv.Scope { return kv.AgentScope(c.Tenant, c.Parent) }
 
-// late tells whether its time is over.
+// late reports whether its time is over.
 func (c *Child) late(now time.Time) bool {
 	return c.Result == nil && !c.Deadline.IsZero() && !now.Before(c.Deadline)
 }

@@ -46,7 +46,7 @@ type Birth struct {
 	end   func(error)
 }
 
-// Again tells whether the child is there already, by the same request: there is nothing to
+// Again reports whether the child is there already, by the same request: there is nothing to
 // commit then.
 func (b *Birth) Again() bool { return b.again }
 
@@ -375,7 +375,7 @@ func (s *Spawner) unused(ctx context.Context, scope kv.Scope) error {
 	return nil
 }
 
-// holds tells whether there is anything in a scope.
+// holds reports whether there is anything in a scope.
 func holds(ctx context.Context, from kv.Getter, ks kv.Keyspace, scope kv.Scope) (bool, error) {
 	r := kv.Prefix(scope.AppendPrefix(nil))
 	r.Limit = 1

@@ -43,7 +43,7 @@ type Deps struct {
 	Forks Forks
 	// Teller tells agents of children and results.
 	Teller Teller
-	// InUse tells whether an agent is known beside the store, such as one that is
+	// InUse reports whether an agent is known beside the store, such as one that is
 	// attached.
 	InUse func(tenant, agent string) bool
 	// ToolName is the own name of a tool that a tenant's agents can call, HasProfile tells
@@ -77,7 +77,7 @@ type Folders interface {
 	Remove(scope kv.Scope)
 }
 
-// Teller tells agents what became of their children. What it returns an error for is told
+// Teller tells agents the outcome of their children. What it returns an error for is told
 // again a little later, and when the server is started again.
 type Teller interface {
 	// Spawned tells a child that it was spawned, Returned a parent that its child has a
@@ -103,22 +103,22 @@ type Options struct {
 	MaxChildren, MaxTenant int
 	// Grace is how long a child may be away whose stream has ended. Default DefaultGrace.
 	Grace time.Duration
-	// Holder names this server among those that have the store, and Ended tells whether one
+	// Holder names this server among those that have the store, and Ended reports whether one
 	// of that name is no more. Defaults: it has no name; all others are no more.
 	Holder func() string
 	Ended  func(ctx context.Context, holder string) (bool, error)
 	// Changed is closed when another server has come to the store or has ended, whose
 	// children are taken up then. Default: none does.
 	Changed func() <-chan struct{}
-	// Attached tells whether an agent has a stream, as far as this server knows. Default:
+	// Attached reports whether an agent has a stream, as far as this server knows. Default:
 	// it has none.
 	Attached func(tenant, agent string) bool
 	// OnResult is called when a child has its result, for Spawner.Returned of other bridges
-	// on the store. It must not block. Default: nobody is told.
+	// on the store. It must not block. Default: nothing is called.
 	OnResult func(child, parent kv.Scope)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger hears of results that could not be recorded. Default silent.
+	// Logger logs results that could not be recorded. Default silent.
 	Logger *slog.Logger
 }
 
@@ -213,7 +213,7 @@ func New(d Deps, opts *Options) *Spawner {
 	return s
 }
 
-// Start finds the children that live, tells what was not told before the server stopped,
+// Start finds the children that live, reports results that were not reported before the server stopped,
 // and watches over them from then on, and over those of other servers on the store: of all
 // that watch over a child one gives it its result. A child that was attached to a server
 // which has ended has the grace from then on to come back. Children that can't be read because
@@ -255,7 +255,7 @@ func (s *Spawner) Close() error {
 	return nil
 }
 
-// Spawned tells whether an agent was spawned.
+// Spawned reports whether an agent was spawned.
 func (s *Spawner) Spawned(scope kv.Scope) bool { return s.Store.Is(scope) }
 
 // Acts is an error for an agent that does nothing any more.
@@ -285,7 +285,7 @@ func (s *Spawner) Stats() Stats {
 	return Stats{len(s.live), maps.Clone(s.ended)}
 }
 
-// add counts a child that lives, once. It tells whether it was not counted before.
+// add counts a child that lives, once. It reports whether it was not counted before.
 func (s *Spawner) add(c *Child, l life) bool {
 	scope := c.Scope()
 	s.mu.Lock()

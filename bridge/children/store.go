@@ -57,7 +57,7 @@ func (s *Store) Parent(ctx context.Context, scope kv.Scope) (string, error) {
 	return c.Parent, err
 }
 
-// Is tells whether an agent was spawned. A fault of the store says that it was.
+// Is reports whether an agent was spawned. A fault of the store says that it was.
 func (s *Store) Is(scope kv.Scope) bool { return s.is(context.Background(), scope) }
 
 // is asks the view of its caller, and the store where that fails: a view may be too old, or
@@ -152,13 +152,13 @@ func (s *Store) Fork(ctx context.Context, scope kv.Scope, sessionID string) ([]b
 	return head, nil
 }
 
-// MayHaveChildren tells whether a child may have children of its own.
+// MayHaveChildren reports whether a child may have children of its own.
 func (s *Spawner) MayHaveChildren(c *Child) bool { return c.Depth < s.opts.MaxDepth }
 
 // Given are the tools that an agent may call; nil for all.
 type Given []string
 
-// Has tells whether a tool is among them.
+// Has reports whether a tool is among them.
 func (g Given) Has(tool string) bool { return g == nil || slices.Contains(g, tool) }
 
 // Tools are those that an agent was given by who spawned it.
@@ -196,7 +196,7 @@ func (s *Store) List(ctx context.Context, parent kv.Scope) ([]Child, error) {
 }
 
 // Check reads the child that a scope is back, and what stands in its scope about its own
-// children. found is told what is wrong; the error is only why the check could not go on.
+// children. found is called for each fault; the error is only why the check could not go on.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	if scope.Kind != kv.OwnerAgent {
 		return nil

@@ -25,7 +25,7 @@ type Outcome struct {
 	// Children are those waited for, in the order in which they were spawned. Those
 	// without a Result have not returned.
 	Children []Child
-	// Complete tells whether all of them have.
+	// Complete reports whether all of them have.
 	Complete bool
 }
 
@@ -202,7 +202,7 @@ func share(paragraphs []string, limit int) int {
 	return math.MaxInt
 }
 
-// said tells whether a child before the i-th gave the same result.
+// said reports whether a child before the i-th gave the same result.
 func (o Outcome) said(i int) bool {
 	return slices.ContainsFunc(o.Children[:i], func(c Child) bool { return o.Children[i].same(&c) })
 }

@@ -120,7 +120,7 @@ func (w *Workspaces) keep(scope kv.Scope, root *os.Root) {
 // maxLeft is how many folders are left before the runtime is asked to close them.
 const maxLeft = 256
 
-// Closed tells whether an entry of an agent's workspace is that of a child.
+// Closed reports whether an entry of an agent's workspace is that of a child.
 func (w *Workspaces) Closed(scope kv.Scope, name string) bool {
 	return !w.own && CheckID(name) == nil && w.children.Is(kv.AgentScope(scope.Tenant, name)) && !w.children.Is(scope)
 }
@@ -139,7 +139,7 @@ func (w *Workspaces) Make(scope kv.Scope) error {
 	return err
 }
 
-// left tells whether an entry is a folder that a killed spawn left.
+// left reports whether an entry is a folder that a killed spawn left.
 func left(base *os.Root, name string) bool {
 	info, err := base.Lstat(name)
 	if err != nil || info.Mode() != fs.ModeDir|childMode {

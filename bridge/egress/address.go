@@ -52,7 +52,7 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// public tells whether an address is one of the public internet. Forms of IPv6 that hold an
+// public reports whether an address is one of the public internet. Forms of IPv6 that hold an
 // address of IPv4 are not: what they lead to depends on the network.
 func public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" || a.Is4In6() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
@@ -61,7 +61,7 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// private tells whether an address is one of a private network, or of this machine.
+// private reports whether an address is one of a private network, or of this machine.
 func private(a netip.Addr) bool {
 	return a.IsPrivate() || a.IsLoopback() || carriers.Contains(a)
 }
@@ -110,7 +110,7 @@ func (s *Session) addresses(ctx context.Context, t target, rule *Rule) ([]netip.
 	return out, nil
 }
 
-// named tells whether a rule names an address itself.
+// named reports whether a rule names an address itself.
 func (s *Session) named(a netip.Addr, port int) bool {
 	return slices.ContainsFunc(s.policy.Rules, func(r Rule) bool {
 		_, literal := parsePrefix(r.Host)

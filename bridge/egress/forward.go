@@ -51,7 +51,7 @@ func clean(p string) string {
 	return c
 }
 
-// odd tells whether servers may read a path otherwise than this package does.
+// odd reports whether servers may read a path otherwise than this package does.
 func odd(r *http.Request) bool {
 	p := r.URL.Path
 	raw := strings.ToLower(r.URL.EscapedPath())

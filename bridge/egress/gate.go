@@ -87,7 +87,7 @@ type Options struct {
 	Secrets *secret.Set
 	// Now is the clock of the audit. Default time.Now.
 	Now func() time.Time
-	// Logger hears of what can't be written. Default silent.
+	// Logger logs what can't be written. Default silent.
 	Logger *slog.Logger
 }
 

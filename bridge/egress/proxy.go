@@ -104,7 +104,7 @@ func (s *Session) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows tells whether a request comes from the process of the call.
+// knows reports whether a request comes from the process of the call.
 func (s *Session) knows(r *http.Request) bool {
 	s.mu.Lock()
 	shared := s.shared
@@ -230,7 +230,7 @@ func (s *Session) refuse(w http.ResponseWriter, t target, err error) {
 	fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n", status, line, len(text)+1, text)
 }
 
-// inspect tells whether the requests of a tunnel have to be looked at.
+// inspect reports whether the requests of a tunnel have to be looked at.
 func inspect(rules []Rule) bool {
 	free := false
 	for _, r := range rules {

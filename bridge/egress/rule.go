@@ -81,7 +81,7 @@ type Policy struct {
 	Via *url.URL
 }
 
-// Allows tells whether a rule names the host and the port of a URL.
+// Allows reports whether a rule names the host and the port of a URL.
 func (p Policy) Allows(u *url.URL) bool {
 	t, err := targetOf(u.Scheme, u.Host)
 	return err == nil && slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.allows(t) })
@@ -243,7 +243,7 @@ func (t target) addr() (netip.Addr, bool) {
 	return a, err == nil
 }
 
-// allows tells whether the rule allows a connection to a host and a port.
+// allows reports whether the rule allows a connection to a host and a port.
 func (r Rule) allows(t target) bool {
 	ports := r.Ports
 	if len(ports) == 0 {
@@ -256,7 +256,7 @@ func (r Rule) allows(t target) bool {
 	return slices.Contains(ports, t.port) && r.names(t)
 }
 
-// names tells whether the rule is about a host.
+// names reports whether the rule is about a host.
 func (r Rule) names(t target) bool {
 	if r.Host == "*" {
 		return true
@@ -272,10 +272,10 @@ func (r Rule) names(t target) bool {
 	return t.host == pattern
 }
 
-// inspected tells whether requests have to be looked at, not connections alone.
+// inspected reports whether requests have to be looked at, not connections alone.
 func (r Rule) inspected() bool { return r.Secret != nil || len(r.Methods) > 0 || len(r.Paths) > 0 }
 
-// takes tells whether the rule allows a request to a host that it allows. Path is the
+// takes reports whether the rule allows a request to a host that it allows. Path is the
 // decoded one.
 func (r Rule) takes(method, path string) bool {
 	if len(r.Methods) > 0 && !slices.ContainsFunc(r.Methods, func(m string) bool { return strings.ToUpper(m) == method }) {

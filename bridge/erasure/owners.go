@@ -103,7 +103,7 @@ func (r *registry) find(ks kv.Keyspace, scope kv.Scope, tag byte) (*sorted, bool
 	return nil, false
 }
 
-// whole tells whether a scope is the subject's.
+// whole reports whether a scope is the subject's.
 func (r *registry) whole(s Subject, scope kv.Scope) bool {
 	return slices.ContainsFunc(r.owners, func(o erase.Owner) bool { return o.Whole != nil && o.Whole(s, scope) })
 }

@@ -63,7 +63,7 @@ func (s *Subscription) discard(c *cursor) {
 	s.bus.release(c.topic)
 }
 
-// joined tells whether join would change nothing.
+// joined reports whether join would change nothing.
 func (s *Subscription) joined(sel *selection, topic string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -83,10 +83,10 @@ func (cl claim) wants(e *Event) bool {
 	return cl.sel.wants(e)
 }
 
-// isPast tells whether an event is part of a replay for the claim.
+// isPast reports whether an event is part of a replay for the claim.
 func (cl claim) isPast(e *Event) bool { return cl.past != nil && e.Sequence <= cl.past.last }
 
-// accepts tells whether a selection wants an event.
+// accepts reports whether a selection wants an event.
 func (c *cursor) accepts(e *Event) bool {
 	return slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.wants(e) })
 }
@@ -159,13 +159,13 @@ func (c *cursor) dropClaims() {
 	c.claims = slices.DeleteFunc(c.claims, func(cl claim) bool { return cl.sel.gone })
 }
 
-// pinned tells whether a selection of exactly this topic reads here. Only other
+// pinned reports whether a selection of exactly this topic reads here. Only other
 // cursors can be made again when they are needed.
 func (c *cursor) pinned() bool {
 	return len(c.claims) == 0 || slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.sel.isExact() })
 }
 
-// pending tells whether there is something to read.
+// pending reports whether there is something to read.
 func (c *cursor) pending() bool {
 	switch {
 	case c.gone || c.next == 0:
@@ -176,7 +176,7 @@ func (c *cursor) pending() bool {
 	return c.known >= c.next
 }
 
-// reaches tells whether there is something to read up to a sequence.
+// reaches reports whether there is something to read up to a sequence.
 func (c *cursor) reaches(upTo uint64) bool { return c.pending() && c.position() <= upTo }
 
 // position is the sequence to read next.

@@ -32,7 +32,7 @@ func (s *Subscription) put(e queueItem, f *fan) (queued bool) {
 	return false
 }
 
-// chooses tells whether an event comes through this selection.
+// chooses reports whether an event comes through this selection.
 func (s *Subscription) chooses(sel *selection, e *Event) bool {
 	if !sel.wants(e) {
 		return false
@@ -48,7 +48,7 @@ func (s *Subscription) chooses(sel *selection, e *Event) bool {
 	return true
 }
 
-// before tells whether an event that two selections want comes through this
+// before reports whether an event that two selections want comes through this
 // one: that with more room, or else the one that was given first.
 func (sel *selection) before(other *selection) bool {
 	if sel.lane.limit != other.lane.limit {
@@ -140,7 +140,7 @@ func (s *Subscription) putFresh(c *cursor, first, last uint64, e *Event) (admitt
 	return admitted
 }
 
-// readElsewhere tells whether a selection that skips nothing wants the event as
+// readElsewhere reports whether a selection that skips nothing wants the event as
 // well.
 func (s *Subscription) readElsewhere(c *cursor, e *Event) bool {
 	if s.perSelection {

@@ -46,7 +46,7 @@ type EmitOptions struct {
 	// Emitter is the agent that emits, where that is not the source of the event, which an
 	// agent of loom.v1 writes as it likes. Default: the source.
 	Emitter string
-	// Owns tells whether the emitter may act for an agent. Nil: for all.
+	// Owns reports whether the emitter may act for an agent. Nil: for all.
 	Owns func(agent string) bool
 	// Here keeps a volatile event from the other bridges on the store: each emits it
 	// itself.
@@ -109,7 +109,7 @@ func (b *Bus) emitDurable(ctx context.Context, tenant string, m emission) (Event
 	return m.Event, nil
 }
 
-// EmitResult is what became of one event: what Emit would have returned.
+// EmitResult is the outcome of one event: what Emit would have returned.
 type EmitResult struct {
 	Event Event
 	Err   error

@@ -222,7 +222,7 @@ func (s *Subscription) open(all []opening, found []storedPast, left int) {
 	}
 }
 
-// staysDetached tells whether nothing of a topic has been asked for or emitted
+// staysDetached reports whether nothing of a topic has been asked for or emitted
 // meanwhile.
 func (s *Subscription) staysDetached(r storedPast) bool {
 	for _, cl := range r.claims {

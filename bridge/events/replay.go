@@ -69,7 +69,7 @@ func (h *replayHeap) Pop() any {
 	return c
 }
 
-// inReplay tells whether the next event of the cursor belongs to a replay.
+// inReplay reports whether the next event of the cursor belongs to a replay.
 func (c *cursor) inReplay() bool { return c.reaches(c.past) }
 
 // replays makes everything that the store has of a cursor's topic part of the

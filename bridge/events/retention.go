@@ -102,7 +102,7 @@ func (b *Bus) Sweep(ctx context.Context) error {
 	return err
 }
 
-// sweep tells whether some topics have more to delete.
+// sweep reports whether some topics have more to delete.
 func (b *Bus) sweep(ctx context.Context) (behind bool, err error) {
 	var done sweepTally
 	var left []store.Topic
@@ -210,7 +210,7 @@ func (b *Bus) sweepSome(ctx context.Context, scope kv.Scope, rule store.Rule) (s
 }
 
 // sweepTenants deletes the oldest events of the tenants that have more than their
-// share of Retention.MaxBytes. It tells whether some still have.
+// share of Retention.MaxBytes. It reports whether some still have.
 func (b *Bus) sweepTenants(ctx context.Context, done *sweepTally) (behind bool) {
 	if b.retention.MaxBytes <= 0 {
 		return false
@@ -233,7 +233,7 @@ func (b *Bus) sweepTenants(ctx context.Context, done *sweepTally) (behind bool) 
 	return behind
 }
 
-// sweepTenant frees so many bytes of a tenant's oldest events, and tells whether
+// sweepTenant frees so many bytes of a tenant's oldest events, and reports whether
 // there is more to do.
 func (b *Bus) sweepTenant(ctx context.Context, tenant string, excess int64) (behind bool, err error) {
 	var oldest oldestTopics

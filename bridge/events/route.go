@@ -155,7 +155,7 @@ func (b *Bus) lookAgain(ctx context.Context, t *topic) error {
 	return nil
 }
 
-// Heard tells whether somebody listens to the topic of an event now, and wants it.
+// Heard reports whether somebody listens to the topic of an event now, and wants it.
 func (b *Bus) Heard(tenant string, e Event) bool {
 	x := b.indexOf(tenant)
 	if x == nil {

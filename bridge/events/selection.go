@@ -123,13 +123,13 @@ func (sel *selection) opened() {
 // Seat is of lists.Member.
 func (sel *selection) Seat() *int { return &sel.at }
 
-// isExact tells whether it is of one topic.
+// isExact reports whether it is of one topic.
 func (sel *selection) isExact() bool {
 	_, exact := sel.pattern.Exact()
 	return exact
 }
 
-// wants tells whether an event of a matching topic passes the filters.
+// wants reports whether an event of a matching topic passes the filters.
 func (sel *selection) wants(e *Event) bool {
 	if !sel.sub.mayRead(e.Topic) || sel.sub.hears != nil && !sel.sub.hears(e) {
 		return false

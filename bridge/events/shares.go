@@ -146,7 +146,7 @@ func (s *Subscription) paid(d Delivery) {
 	}
 }
 
-// paused tells whether nothing may be taken yet. The reader is woken when that ends.
+// paused reports whether nothing may be taken yet. The reader is woken when that ends.
 func (s *Subscription) paused() bool {
 	return !s.pausedUntil.IsZero() && time.Now().Before(s.pausedUntil)
 }

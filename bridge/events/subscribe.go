@@ -23,11 +23,11 @@ type SubscribeOptions struct {
 	// Room is asked for room before events are read from the store, on the goroutine that
 	// calls Next or Take. Default nil: there is room for everything.
 	Room Room
-	// MayRead tells which topics the reader may read. Any other is an
+	// MayRead says which topics the reader may read. Any other is an
 	// *OwnedTopicError, and patterns do not match it. It is called often and under
 	// locks. Default nil: all.
 	MayRead func(topic string) bool
-	// Hears tells which events of those topics the reader may read; others are as if they
+	// Hears says which events of those topics the reader may read; others are as if they
 	// were not there. It is called as MayRead is, and changes nothing. Default nil: all.
 	Hears func(e *Event) bool
 }

@@ -190,7 +190,7 @@ func (t *topic) drop(c *cursor) bool {
 	return true
 }
 
-// enter counts an emitter in, and tells whether all readers are there already.
+// enter counts an emitter in, and reports whether all readers are there already.
 func (t *topic) enter(change uint64) (prepared bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -89,7 +89,7 @@ func (b *body) replace() {
 	b.binary, b.replaced = false, true
 }
 
-// readBack tells whether a body is stored already, in a blob or in the log.
+// readBack reports whether a body is stored already, in a blob or in the log.
 func readBack(r tools.Output) bool { return r.Blob != nil || r.Origin != "" }
 
 // takeReadBack takes in a long body that is stored already: it is not stored

@@ -57,7 +57,7 @@ func (h *Hand) announce(ctx context.Context, c *call) error {
 	return nil
 }
 
-// elsewhere tells whether another server that lives runs what an intent says.
+// elsewhere reports whether another server that lives runs what an intent says.
 func (h *Hand) elsewhere(ctx context.Context, in session.Intent) (bool, error) {
 	if h.Bridges == nil || in.Bridge == h.Bridges.Holder() {
 		return false, nil
@@ -95,7 +95,7 @@ func (h *Hand) awaitElsewhere(ctx context.Context, c *call) error {
 	}
 }
 
-// lostIntent tells whether others have settled the intent of a call, because they took this
+// lostIntent reports whether others have settled the intent of a call, because they took this
 // server for dead while it ran: its step is there already.
 func (h *Hand) lostIntent(ctx context.Context, tx *kv.Tx, c *call) (bool, error) {
 	if h.Bridges == nil || c.intent == "" {

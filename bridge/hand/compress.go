@@ -192,7 +192,7 @@ func (w *wholeResult) kept(ctx context.Context) (blob.Entry, error) {
 	return e, nil
 }
 
-// isIn tells whether a stored result has this content. One that is damaged has
+// isIn reports whether a stored result has this content. One that is damaged has
 // none.
 func (w *wholeResult) isIn(ctx context.Context, e blob.Entry) (bool, error) {
 	if e.Size > maxResultFile {

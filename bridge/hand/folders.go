@@ -54,7 +54,7 @@ func OpenFolders(root string, opts *FolderOptions) (*Folders, error) {
 	return &Folders{base: base, perTenant: o.PerTenant, tenants: map[string]*os.Root{}}, nil
 }
 
-// within tells whether path is dir or lies in it, links resolved.
+// within reports whether path is dir or lies in it, links resolved.
 func within(dir, path string) bool {
 	dir, path = resolved(dir), resolved(path)
 	rel, err := filepath.Rel(dir, path)

@@ -67,7 +67,7 @@ type Workspaces interface {
 
 // Divided is what Workspaces may have besides: of agents that share one.
 type Divided interface {
-	// Closed tells whether an entry of the workspace of the scope's agent, by its name,
+	// Closed reports whether an entry of the workspace of the scope's agent, by its name,
 	// belongs to another agent alone. It is asked for every name that is looked at.
 	Closed(scope kv.Scope, name string) bool
 }
@@ -144,14 +144,14 @@ type Options struct {
 	// a blob.
 	DropWritten bool
 	// OnTask is called after a step was recorded that brought a task of the session. The
-	// caller of Record waits for it. Default: nobody is told.
+	// caller of Record waits for it. Default: nothing is called.
 	OnTask func(ctx context.Context, scope kv.Scope, sessionID string)
-	// OnProgress is called when a tool tells how far it is, at most once in ProgressEvery
-	// for a call. The tool waits for it. Default: nobody is told.
+	// OnProgress is called when a tool says how far it is, at most once in ProgressEvery
+	// for a call. The tool waits for it. Default: nothing is called.
 	OnProgress func(ctx context.Context, r Request, tool string, p tools.Progress)
 	// Now gives the time of steps. Default time.Now.
 	Now func() time.Time
-	// Logger hears of panics and of steps that could not be recorded or read. Default
+	// Logger logs panics and steps that could not be recorded or read. Default
 	// silent.
 	Logger *slog.Logger
 }

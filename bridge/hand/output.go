@@ -13,7 +13,7 @@ import (
 const outputReserve = 8 << 10
 
 // output makes the JSON text of a result, whole where the result has no body, and
-// what of it an answer shows. It also tells whether text was cut.
+// what of it an answer shows. It also reports whether text was cut.
 func output(result tools.Output, b body) (whole, shown json.RawMessage, truncated bool, err error) {
 	if result.Given.Form == step.FormJSON && len(result.Given.Data) <= MaxOutputBytes {
 		return result.Given.Data, result.Given.Data, false, nil

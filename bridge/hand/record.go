@@ -226,7 +226,7 @@ func (r *recording) commit(ctx context.Context) error {
 	return nil
 }
 
-// endJoin tells what was to be committed with the step what came of that.
+// endJoin reports the outcome of the step to what was to be committed with it.
 func (r *recording) endJoin(err error) {
 	if !r.written && err == nil {
 		err = errAnswered

@@ -101,7 +101,7 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	return answer, answer.RecordError
 }
 
-// checkRecorded turns a report into a call and its outcome.
+// checkRecorded converts a report into a call and its outcome.
 func (h *Hand) checkRecorded(r *Recorded) (*call, outcome, error) {
 	if err := checkFields(&r.Request); err != nil {
 		return nil, outcome{}, err

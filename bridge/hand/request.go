@@ -150,7 +150,7 @@ type call struct {
 
 func (c *call) name() string { return c.tool.Descriptor().Name }
 
-// check turns a request that came at a time into a call, or says why it can't be one. Named
+// check converts a request that came at a time into a call, or says why it can't be one. Named
 // refuses arguments that the tool does not know.
 func (h *Hand) check(req Request, came time.Time, named bool) (*call, error) {
 	if err := checkFields(&req); err != nil {

@@ -36,7 +36,7 @@ func (h *Hand) limit(c *call) (err error) {
 	return nil
 }
 
-// Limits tells how the limits of tools are used; nothing where there are none.
+// Limits says how the limits of tools are used; nothing where there are none.
 func (h *Hand) Limits() []throttle.Used { return h.limits.Used() }
 
 // enter waits for a slot. A tool that runs elsewhere needs none: here it only

@@ -38,9 +38,9 @@ func (f Finding) String() string {
 
 // Options says how entries are read back.
 type Options struct {
-	// Found is told of each finding. Required.
+	// Found is called for each finding. Required.
 	Found func(Finding)
-	// Read, unless nil, is told how many bytes of entries were read since it was told
+	// Read, unless nil, is called with how many bytes of entries were read since it was told
 	// last. It may wait; its error ends the reading.
 	Read func(bytes int64) error
 	// Memory, unless nil, compares the index of each owner with its records.

@@ -98,7 +98,7 @@ type Options struct {
 	OneTenant bool
 	// TempDir holds what jobs print. Default: that of the system.
 	TempDir string
-	// Closed tells whether a session is over. It is asked from time to time. Default: only
+	// Closed reports whether a session is over. It is asked from time to time. Default: only
 	// EndSession ends one.
 	Closed func(ctx context.Context, scope kv.Scope, session string) (bool, error)
 	// Audit takes a record of each job's end. Default: nobody does.
@@ -108,7 +108,7 @@ type Options struct {
 	Secrets *secret.Set
 	// Now gives the time. Default time.Now.
 	Now func() time.Time
-	// Logger hears of jobs that were stopped with their session. Default silent.
+	// Logger logs jobs that were stopped with their session. Default silent.
 	Logger *slog.Logger
 }
 

@@ -109,7 +109,7 @@ type tool struct {
 	run  func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error)
 }
 
-// Status tells how the server is.
+// Status says how the server is.
 func (c *client) Status() Status {
 	c.mu.Lock()
 	s := c.status

@@ -55,7 +55,7 @@ type Options struct {
 	// Network returns what asks a server on a network. The function ends it. Configured
 	// says that the server stands in the settings.
 	Network func(tenant string, s Server, configured bool) (way http.RoundTripper, end func(), err error)
-	// Takes tells whether a tool of that name would be one of its own. Default: all are.
+	// Takes reports whether a tool of that name would be one of its own. Default: all are.
 	Takes func(name string) bool
 	// Called is what models call a tool of that name. Default: its name.
 	Called func(name string) string
@@ -64,7 +64,7 @@ type Options struct {
 	// Secrets gets what is secret of the variables, headers, arguments and addresses of servers:
 	// stars stand for it in what they say. Default: nobody does.
 	Secrets *secret.Set
-	// Logger hears of servers that come and go. Default: silent.
+	// Logger logs servers that come and go. Default: silent.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time

@@ -164,7 +164,7 @@ func (i *installed) add(place string) {
 	}
 }
 
-// inSystem tells whether everything inside sees a place already.
+// inSystem reports whether everything inside sees a place already.
 func inSystem(path string) bool {
 	for _, folder := range []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/"} {
 		if strings.HasPrefix(path, folder) {

@@ -80,7 +80,7 @@ func (m *messages) line() (line []byte, err error) {
 	}
 }
 
-// isMessage tells whether a line is a JSON-RPC message, or several in a list.
+// isMessage reports whether a line is a JSON-RPC message, or several in a list.
 func isMessage(line []byte) bool {
 	return len(line) > 0 && (line[0] == '{' || line[0] == '[') && bytes.Contains(line, []byte(`"jsonrpc"`)) && json.Valid(line)
 }

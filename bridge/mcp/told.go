@@ -31,7 +31,7 @@ func toldSchema(schema json.RawMessage) (json.RawMessage, bool) {
 	return text.CanonicalJSON(value), ok
 }
 
-// suspicious tells whether a schema holds anything that told would change: an escape, a tag,
+// suspicious reports whether a schema holds anything that told would change: an escape, a tag,
 // or a letter that is not of ASCII. Most hold none.
 func suspicious(schema json.RawMessage) bool {
 	return bytes.ContainsAny(schema, "\\<") || bytes.ContainsFunc(schema, func(r rune) bool { return r >= 0x7f || r < ' ' && r != '\n' && r != '\t' && r != '\r' }) ||

@@ -21,7 +21,7 @@ const (
 	// MaxPeers bounds the peers that a bridge knows at once.
 	MaxPeers = 256
 	// DefaultMaxMessageBytes bounds one message: far above the largest request that a
-	// bridge takes from a client unless it is told otherwise.
+	// bridge takes from a client unless set otherwise.
 	DefaultMaxMessageBytes = 64 << 20
 	// DefaultQueueMessages and DefaultQueueBytes bound the published messages under one
 	// topic that wait to be handled. What comes then is dropped, and counted.
@@ -74,7 +74,7 @@ type Peer struct {
 	Epoch uint64
 }
 
-// IsZero tells whether the peer is nobody.
+// IsZero reports whether the peer is nobody.
 func (p Peer) IsZero() bool { return p == Peer{} }
 
 // String is the peer as logs show it.
@@ -120,7 +120,7 @@ type Options struct {
 	Beat, Silence time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger hears of peers that come and go. Default silent.
+	// Logger logs peers that come and go. Default silent.
 	Logger *slog.Logger
 }
 
@@ -177,7 +177,7 @@ type Traffic struct {
 	Received uint64
 }
 
-// Linked is a Transport that tells how many connections it has now.
+// Linked is a Transport that says how many connections it has now.
 type Linked interface{ Links() int }
 
 // Mesh is one bridge's end. All methods are safe for concurrent use; those that add
@@ -214,7 +214,7 @@ type Mesh struct {
 	gone   map[string]uint64     // the last epoch of a bridge that has said goodbye
 }
 
-// peerState is what is known of a peer.
+// peerState describes a peer.
 type peerState struct {
 	Peer
 	heard    time.Time
@@ -335,7 +335,7 @@ func (m *Mesh) Close() error {
 	return err
 }
 
-// Alone tells whether there is no peer.
+// Alone reports whether there is no peer.
 func (m *Mesh) Alone() bool { return m == nil || len(*m.live.Load()) == 0 }
 
 // Peers are those that are there, by id. Do not change them.
@@ -356,7 +356,7 @@ func (m *Mesh) Named(id string) Peer {
 	return Peer{}
 }
 
-// Here tells whether a peer is there.
+// Here reports whether a peer is there.
 func (m *Mesh) Here(p Peer) bool { return slices.Contains(m.Peers(), p) }
 
 // Stats counts what the mesh did.

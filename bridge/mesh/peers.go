@@ -104,7 +104,7 @@ func (m *Mesh) Traffic() []Traffic {
 	return all
 }
 
-// isGone tells whether a life of a bridge has ended. The caller holds mu.
+// isGone reports whether a life of a bridge has ended. The caller holds mu.
 func (m *Mesh) isGone(p Peer) bool {
 	last, ended := m.gone[p.ID]
 	return ended && p.Epoch <= last

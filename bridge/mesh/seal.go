@@ -119,7 +119,7 @@ func (s *sealer) open(sealed []byte) (plain []byte, by *sender, number uint64) {
 	return plain, by, number
 }
 
-// fresh tells whether a frame from a peer is one that was not heard before.
+// fresh reports whether a frame from a peer is one that was not heard before.
 func (s *sender) fresh(from Peer, toAll bool, number uint64) bool {
 	if s.from.IsZero() {
 		s.from = from

@@ -83,11 +83,11 @@ type Message struct {
 	Time time.Time
 }
 
-// Expired tells whether its time to live is over: older than that, so not yet when it is
+// Expired reports whether its time to live is over: older than that, so not yet when it is
 // just as old.
 func (m *Message) Expired(now time.Time) bool { return m.TTL > 0 && now.Sub(m.Time) > m.TTL }
 
-// Verbose tells whether it says more than a message should.
+// Verbose reports whether it says more than a message should.
 func (m *Message) Verbose() bool { return utf8.RuneCountInString(m.Content) > ConciseChars }
 
 // Check returns an *invalid.Error for the first field that breaks a rule, named as in the

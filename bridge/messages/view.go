@@ -102,7 +102,7 @@ func (b *Box) Total(ctx context.Context) (int, error) {
 var errNoKey = errors.New("a key is malformed")
 
 // Check reads the messages of a scope back: whether each can be read, stands where it
-// should, and is counted. found is told what is wrong; the error is only why the check
+// should, and is counted. found is called for each fault; the error is only why the check
 // could not go on.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	if scope.Kind != kv.OwnerAgent {

@@ -65,14 +65,14 @@ func (f *files) source(ctx context.Context, c tools.Input, part byteRange) (sour
 // taskFolder begins the reference of a task.
 const taskFolder = "task/"
 
-// isID tells whether a path is, letter by letter, the id of a step or message.
+// isID reports whether a path is, letter by letter, the id of a step or message.
 func isID(name string) bool {
 	_, isStep := step.ParseID(name)
 	_, isMessage := session.ParseMessageID(name)
 	return isStep || isMessage
 }
 
-// namesStored tells whether a path has one of the forms that can name what is
+// namesStored reports whether a path has one of the forms that can name what is
 // stored, so that a file which is missing costs no look into the store.
 func namesStored(name string) bool {
 	if hasFolder(name, "outputs/", "history/", blob.PersistentFolder, blob.ArchiveFolder, taskFolder) {

@@ -57,7 +57,7 @@ func errHidden(rel string) *tools.Error {
 	return tools.Errorf(tools.PermissionDenied, "Permission denied: %s is hidden", rel)
 }
 
-// sees tells whether a name of a folder is to be seen.
+// sees reports whether a name of a folder is to be seen.
 func (g guard) sees(rel string) bool {
 	if g.closed != nil {
 		if top, _, _ := strings.Cut(rel, "/"); top != "." && g.closed(top) {
@@ -74,7 +74,7 @@ func guarding(run tools.Func) tools.Func {
 	}
 }
 
-// lies tells whether a path is one of some, or lies in one.
+// lies reports whether a path is one of some, or lies in one.
 func lies(rel string, paths []string) bool {
 	for _, p := range paths {
 		if rest, ok := strings.CutPrefix(rel, p); ok && (rest == "" || rest[0] == '/') {
@@ -160,7 +160,7 @@ func real(name string) (string, error) {
 	return found, err
 }
 
-// still tells whether an open folder is the one at a path without links.
+// still reports whether an open folder is the one at a path without links.
 func still(root *os.Root, folder string) bool {
 	opened, err := root.Stat(".")
 	if err != nil {
@@ -170,7 +170,7 @@ func still(root *os.Root, folder string) bool {
 	return err == nil && os.SameFile(opened, there) && leads(folder, folder)
 }
 
-// leads tells whether a name leads to a place.
+// leads reports whether a name leads to a place.
 func leads(name, place string) bool {
 	found, err := real(name)
 	return err == nil && found == place

@@ -149,7 +149,7 @@ func (f *files) change(ctx context.Context, root *os.Root, w change) (tools.Outp
 	return tools.Output{Values: out, Written: &tools.Written{File: p.rel, SHA256: sha256Of(content)}}, nil
 }
 
-// preview tells what a change makes of a file, and the bytes to write.
+// preview says what a change makes of a file, and the bytes to write.
 func (w change) preview(before edited, there bool, rel string) (out map[string]any, content []byte, err error) {
 	text, replaced, err := w.apply(before.text, there)
 	if err != nil {

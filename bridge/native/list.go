@@ -112,7 +112,7 @@ func readNames(ctx context.Context, dir *os.Root) ([]string, error) {
 }
 
 // entries describes the first MaxListEntries names that are to be seen, and
-// tells how many were passed over. Links are not followed.
+// says how many were passed over. Links are not followed.
 func (f *files) entries(ctx context.Context, dir *os.Root, names []string) (entries []any, hidden int, err error) {
 	entries = make([]any, 0, min(len(names), MaxListEntries))
 	for _, name := range names {

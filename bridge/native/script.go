@@ -184,7 +184,7 @@ func (c *scriptCall) keep(ctx context.Context, reply script.Reply, values map[st
 
 var errMuchSeen = errors.New("native: a script read more than is looked at again")
 
-// look tells what is at a path that a script read: a digest, empty for nothing, and when
+// look says what is at a path that a script read: a digest, empty for nothing, and when
 // it was changed.
 func (c *scriptCall) look(ctx context.Context, read script.Read, left *int64) (digest string, changed time.Time, err error) {
 	p, err := c.shell.files.find(ctx, c.in.Root, read.Path, want{})

@@ -75,7 +75,7 @@ func newSearch(f *files, c tools.Input) (*search, error) {
 	return s, nil
 }
 
-// matcher returns what tells whether a line matches the call's query.
+// matcher returns what reports whether a line matches the call's query.
 func matcher(c tools.Input) (func(ctx context.Context, line []byte) (bool, error), error) {
 	query, fold := c.String("query", ""), c.Bool("ignore_case")
 	if !c.Bool("regex") {
@@ -214,7 +214,7 @@ func (s *search) subdir(ctx context.Context, parent *os.Root, seen fs.FileInfo, 
 	return s.dir(ctx, dir, rel, below, depth)
 }
 
-// fatal tells whether an error ends the whole search. A file that can't be read
+// fatal reports whether an error ends the whole search. A file that can't be read
 // is passed over.
 func fatal(err error) bool {
 	return errors.Is(err, errEnough) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

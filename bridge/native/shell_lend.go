@@ -64,7 +64,7 @@ func (s *shell) lend(ctx context.Context, c tools.Input, cwd string, words []str
 	return giveBack, nil
 }
 
-// named tells whether a word names something stored, and where a command looks for it.
+// named reports whether a word names something stored, and where a command looks for it.
 func (s *shell) named(ctx context.Context, c tools.Input, cwd, word string) (lending, blob.Entry, bool) {
 	if s.files.blobs == nil || word == "" || strings.HasPrefix(word, "-") || len(word) > MaxPathBytes {
 		return lending{}, blob.Entry{}, false

@@ -21,7 +21,7 @@ type target struct {
 	name string
 	// rel is the path from the workspace, links resolved.
 	rel string
-	// info tells what is there, links not followed; nil when nothing is.
+	// info says what is there, links not followed; nil when nothing is.
 	info fs.FileInfo
 
 	walk *walker // holds dir open
@@ -324,14 +324,14 @@ func (f *files) openDir(parent *os.Root, name string, seen fs.FileInfo) (*os.Roo
 	return dir, nil
 }
 
-// moved tells whether an error says that what was seen a moment ago has gone or
+// moved reports whether an error says that what was seen a moment ago has gone or
 // become something else.
 func moved(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) ||
 		err != nil && bare(err).Error() == escapes
 }
 
-// isStore tells whether info is a directory no tool may touch.
+// isStore reports whether info is a directory no tool may touch.
 func (f *files) isStore(info fs.FileInfo) bool {
 	return f.store != nil && os.SameFile(f.store, info)
 }

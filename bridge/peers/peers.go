@@ -45,7 +45,7 @@ const (
 
 // Options adjusts Peers. Nil and zero fields mean the defaults.
 type Options struct {
-	// Logger hears of what could not be told. Default silent.
+	// Logger logs what could not be told. Default silent.
 	Logger *slog.Logger
 }
 

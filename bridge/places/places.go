@@ -153,7 +153,7 @@ func (p *Places) at(o Owner) (Owner, bridges.Bridge) {
 	return o, bridges.Bridge{}
 }
 
-// Of tells whose folder the workspace of an agent is; false for nobody's yet. A nil Places
+// Of says whose folder the workspace of an agent is; false for nobody's yet. A nil Places
 // is ErrNowhere.
 func (p *Places) Of(ctx context.Context, scope kv.Scope) (Owner, bool, error) {
 	if p == nil {
@@ -171,7 +171,7 @@ func (p *Places) Of(ctx context.Context, scope kv.Scope) (Owner, bool, error) {
 	return o, true, nil
 }
 
-// Where tells which server runs what touches the workspace of an agent: the zero Peer for
+// Where says which server runs what touches the workspace of an agent: the zero Peer for
 // this one, which becomes the owner of a workspace that is nobody's. It fails with an *Error
 // where the owner can't be reached.
 func (p *Places) Where(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {

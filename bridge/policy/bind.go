@@ -37,14 +37,14 @@ func (a Approval) Level() (int, bool) {
 	return level, ok && err == nil && level >= minLevel && level <= maxLevel
 }
 
-// Leaves tells whether a person may be asked for what leaves the profile.
+// Leaves reports whether a person may be asked for what leaves the profile.
 func (a Approval) Leaves() bool { return a != Never && a != ByTool }
 
 // Approvals are the rules that a call stands under: that of its agent, and those of the agents
 // above it. Each of them must let it pass.
 type Approvals []Approval
 
-// Leaves tells whether a person may be asked for what leaves the profile.
+// Leaves reports whether a person may be asked for what leaves the profile.
 func (a Approvals) Leaves() bool {
 	return !slices.ContainsFunc(a, func(one Approval) bool { return !one.Leaves() })
 }
@@ -98,7 +98,7 @@ func (b Binding) matches(tenant, agent, tool string) (o order, ok bool) {
 	return o, true
 }
 
-// beats tells whether an order is nearer to the call than another one: by tenant, then by
+// beats reports whether an order is nearer to the call than another one: by tenant, then by
 // agent, then by tool.
 func (o order) beats(other order) bool {
 	return cmp.Or(cmp.Compare(o[0], other[0]), cmp.Compare(o[1], other[1]), cmp.Compare(o[2], other[2])) > 0

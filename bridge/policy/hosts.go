@@ -30,7 +30,7 @@ func (h Host) ports() []int {
 	return h.Ports
 }
 
-// HostMatches tells whether a name, in lower case, is one that a pattern means: the name
+// HostMatches reports whether a name, in lower case, is one that a pattern means: the name
 // itself, *. and the end of it, or * alone for all.
 func HostMatches(pattern, name string) bool {
 	if end, ok := strings.CutPrefix(pattern, "*"); ok {
@@ -39,7 +39,7 @@ func HostMatches(pattern, name string) bool {
 	return pattern == name
 }
 
-// covers tells whether all that another rule allows is allowed here, its secret aside.
+// covers reports whether all that another rule allows is allowed here, its secret aside.
 func (h Host) covers(other Host) bool {
 	within := func(wide, narrow []string, covers func(wide, narrow string) bool) bool {
 		if len(wide) == 0 {
@@ -165,7 +165,7 @@ func (d document) host(key string, a allow) (Host, *FileError) {
 	return h, nil
 }
 
-// isAddress tells whether a text is an address, with a port or without.
+// isAddress reports whether a text is an address, with a port or without.
 func isAddress(text string) bool {
 	_, err := netip.ParseAddr(text)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s Secret) check() string {
 	return ""
 }
 
-// isVariable tells whether a name can be that of a variable.
+// isVariable reports whether a name can be that of a variable.
 func isVariable(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// below tells whether a place is another one or lies in it.
+// below reports whether a place is another one or lies in it.
 func below(place, folder string) bool {
 	rel, err := filepath.Rel(folder, place)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// coveredBy tells whether a place is one of some, or lies in one.
+// coveredBy reports whether a place is one of some, or lies in one.
 func coveredBy(place string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool { return below(place, folder) })
 }

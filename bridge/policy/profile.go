@@ -77,7 +77,7 @@ func (p Profile) Sandbox() sandbox.Policy {
 	return sandbox.Policy{Mode: p.Mode, Read: p.Read, Write: p.Write, Protect: protect, Limits: p.Limits}
 }
 
-// Gives tells whether the profile gives an absolute place outside of the workspace, to be
+// Gives reports whether the profile gives an absolute place outside of the workspace, to be
 // read or to be changed.
 func (p Profile) Gives(place string, write bool) bool {
 	return coveredBy(place, p.Write) && rank(p.Mode) > rankRead || !write && coveredBy(place, p.Read) || rank(p.Mode) == rankOff

@@ -70,7 +70,7 @@ func keysOf(of any) (keys []string) {
 	return keys
 }
 
-// allowedKeys tells which keys there are where one is unknown.
+// allowedKeys says which keys there are where one is unknown.
 func allowedKeys(key []string) string {
 	outer, name := "", key[len(key)-1]
 	if len(key) > 1 {

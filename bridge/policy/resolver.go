@@ -29,7 +29,7 @@ type ResolverOptions struct {
 	// Bound is the name of a profile that bounds an agent besides what is bound to it; empty
 	// for none. Where no profile has that name, ReadOnly bounds it. Default: there is none.
 	Bound func(tenant, agent string) string
-	// Logger hears of keys that were refused. Default silent.
+	// Logger logs keys that were refused. Default silent.
 	Logger *slog.Logger
 }
 
@@ -109,7 +109,7 @@ func (r *Resolver) Resolve(scope kv.Scope, tool string, root *os.Root) (Profile,
 	return p, err
 }
 
-// Explain is Resolve, and tells which keys of the workspace's file were refused.
+// Explain is Resolve, and says which keys of the workspace's file were refused.
 func (r *Resolver) Explain(scope kv.Scope, tool string, root *os.Root) (Profile, []Refusal, error) {
 	p := r.operators(scope, tool)
 	f, fresh := r.workspace(root)

@@ -8,7 +8,7 @@
 //     names, programs and files that git's settings name, of repositories below it too, and
 //     where links in it lead.
 //   - A [Runner] is a sandbox's runner that tells it both, remembers which repositories
-//     programs have made themselves, and has the audit tell what programs were kept from.
+//     programs have made themselves, and has the audit say what programs were kept from.
 //
 // The sandbox refuses a call before anything is changed: nothing is put back, nothing is
 // watched, and what persons and other programs do beside a tool is theirs.

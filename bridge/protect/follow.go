@@ -29,7 +29,7 @@ const (
 	maxWorkspaces = 1024
 )
 
-// Follower tells what the settings of a workspace name. It is safe for concurrent use.
+// Follower says what the settings of a workspace name. It is safe for concurrent use.
 type Follower struct {
 	now func() time.Time
 

@@ -32,7 +32,7 @@ type Options struct {
 	Audit func(context.Context, audit.Record) error
 	// Now gives the time. Default time.Now.
 	Now func() time.Time
-	// Logger hears of what programs were kept from. Default silent.
+	// Logger logs what programs were kept from. Default silent.
 	Logger *slog.Logger
 }
 

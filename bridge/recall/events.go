@@ -28,7 +28,7 @@ const (
 // defaultActions are the actions of events that are shown.
 var defaultActions = []string{converter.ActionThinking, converter.ActionToolCall}
 
-// showsEvents tells whether a prompt shows events: in the layout that has a place for
+// showsEvents reports whether a prompt shows events: in the layout that has a place for
 // them, or where settings name their actions.
 func (t *Tasks) showsEvents(a *gather.Ask) bool {
 	return !a.Settings.Excludes(settings.Events) && (a.Layout == settings.TaskContext || len(a.Settings.Sources.EventActions) > 0)

@@ -39,7 +39,7 @@ type Base interface {
 // maxLabelChars bounds titles, types and sources.
 const maxLabelChars = 200
 
-// Knowledge is what is known of the subject of a prompt.
+// Knowledge finds what is known about the subject of a prompt.
 type Knowledge struct {
 	Store Store
 	Terms Terms

@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// UserMemory is what is remembered of the user of a prompt.
+// UserMemory finds what is remembered of the user of a prompt.
 type UserMemory struct {
 	Store Store
 	Terms Terms

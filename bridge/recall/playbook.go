@@ -168,7 +168,7 @@ func hintVersion(f playbook.Found) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// changed tells whether a playbook that is shown says something else, or went.
+// changed reports whether a playbook that is shown says something else, or went.
 func (p *Playbooks) changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error) {
 	return anyShown(ctx, view, a, func(r *record.Record, item gather.Item) bool {
 		entry, err := playbook.Parse(r.Text, r.Metadata)

@@ -250,12 +250,12 @@ func versionOf(r *record.Record) string {
 	return strconv.FormatInt(r.Version, 10) + "/" + strconv.FormatBool(r.Archived) + "/" + r.SupersededBy
 }
 
-// changed tells whether a record that is shown is no longer as it is shown.
+// changed reports whether a record that is shown is no longer as it is shown.
 func changed(ctx context.Context, view memory.View, a *gather.Ask) (bool, error) {
 	return anyShown(ctx, view, a, func(r *record.Record, item gather.Item) bool { return versionOf(r) != item.Version })
 }
 
-// anyShown tells whether one of the records that are shown has gone, or differs.
+// anyShown reports whether one of the records that are shown has gone, or differs.
 func anyShown(ctx context.Context, view memory.View, a *gather.Ask, differs func(*record.Record, gather.Item) bool) (bool, error) {
 	if len(a.Shown) == 0 {
 		return false, nil
@@ -281,7 +281,7 @@ func anyShown(ctx context.Context, view memory.View, a *gather.Ask, differs func
 	return false, nil
 }
 
-// isVersionConflict tells whether somebody else changed a record first.
+// isVersionConflict reports whether somebody else changed a record first.
 func isVersionConflict(err error) bool { return errors.Is(err, memory.ErrVersionConflict) }
 
 // sequences say how far the records of the scopes of a prompt were read.

@@ -29,7 +29,7 @@ type Options struct {
 	Parent func(ctx context.Context, scope kv.Scope) string
 	// Base is asked for knowledge in place of records. Nil: records are.
 	Base Base
-	// Logger hears of what fails in the background. Default silent.
+	// Logger logs what fails in the background. Default silent.
 	Logger *slog.Logger
 }
 

@@ -51,7 +51,7 @@ type Tasks struct {
 // Name is that of the section.
 func (t *Tasks) Name() string { return settings.Tasks }
 
-// Excluded tells whether prompts leave out both of its sections.
+// Excluded reports whether prompts leave out both of its sections.
 func (t *Tasks) Excluded(p *settings.Prompt) bool {
 	return p.Excludes(settings.Tasks) && p.Excludes(settings.Events)
 }

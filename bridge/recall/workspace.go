@@ -71,7 +71,7 @@ func (a *AgentsFiles) Join(p *places.Places) {
 	p.Serve(methodAgents, a.answer)
 }
 
-// Known tells whether Head asks no other server, nor the store.
+// Known reports whether Head asks no other server, nor the store.
 func (a *AgentsFiles) Known(scope kv.Scope) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

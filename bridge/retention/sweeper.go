@@ -41,7 +41,7 @@ type Options struct {
 	Sessions time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger hears of what can't be deleted. Default silent.
+	// Logger logs what can't be deleted. Default silent.
 	Logger *slog.Logger
 }
 
@@ -53,7 +53,7 @@ type Parts struct {
 	Log    *session.Log
 	Blobs  *blob.Store
 	Tiers  *tiers.Tiers
-	// Busy tells whether a session in which nothing was recorded for long is in use
+	// Busy reports whether a session in which nothing was recorded for long is in use
 	// nevertheless. Nil: none is.
 	Busy func(ctx context.Context, scope kv.Scope, session string) (bool, error)
 	// Gone hears of each session that was deleted. Nil: nobody does.
@@ -70,7 +70,7 @@ type Stats struct {
 	// Swept is when its last look ended that found everything in order, by the clock of
 	// Options; zero for none.
 	Swept time.Time
-	// Failing tells that the last look could not delete something.
+	// Failing says that the last look could not delete something.
 	Failing bool
 }
 
@@ -93,7 +93,7 @@ type Sweeper struct {
 	failing bool
 }
 
-// look is what is known of a memory.
+// look describes a memory.
 type look struct {
 	sequence uint64    // of the index
 	due      time.Time // when the first of its records becomes too old; zero: never

@@ -24,7 +24,7 @@ type Options struct {
 	Warm int
 	// TempDir holds the temporary files of tier L. Default: that of the system.
 	TempDir string
-	// Logger hears of tools that could not be cleaned up after. Default silent.
+	// Logger logs tools that could not be cleaned up after. Default silent.
 	Logger *slog.Logger
 }
 

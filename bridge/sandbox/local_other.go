@@ -11,7 +11,7 @@ type machine struct{}
 
 func (machine) release() error { return nil }
 
-// Describe tells that nothing confines a process here.
+// Describe says that nothing confines a process here.
 func (l *Local) Describe(context.Context) Confinement {
 	return Confinement{Setting: l.opts.Setting, Problems: []string{l.reason()}}
 }

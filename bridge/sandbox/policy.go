@@ -129,7 +129,7 @@ func orElse[T int | int64 | time.Duration](value, fallback T) T {
 	return fallback
 }
 
-// networked tells whether the mode reaches a network.
+// networked reports whether the mode reaches a network.
 func (m Mode) networked() bool { return m == ModeNet || m == ModeOpen }
 
 // check returns an ErrPolicy for what no tier can keep.

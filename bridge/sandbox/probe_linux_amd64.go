@@ -17,7 +17,7 @@ import (
 // probeTime bounds one probe.
 const probeTime = 5 * time.Second
 
-// Describe tells how jobs are confined. The first call tries which tier works.
+// Describe says how jobs are confined. The first call tries which tier works.
 func (l *Local) Describe(context.Context) Confinement {
 	// Not within the caller's deadline: what is found holds for all.
 	l.probed.Do(func() {

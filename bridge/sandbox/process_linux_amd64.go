@@ -138,7 +138,7 @@ func (m *machine) prepare(base inner.Spec, helper *os.File) (_ *process, err err
 	return p, nil
 }
 
-// ready waits until the stage has made its base, and tells whether it has. Once known, it
+// ready waits until the stage has made its base, and reports whether it has. Once known, it
 // stays so.
 func (p *process) ready() bool {
 	if p.mark == 0 {

@@ -34,7 +34,7 @@ func (e *UnavailableError) Is(target error) bool { return target == ErrUnavailab
 // Runner runs the processes of tools: confined on this machine, in a container, or on
 // another machine. All methods are safe for concurrent use.
 type Runner interface {
-	// Describe tells how a job would be confined. It may run probes, once.
+	// Describe says how a job would be confined. It may run probes, once.
 	Describe(ctx context.Context) Confinement
 	// Run runs a job to its end. When ctx ends, everything that the job started is
 	// killed before Run returns with the error of ctx. An error means that the job did
@@ -131,5 +131,5 @@ type Confinement struct {
 	Problems []string
 }
 
-// Confined tells whether a tier holds.
+// Confined reports whether a tier holds.
 func (c Confinement) Confined() bool { return c.Tier == TierNamespaces || c.Tier == TierLandlock }

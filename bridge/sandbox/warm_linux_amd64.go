@@ -137,7 +137,7 @@ func (m *pool) makeWay() bool {
 	return true
 }
 
-// changed tells whether something was mounted or unmounted since the last call: stages that
+// changed reports whether something was mounted or unmounted since the last call: stages that
 // wait have the mounts of before. The caller holds mu.
 func (m *pool) changed() bool {
 	if m.mounts == 0 {

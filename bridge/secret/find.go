@@ -163,7 +163,7 @@ func (m *Mask) begun(text []byte) int {
 	return i
 }
 
-// starts tells whether a part of a value goes on behind a byte.
+// starts reports whether a part of a value goes on behind a byte.
 func (m *Mask) starts(c byte) bool {
 	for next := range 256 {
 		if m.follows(c, byte(next)) {

@@ -125,7 +125,7 @@ func lowerAll(w uint64) uint64 {
 	return w | letters>>2
 }
 
-// has tells whether eight bytes in lower case are a part of a value.
+// has reports whether eight bytes in lower case are a part of a value.
 func (m *Mask) has(w uint64) bool {
 	h := hash(w)
 	for _, t := range m.tables {
@@ -141,7 +141,7 @@ func (t *table) holds(w uint64) bool {
 	return ok
 }
 
-// follows tells whether a part of a value has two bytes in a row.
+// follows reports whether a part of a value has two bytes in a row.
 func (m *Mask) follows(a, b byte) bool {
 	pair := uint16(lower(a))<<8 | uint16(lower(b))
 	for _, t := range m.tables {
@@ -186,7 +186,7 @@ func (m *Mask) Text(text string) string {
 	return text
 }
 
-// In tells whether a text holds a part of a value.
+// In reports whether a text holds a part of a value.
 func (m *Mask) In(text string) bool { return m.Text(text) != text }
 
 // JSON is Bytes for one JSON value, which stays one.

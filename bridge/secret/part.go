@@ -123,7 +123,7 @@ func partsOfURL(u *url.URL) (parts []string) {
 	return parts
 }
 
-// Likely tells whether the value of a variable, a header or a field is a secret: it is, unless
+// Likely reports whether the value of a variable, a header or a field is a secret: it is, unless
 // its name or its form says that it is none.
 func Likely(name, value string) bool {
 	switch {
@@ -188,7 +188,7 @@ func ordinaryName(name string) bool {
 // randomRun is how many letters and digits in a row, of both, nobody writes by hand.
 const randomRun = 16
 
-// random tells whether a text looks as if a machine had chosen it.
+// random reports whether a text looks as if a machine had chosen it.
 func random(text string) bool {
 	for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r > 0x7f || !alphanumeric(byte(r)) }) {
 		if len(run) >= randomRun && strings.ContainsAny(run, "0123456789") && strings.ContainsFunc(run, func(r rune) bool { return r > '9' }) {
@@ -205,7 +205,7 @@ func alphanumeric(c byte) bool {
 // longWord is more letters than a word has.
 const longWord = 15
 
-// plainWord tells whether a text is an ordinary word: letters alone, in one case but for the
+// plainWord reports whether a text is an ordinary word: letters alone, in one case but for the
 // first.
 func plainWord(text string) bool {
 	if len(text) >= longWord || len(text) < 2 {
@@ -244,7 +244,7 @@ func (w words) hold(from, to int) bool {
 	return slices.ContainsFunc(w, func(s span) bool { return s.from <= from && to <= s.to })
 }
 
-// few tells whether a text has at most two different letters, as a line of dashes.
+// few reports whether a text has at most two different letters, as a line of dashes.
 func few(text string) bool {
 	first := text[0]
 	rest := strings.Trim(text, string(first))

@@ -125,7 +125,7 @@ func (q *Quota) counted() map[string]int64 {
 	return counted
 }
 
-// matters tells whether what was counted is a large part of what a tenant may still store,
+// matters reports whether what was counted is a large part of what a tenant may still store,
 // or of what it stores over its share.
 func (q *Quota) matters(counted map[string]int64) bool {
 	rooms := q.all()
@@ -137,7 +137,7 @@ func (q *Quota) matters(counted map[string]int64) bool {
 	return false
 }
 
-// full tells whether what is left of the disk is kept for what frees room, and how much
+// full reports whether what is left of the disk is kept for what frees room, and how much
 // that is.
 func (d Disk) full() (room int64) {
 	reserver, ok := d.Engine.(kv.Reserver)

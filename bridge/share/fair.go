@@ -1,6 +1,6 @@
 package share
 
-// fits tells whether an agent may take n units now, and if not, whose share is used up.
+// fits reports whether an agent may take n units now, and if not, whose share is used up.
 func (p *Pool) fits(a *agent, n int64) (Whose, bool) {
 	t := a.tenant
 	free := p.opts.Total - p.sum.held
@@ -34,7 +34,7 @@ func roomOf(use, free int64) int64 {
 	return ((kept-1)*free - use) / kept
 }
 
-// beyondPart tells whether a tenant would use more than its part of Options.Contended,
+// beyondPart reports whether a tenant would use more than its part of Options.Contended,
 // while other tenants are active and all of Contended is used.
 func (p *Pool) beyondPart(t *tenant, n int64) bool {
 	if p.opts.Contended == p.opts.Total || p.sum.held+n <= p.opts.Contended {
@@ -44,7 +44,7 @@ func (p *Pool) beyondPart(t *tenant, n int64) bool {
 	return there > 1 && t.held+n > max(1, p.opts.Contended/there)
 }
 
-// mayQueue tells whether an agent may have one more waiter. Places in the queue are
+// mayQueue reports whether an agent may have one more waiter. Places in the queue are
 // shared as the units are.
 func (p *Pool) mayQueue(a *agent) bool {
 	free := p.opts.Waiting - p.sum.waiting

@@ -3,7 +3,7 @@
 //
 // A [Stream] joins what belongs to it: the agent's link in the directory, its
 // subscription, the events that it has published and the answers that it is owed. A
-// [Face] is the protocol: it turns a message of the agent into calls of the stream's
+// [Face] is the protocol: it converts a message of the agent into calls of the stream's
 // methods, and what the stream hands it into messages.
 //
 // Events go to the bus in the order in which they were published, those that came

@@ -92,7 +92,7 @@ func (p *pending[A]) publish(ctx context.Context, one Publication[A]) error {
 	})
 }
 
-// hasRoom tells whether a publish of that size may wait, and counts it then. One is
+// hasRoom reports whether a publish of that size may wait, and counts it then. One is
 // always taken, so that the stream goes on when the share of its agent is used up.
 func (p *pending[A]) hasRoom(size int) bool {
 	switch {

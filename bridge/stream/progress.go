@@ -159,13 +159,13 @@ func (p *Progress) Fail(ctx context.Context) {
 	p.end(ctx, true)
 }
 
-// holds tells whether a delivery is the first of a replay, and the stream is too
+// holds reports whether a delivery is the first of a replay, and the stream is too
 // young for one.
 func (p *Progress) holds(d *events.Delivery) bool {
 	return p != nil && p.replay != nil && p.replay.settled != nil && d.Past && p.wants(d)
 }
 
-// wants tells whether an event is to be sent. All are, except of those replayed
+// wants reports whether an event is to be sent. All are, except of those replayed
 // what the last stream or this one was sent, what nobody waits for any more, and
 // what a newer stream sends in the place of this one: that one is given all that
 // was stored when it took the gap.

@@ -56,7 +56,7 @@ func (s *Stream[A]) sendAnswers(ctx context.Context, answers []answer[A]) error 
 	return nil
 }
 
-// sendOne sends what is at hand of each other kind, at most one, and tells whether
+// sendOne sends what is at hand of each other kind, at most one, and reports whether
 // there was any.
 func (s *Stream[A]) sendOne(ctx context.Context) (busy bool, err error) {
 	select {
@@ -121,7 +121,7 @@ func (s *Stream[A]) next(ctx context.Context) (d events.Delivery, ok bool, err e
 	return d, true, nil
 }
 
-// settled tells whether a replay need not be held any more: its time is up, a newer
+// settled reports whether a replay need not be held any more: its time is up, a newer
 // stream has it, or the agent leaves.
 func (s *Stream[A]) settled() bool {
 	select {

@@ -20,7 +20,7 @@ var (
 	ErrStopping = errors.New("stream: server is stopping")
 )
 
-// Face turns messages of one protocol into calls of a Stream, and back. A is an answer.
+// Face converts messages of one protocol into calls of a Stream, and back. A is an answer.
 // One goroutine calls Receive, one Answer, and one all Send methods; an error of
 // Receive or Send ends the stream.
 type Face[A any] interface {

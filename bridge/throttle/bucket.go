@@ -35,7 +35,7 @@ func newBucket(amount int, every time.Duration, now time.Time) *bucket {
 	}
 }
 
-// take takes a call of an agent, or tells when there may be one for it.
+// take takes a call of an agent, or says when there may be one for it.
 func (b *bucket) take(now time.Time, tenant, agent string) (wait time.Duration, ok bool) {
 	b.left = min(b.size, b.left+b.perSecond*max(now.Sub(b.at), 0).Seconds())
 	b.at = now

@@ -96,7 +96,7 @@ func (r Rule) String() string {
 	return text
 }
 
-// matches tells whether the rule is about a tool.
+// matches reports whether the rule is about a tool.
 func (r Rule) matches(tool string) bool {
 	if prefix, ok := strings.CutSuffix(r.Tool, "*"); ok {
 		return strings.HasPrefix(tool, prefix)

@@ -17,7 +17,7 @@ import (
 // fit one commit. The rest goes with the next move.
 const maxMoveBytes = 1 << 20
 
-// due tells whether a tier is at least nine tenths full.
+// due reports whether a tier is at least nine tenths full.
 func due(n, capacity int) bool { return n*10 >= capacity*9 }
 
 // share is how many of n tasks leave a tier that is due.

@@ -76,13 +76,13 @@ func (t *Tiers) repeat(ctx context.Context, p sessionKey, step func(context.Cont
 	}
 }
 
-// changed tells whether a move is to be tried again because the session or its memory
+// changed reports whether a move is to be tried again because the session or its memory
 // has changed.
 func changed(err error) bool {
 	return errors.Is(err, errMoved) || errors.Is(err, memory.ErrVersionConflict) || errors.Is(err, memory.ErrNotFound)
 }
 
-// hopeless tells whether a task can never be moved: its record is invalid or too large,
+// hopeless reports whether a task can never be moved: its record is invalid or too large,
 // or its id or key is taken.
 func hopeless(err error) bool {
 	return errors.Is(err, memory.ErrInvalid) || errors.Is(err, memory.ErrExists) || errors.Is(err, kv.ErrLimit)

@@ -33,7 +33,7 @@ type Input struct {
 	ListedPrograms bool
 	// Room is what the call may add to the workspace; nil for any amount.
 	Room *Room
-	// Closed tells whether an entry of the workspace, by its name, belongs to another
+	// Closed reports whether an entry of the workspace, by its name, belongs to another
 	// agent alone. Nil: none does.
 	Closed func(name string) bool
 	// Ask asks a person for something beyond the profile, and waits for the answer. It

@@ -32,7 +32,7 @@ type Offer struct {
 // CategoryMCP is that of tools of servers of the Model Context Protocol.
 const CategoryMCP = "mcp"
 
-// Foreign tells whether others than the server say what the tool is called, and what it does.
+// Foreign reports whether others than the server say what the tool is called, and what it does.
 func (o Offer) Foreign() bool { return o.AgentID != "" || o.Category == CategoryMCP }
 
 // NameForm says how those who run models write the name of a tool, and whether they take
@@ -129,7 +129,7 @@ func (c *Catalogue) All(tenant string) iter.Seq[Offer] {
 	}
 }
 
-// before tells whether the server, or one of the first suppliers, has a tool of exactly
+// before reports whether the server, or one of the first suppliers, has a tool of exactly
 // that name.
 func (c *Catalogue) before(tenant, name string, suppliers int) bool {
 	if t, ok := c.registry.Find(name); ok && t.descriptor.Name == name {
@@ -190,7 +190,7 @@ func (c *Catalogue) Called(name string) string {
 	return called
 }
 
-// Takes tells whether a supplier may have a tool of that name: to callers and to models
+// Takes reports whether a supplier may have a tool of that name: to callers and to models
 // it means none of the server.
 func (c *Catalogue) Takes(name string) bool {
 	_, own := c.registry.Find(name)

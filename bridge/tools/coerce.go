@@ -48,7 +48,7 @@ func coerce(schema *jsonschema.Schema, value any) any {
 	return value
 }
 
-// checkWhole tells whether a number such as 5.0 is a whole one.
+// checkWhole reports whether a number such as 5.0 is a whole one.
 func checkWhole(n json.Number, whole int64) bool {
 	f, err := n.Float64()
 	return err == nil && f == float64(whole) && max(whole, -whole) < 1<<53
@@ -156,7 +156,7 @@ func fromText(types []string, given string) any {
 	return given
 }
 
-// isNumber tells whether a text is a JSON number within the limits of one.
+// isNumber reports whether a text is a JSON number within the limits of one.
 func isNumber(text string) bool {
 	if text == "" || len(text) > MaxNumberBytes || text[0] != '-' && (text[0] < '0' || text[0] > '9') {
 		return false
@@ -260,7 +260,7 @@ func noArgument(name string, schema *jsonschema.Schema) string {
 	return "is not known; there are " + strings.Join(slices.Sorted(maps.Keys(schema.Properties)), ", ")
 }
 
-// holdsText tells whether a value holds a text that may be written for something else.
+// holdsText reports whether a value holds a text that may be written for something else.
 func holdsText(value any) bool {
 	switch v := value.(type) {
 	case string:

@@ -66,7 +66,7 @@ const (
 	ProviderAway     Code = step.CodeProviderAway     // the agent that provides it is not attached; nothing ran
 )
 
-// Known tells whether it is one of the codes.
+// Known reports whether it is one of the codes.
 func (c Code) Known() bool {
 	switch c {
 	case NotFound, PermissionDenied, TooLarge, Timeout, Failed, OutcomeUnknown, InvalidArguments, Refused, ProviderAway:

@@ -211,7 +211,7 @@ func (r *Registry) List(levels ...int) []Descriptor {
 // Descriptor returns what the tool was added with.
 func (t *Tool) Descriptor() Descriptor { return t.descriptor }
 
-// Remote tells whether the tool is run elsewhere, such as by an agent.
+// Remote reports whether the tool is run elsewhere, such as by an agent.
 func (t *Tool) Remote() bool { return t.schema == nil }
 
 // Check compares args with the tool's schema and returns an *ArgumentsError

@@ -204,10 +204,10 @@ func readKeys(e *events.Event, into any, required ...string) error {
 	return nil
 }
 
-// isFamily tells whether a topic is one on which the bridge tells of children.
+// isFamily reports whether a topic is one on which the bridge tells of children.
 func isFamily(topic string) bool { return isOwned(topic, spawnSuffix) || isOwned(topic, resultsSuffix) }
 
-// isOwned tells whether a topic is that of an agent with an ending.
+// isOwned reports whether a topic is that of an agent with an ending.
 func isOwned(topic, suffix string) bool {
 	return strings.HasPrefix(topic, agentPrefix) && strings.HasSuffix(topic, suffix) && len(topic) > len(agentPrefix+suffix)
 }

@@ -48,7 +48,7 @@ func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b
 	})
 }
 
-// Progress tells how far a call has come, as hand.Options.OnProgress.
+// Progress says how far a call has come, as hand.Options.OnProgress.
 func (n Notices) Progress(ctx context.Context, r hand.Request, tool string, p tools.Progress) {
 	n.emit(ctx, r.Scope.Tenant, events.Event{Topic: Progress, Source: r.Scope.Owner, SessionID: r.SessionID}, events.EmitOptions{}, map[string]any{
 		"session_id": r.SessionID,

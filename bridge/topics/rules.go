@@ -67,10 +67,10 @@ func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts 
 	return nil
 }
 
-// instructs tells whether what is said on a topic instructs in the prompts of who says it.
+// instructs reports whether what is said on a topic instructs in the prompts of who says it.
 func instructs(topic string) bool { return topic == execute || topic == nodePlanning }
 
-// asks tells whether an event asks for what its topic does. Of loom.v1 that is an object
+// asks reports whether an event asks for what its topic does. Of loom.v1 that is an object
 // with a key: anything else has always passed there.
 func asks(e *events.Event, opts *events.EmitOptions, key string) bool {
 	var keys map[string]json.RawMessage

@@ -76,7 +76,7 @@ func (s Signals) tell(ctx context.Context, scope kv.Scope, sessionID string, e w
 	}
 }
 
-// Beat notes a heartbeat of an agent with what it saw, and tells whether an interrupt is
+// Beat notes a heartbeat of an agent with what it saw, and reports whether an interrupt is
 // asked for. One without signals is kept only where the agent notes anything at all. A
 // signal that breaks a rule is an *invalid.Error, and stops none of the others.
 func (s Signals) Beat(ctx context.Context, scope kv.Scope, sessionID string, signals []working.Signal) (interrupt bool, err error) {

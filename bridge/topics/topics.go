@@ -12,7 +12,7 @@ const (
 	Status = "agent.status"
 	// Folded gets one volatile event for each batch of folds that was stored.
 	Folded = "context.folded"
-	// Progress gets volatile events of calls whose tool tells how far it is.
+	// Progress gets volatile events of calls whose tool says how far it is.
 	Progress = "tool.progress"
 )
 
@@ -44,21 +44,21 @@ func (e *ReservedError) Is(target error) bool { return target == ErrReserved }
 // Mailbox is the topic of the answers to one agent.
 func Mailbox(agent string) string { return agentPrefix + agent + mailboxSuffix }
 
-// IsMailbox tells whether a topic is one for answers. Nothing that loom.v1 publishes
+// IsMailbox reports whether a topic is one for answers. Nothing that loom.v1 publishes
 // there is stored: an answer that comes after its request has ended is of no use.
 func IsMailbox(topic string) bool { return strings.HasSuffix(topic, mailboxSuffix) }
 
-// isMessages tells whether a topic is that of an agent's direct messages.
+// isMessages reports whether a topic is that of an agent's direct messages.
 func isMessages(topic string) bool {
 	return isOwned(topic, messagesSuffix)
 }
 
-// Plain tells whether an event on a topic does nothing but be stored and told.
+// Plain reports whether an event on a topic does nothing but be stored and told.
 func Plain(topic string) bool {
 	return !strings.HasPrefix(topic, agentPrefix) && !strings.HasPrefix(topic, nodePrefix) && topic != execute
 }
 
-// isTask tells whether an event on a topic is a task of that action.
+// isTask reports whether an event on a topic is a task of that action.
 func isTask(topic string) bool {
 	return topic == execute || strings.HasPrefix(topic, nodePrefix) && topic != nodeMessage
 }

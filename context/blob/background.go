@@ -72,7 +72,7 @@ func (s *Store) collectDue(ctx context.Context, scope kv.Scope) error {
 	})
 }
 
-// mayCollect tells whether the owner's last collection was a while ago.
+// mayCollect reports whether the owner's last collection was a while ago.
 func (s *Store) mayCollect(scope kv.Scope) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Store) collectAllOf(ctx context.Context, scope kv.Scope, opts *CollectO
 	}
 }
 
-// orphansDue tells whether it is time to look for orphans, and notes that it is
+// orphansDue reports whether it is time to look for orphans, and notes that it is
 // done.
 func (s *Store) orphansDue() bool {
 	s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 
 // Check reads an owner's blobs back: every chunk against its hash, every manifest
 // against the chunks that it names, every entry against its manifest, aliases, the
-// index by step and the usage. found is told what is wrong; the error is only why
+// index by step and the usage. found is called for each fault; the error is only why
 // the check could not go on. It needs some forty bytes of memory for each chunk and
 // each entry.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {

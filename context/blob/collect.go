@@ -25,14 +25,14 @@ const (
 
 // CollectOptions adjusts one collection. Nil and zero fields mean the defaults.
 type CollectOptions struct {
-	// DryRun tells what would be deleted and deletes nothing. Default false.
+	// DryRun says what would be deleted and deletes nothing. Default false.
 	DryRun bool
 	// Orphans also deletes chunks that no blob has and that are a day old. Default
 	// false.
 	Orphans bool
 	// RequestID makes the call safe to repeat: the same options again give the
 	// first answer, others are kv.ErrRequestReused. Without it a repeated call
-	// tells what it did itself.
+	// says what it did itself.
 	RequestID string
 }
 
@@ -70,7 +70,7 @@ func (s *Store) Collect(ctx context.Context, scope kv.Scope, opts *CollectOption
 }
 
 // CollectSessions deletes the owner's blobs that were made in some sessions, expired or
-// not, as Collect does; over tells which sessions need theirs. It returns how many paths
+// not, as Collect does; over says which sessions need theirs. It returns how many paths
 // went. What is in long-term memory, archived, marked as important, in use, or named by a
 // memory record or by a session that needs it stays.
 func (s *Store) CollectSessions(ctx context.Context, scope kv.Scope, made map[string]bool, over Sessions) (deleted int64, err error) {
@@ -334,7 +334,7 @@ func (c *collection) plan(ctx context.Context, from kv.Getter, entries []Entry) 
 	return p, nil
 }
 
-// shared tells whether a blob has an entry that is not being deleted.
+// shared reports whether a blob has an entry that is not being deleted.
 func (c *collection) shared(ctx context.Context, from kv.Getter, ref string, going map[string]bool) (bool, error) {
 	prefix := refPrefix(c.scope, refHash(ref))
 	for pair, err := range from.Scan(ctx, kv.Blobs, kv.Prefix(prefix)) {

@@ -2,7 +2,7 @@
 // byte for byte.
 //
 // A [Store] holds the blobs of all owners, each in a scope of its own. An [Upload]
-// takes bytes in; [Stored] is what became of it. An [Entry] is a path that leads to a
+// takes bytes in; [Stored] is the outcome of it. An [Entry] is a path that leads to a
 // blob; equal bytes of one owner are stored once. A [Pattern] is what Search looks for
 // in the lines of a blob, a [Query] what Find looks for in the archive.
 //

@@ -146,7 +146,7 @@ type finder struct {
 	scan  *scan
 }
 
-// affords counts a blob's bytes and tells whether it may be read.
+// affords counts a blob's bytes and reports whether it may be read.
 func (f *finder) affords(e Entry) bool {
 	f.left -= e.Size
 	return f.left >= 0

@@ -48,7 +48,7 @@ func (s *Store) Forget(ctx context.Context, scope kv.Scope, gone map[string]bool
 	return int(c.done.Entries), nil
 }
 
-// shortTerm tells whether nothing keeps an entry beyond its session.
+// shortTerm reports whether nothing keeps an entry beyond its session.
 func (e *Entry) shortTerm() bool {
 	return e.Tier != LongTerm && e.Archive.Category == "" && !e.Important
 }

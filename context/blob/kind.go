@@ -22,7 +22,7 @@ const (
 	KindBinary = media.Binary
 )
 
-// KindOf tells what bytes look like that are all in memory: their kind, and their
+// KindOf says what bytes look like that are all in memory: their kind, and their
 // format where it was told apart. A store finds the same of an upload.
 func KindOf(data []byte) (kind, mediaType string) {
 	var text textScan
@@ -94,10 +94,10 @@ func (t *textScan) add(piece []byte) {
 	t.pending = append(t.pending[:0], piece[whole:]...)
 }
 
-// binary tells whether the content is no text, now that all of it was seen.
+// binary reports whether the content is no text, now that all of it was seen.
 func (t *textScan) binary() bool { return t.isBinary || len(t.pending) > 0 }
 
-// utf8 tells whether all of the content is UTF-8.
+// utf8 reports whether all of the content is UTF-8.
 func (t *textScan) utf8() bool { return !t.invalid && len(t.pending) == 0 }
 
 func (t *textScan) lines() int64 {

@@ -42,7 +42,7 @@ func (s *Store) Use(ctx context.Context, scope kv.Scope, name string) (Entry, er
 	return again, err
 }
 
-// lease keeps a blob for leaseSpan, and tells whether a lease was needed for that.
+// lease keeps a blob for leaseSpan, and reports whether a lease was needed for that.
 func (s *Store) lease(ctx context.Context, scope kv.Scope, e Entry) (bool, error) {
 	until := s.now().Add(leaseSpan)
 	if expires, ever := e.ExpireTime(); !ever || expires.After(until) {
@@ -72,7 +72,7 @@ func (s *Store) renewLease(ctx context.Context, scope kv.Scope, e Entry) {
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
-// leased tells whether somebody is about to refer to a blob.
+// leased reports whether somebody is about to refer to a blob.
 func (s *Store) leased(ctx context.Context, from kv.Getter, scope kv.Scope, ref string) (bool, error) {
 	values, err := from.Get(ctx, kv.Blobs, leaseKey(scope, refHash(ref)))
 	if err != nil {

@@ -268,7 +268,7 @@ func (s *Store) Foresee(along *kv.Reads, scope kv.Scope) {
 	}
 }
 
-// hasRoom tells whether the owner may add so many bytes. When it may not, its
+// hasRoom reports whether the owner may add so many bytes. When it may not, its
 // garbage is collected first.
 func (s *Store) hasRoom(ctx context.Context, scope kv.Scope, size int64) error {
 	limit := s.opts.MaxOwnerBytes

@@ -80,7 +80,7 @@ func (m *manifest) setChunks(hashes []byte) error {
 	return nil
 }
 
-// check tells whether size and chunks agree, so that readers may count on it.
+// check reports whether size and chunks agree, so that readers may count on it.
 func (m manifest) check() error {
 	switch {
 	case m.size < 0 || m.size > MaxBytes:

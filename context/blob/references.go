@@ -12,7 +12,7 @@ import (
 // Sessions knows which sessions are open: those need what their steps have made and
 // what is named in them. Its method must be safe for concurrent use.
 type Sessions interface {
-	// IsOpen tells whether a session of the owner is open. An empty id is the session
+	// IsOpen reports whether a session of the owner is open. An empty id is the session
 	// of callers that name none. It may read other keys than by from.Get only if one
 	// that it reads so changes whenever the answer becomes true.
 	IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, sessionID string) (bool, error)
@@ -49,7 +49,7 @@ func (c *collection) references(ctx context.Context, from kv.Getter) (*reference
 	}, err
 }
 
-// isOpen tells whether a session is open.
+// isOpen reports whether a session is open.
 func (r *references) isOpen(ctx context.Context, sessionID string) (bool, error) {
 	open, known := r.open[sessionID]
 	if known {
@@ -60,7 +60,7 @@ func (r *references) isOpen(ctx context.Context, sessionID string) (bool, error)
 	return open, err
 }
 
-// anyOpen tells whether one of some sessions is open.
+// anyOpen reports whether one of some sessions is open.
 func (r *references) anyOpen(ctx context.Context, sessions []string) (bool, error) {
 	for _, id := range sessions {
 		if open, err := r.isOpen(ctx, id); open || err != nil {
@@ -70,7 +70,7 @@ func (r *references) anyOpen(ctx context.Context, sessions []string) (bool, erro
 	return false, nil
 }
 
-// to tells whether somebody needs an entry: the open session of the step that made it,
+// to reports whether somebody needs an entry: the open session of the step that made it,
 // a record, or an open session that names it. If nobody does, closed are the sessions
 // that would if they were open.
 func (r *references) to(ctx context.Context, e *Entry) (needed bool, closed []string, err error) {

@@ -120,7 +120,7 @@ type scan struct {
 	away  time.Duration // in the hands of the caller
 }
 
-// over tells whether the time is up. That of waiting for turns counts, that of the caller
+// over reports whether the time is up. That of waiting for turns counts, that of the caller
 // does not.
 func (s *scan) over() bool { return s.limit > 0 && s.took() >= s.limit }
 

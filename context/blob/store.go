@@ -72,7 +72,7 @@ type Options struct {
 	Namer Namer
 	// Sessions knows which sessions are open. Default nil: all are, for ever.
 	Sessions Sessions
-	// Closed tells whether a session is closed, so that listings leave out what only
+	// Closed reports whether a session is closed, so that listings leave out what only
 	// belongs to it. Default: none is.
 	Closed func(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
 	// Backfill knows of which tenants all mentions are there. Nothing of the others is
@@ -88,7 +88,7 @@ type Options struct {
 	// be called from several goroutines. Default: runs of letters and digits in
 	// lower case.
 	Words func(text string) iter.Seq[string]
-	// Logger hears of collections that failed. Default silent.
+	// Logger logs collections that failed. Default silent.
 	Logger *slog.Logger
 }
 

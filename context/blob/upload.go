@@ -222,7 +222,7 @@ func (u *Upload) Abort() {
 // age that nobody is about to refer to it.
 const freshFor = time.Hour
 
-// writeChunk stores a chunk unless it is there and fresh, and tells whether it did.
+// writeChunk stores a chunk unless it is there and fresh, and reports whether it did.
 // It is not synced: the commit that stages the blob is, and makes durable what came
 // before it.
 func (s *Store) writeChunk(ctx context.Context, scope kv.Scope, chunk []byte) (hash [32]byte, written bool, err error) {

@@ -108,5 +108,5 @@ func mediaOfURL(url string) *Media {
 // joined is texts one below the other.
 func joined(texts []string) string { return strings.Join(texts, "\n") }
 
-// isObject tells whether JSON text is an object.
+// isObject reports whether JSON text is an object.
 func isObject(raw json.RawMessage) bool { return fieldsOf(raw) != nil }

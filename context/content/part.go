@@ -124,7 +124,7 @@ func Texts(parts []Part) []string {
 	return texts
 }
 
-// OnlyText tells whether all parts are texts.
+// OnlyText reports whether all parts are texts.
 func OnlyText(parts []Part) bool {
 	for i := range parts {
 		if parts[i].Kind != Text {

@@ -4,7 +4,7 @@ import "iter"
 
 // peek is a sequence whose next value can be seen before it is taken.
 type peek[T any] struct {
-	// value and err are next; ok tells whether there is a next.
+	// value and err are next; ok reports whether there is a next.
 	value T
 	err   error
 	ok    bool

@@ -150,7 +150,7 @@ func (r *Reader) end(ctx context.Context, scope kv.Scope, sessionID string) (Pla
 	return Place{Position: sum.Last + 1, Task: tally.Last + 1}, err
 }
 
-// taskNext tells whether a task comes next, and not an entry.
+// taskNext reports whether a task comes next, and not an entry.
 func taskNext(entries *peek[session.Entry], tasks *peek[session.Task], newestFirst bool) bool {
 	switch {
 	case !tasks.ok || !entries.ok:

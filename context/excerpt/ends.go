@@ -68,7 +68,7 @@ func NamedTail(s string, n int) string {
 	return tail
 }
 
-// isName tells whether a byte may be part of an identifier.
+// isName reports whether a byte may be part of an identifier.
 func isName(b byte) bool { return is(b, isWord|isJoin) }
 
 // WholeNames is a text without the identifiers at its ends, which may be cut.

@@ -120,7 +120,7 @@ func (g gatherer) run(text string, start, end int, has byteKind) {
 // packages, tokens and digests, which nobody writes again.
 const maxSymbolBytes = 64
 
-// noise tells what looks like an identifier but names nothing that a later
+// noise says what looks like an identifier but names nothing that a later
 // step would ask for: a place in a file, which its path says, too; a number
 // with a word glued to it, as grep prints it; a rule of underscores; an address
 // in memory; what is very long.
@@ -148,7 +148,7 @@ func noise(id string) bool {
 	return letters > 0 && glued > 0 && id[glued] == '-'
 }
 
-// placed tells whether a single colon stands in what follows the first one of an
+// placed reports whether a single colon stands in what follows the first one of an
 // identifier: it parts a path and a line, or a key and a value. Two are a part of
 // names, such as "tests/a.py::test_b".
 func placed(rest string) bool {
@@ -171,7 +171,7 @@ const (
 	addressKinds = 5
 )
 
-// isAddress tells whether an identifier is an address in memory: it is another one
+// isAddress reports whether an identifier is an address in memory: it is another one
 // in the next run.
 func isAddress(id string) bool {
 	digits, hex := strings.CutPrefix(id, "0x")
@@ -209,7 +209,7 @@ func (r *Ranking) Add(text string) {
 	Gather(text, func(class Class, id string, score int) { r.AddOne(Identifier{class, id, score}) })
 }
 
-// Has tells whether an identifier was counted. Best and Bound end that.
+// Has reports whether an identifier was counted. Best and Bound end that.
 func (r *Ranking) Has(id string) bool {
 	_, known := r.index[id]
 	return known

@@ -107,7 +107,7 @@ func nextErrorWord(text string, from int) int {
 	return -1
 }
 
-// isErrorWord tells whether a text begins with a word that says that something
+// isErrorWord reports whether a text begins with a word that says that something
 // went wrong, in any case.
 func isErrorWord(text string) bool {
 	switch text[0] | 0x20 {
@@ -129,7 +129,7 @@ func isErrorWord(text string) bool {
 	return false
 }
 
-// hasWord tells whether a text begins with a word. The second letter, which decides
+// hasWord reports whether a text begins with a word. The second letter, which decides
 // most of the time, is looked at first.
 func hasWord(text, word string) bool {
 	return len(text) >= len(word) && text[1]|0x20 == word[1] && strings.EqualFold(text[:len(word)], word) &&

@@ -39,7 +39,7 @@ func (q *Quoted) Escaped(text string, at int) int {
 	return size
 }
 
-// within tells whether a quotation mark stands before a place in its line. Outside
+// within reports whether a quotation mark stands before a place in its line. Outside
 // of quotes a backslash is a backslash, as in the paths of Windows.
 func (q *Quoted) within(text string, at int) bool {
 	if at >= q.to {

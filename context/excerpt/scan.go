@@ -152,7 +152,7 @@ func EachIdentifier(text string, found func(id string)) {
 	})
 }
 
-// HasIdentifier tells whether an identifier stands in a text as EachIdentifier finds it.
+// HasIdentifier reports whether an identifier stands in a text as EachIdentifier finds it.
 // It reads only the lines that hold the letters.
 func HasIdentifier(text, id string) bool {
 	for id != "" {
@@ -201,14 +201,14 @@ func paths(run string, found func(path string)) {
 	}
 }
 
-// namesFailure tells whether a word names a failure: ValueError, SyntaxWarning,
+// namesFailure reports whether a word names a failure: ValueError, SyntaxWarning,
 // FAILED.
 func namesFailure(word string) bool {
 	return strings.HasSuffix(word, "Error") || strings.HasSuffix(word, "Exception") ||
 		strings.HasSuffix(word, "Warning") || strings.Contains(word, "FAIL")
 }
 
-// defines tells whether a word comes before the name of what it brings in.
+// defines reports whether a word comes before the name of what it brings in.
 func defines(word string) bool {
 	switch word {
 	case "def", "class", "func", "fn", "struct", "interface", "const", "import", "from":
@@ -294,7 +294,7 @@ func isUnit(word string) bool {
 	return false
 }
 
-// isGlued tells whether a unit may follow its number without a space. Single
+// isGlued reports whether a unit may follow its number without a space. Single
 // capitals are left out: they end too many names.
 func isGlued(word string) bool {
 	switch word {

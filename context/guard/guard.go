@@ -95,7 +95,7 @@ func isBreak(r rune) bool {
 // maxOpening is more characters than any opening has.
 const maxOpening = 32
 
-// looksOwn tells whether a text begins with a line that looks like one of the prompt's
+// looksOwn reports whether a text begins with a line that looks like one of the prompt's
 // own.
 func looksOwn(s string) bool {
 	if !maybeOwn(s) {
@@ -106,7 +106,7 @@ func looksOwn(s string) bool {
 	return begins(line, openings) || marksFold(line) || isRuler(line) || isSnippetHead(line, s)
 }
 
-// maybeOwn tells whether a line can look like one of the prompt's own, by its first two
+// maybeOwn reports whether a line can look like one of the prompt's own, by its first two
 // characters: most can't.
 func maybeOwn(s string) bool {
 	at := 0
@@ -119,7 +119,7 @@ func maybeOwn(s string) bool {
 	return s[at] == '[' || pairs[lower(s[at])][lower(s[at+1])]
 }
 
-// plain tells whether a byte is a character that one sees, or a space.
+// plain reports whether a byte is a character that one sees, or a space.
 func plain(c byte) bool { return ' ' <= c && c < 0x7f }
 
 func lower(c byte) byte {
@@ -141,7 +141,7 @@ var pairs = func() (set [utf8.RuneSelf][utf8.RuneSelf]bool) {
 	return set
 }()
 
-// begins tells whether a line begins as one of some texts.
+// begins reports whether a line begins as one of some texts.
 func begins(line []byte, list []string) bool {
 	for _, text := range list {
 		if len(line) >= len(text) && string(line[:len(text)]) == text {
@@ -155,7 +155,7 @@ func isRuler(line []byte) bool {
 	return slices.ContainsFunc(rulers, func(ruler string) bool { return string(line) == ruler })
 }
 
-// marksFold tells whether a line, as visible returns it, looks like one that stands for
+// marksFold reports whether a line, as visible returns it, looks like one that stands for
 // what was folded, cut or shown before.
 func marksFold(line []byte) bool {
 	if begins(line, foldMarks) {
@@ -194,7 +194,7 @@ func visible(dst []byte, s string) []byte {
 	return dst
 }
 
-// hidden tells whether a character has no width.
+// hidden reports whether a character has no width.
 func hidden(r rune) bool {
 	if ' ' <= r && r < 0x7f {
 		return false
@@ -203,7 +203,7 @@ func hidden(r rune) bool {
 		r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0'
 }
 
-// isSnippetHead tells whether a text whose first line is visible as line begins as the head
+// isSnippetHead reports whether a text whose first line is visible as line begins as the head
 // of a knowledge snippet does: a number in brackets, and a score in the line.
 func isSnippetHead(line []byte, s string) bool {
 	if len(line) < 3 || line[0] != '[' || line[1] < '0' || line[1] > '9' {

@@ -22,10 +22,10 @@ const (
 // builtInTags are the tags that prompts have whoever asks for them.
 var builtInTags = []string{TagMemory, TagKnowledge, TagPlaybook, TagTool, TagNotes, TagAgents}
 
-// BuiltIn tells whether a tag, in lower case, is one of a prompt's own parts.
+// BuiltIn reports whether a tag, in lower case, is one of a prompt's own parts.
 func BuiltIn(tag string) bool { return slices.Contains(builtInTags, tag) }
 
-// isNameByte tells whether a byte can stand in the name of a tag, in lower case.
+// isNameByte reports whether a byte can stand in the name of a tag, in lower case.
 func isNameByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b == '_' || b == '-'
 }
@@ -49,7 +49,7 @@ func angleAt(s string) int {
 	return 0
 }
 
-// hasAngle tells whether a text may hold one of angles, by the bytes that they begin with.
+// hasAngle reports whether a text may hold one of angles, by the bytes that they begin with.
 func hasAngle(s string) bool {
 	return slices.ContainsFunc(angles[:], func(angle string) bool { return strings.IndexByte(s, angle[0]) >= 0 })
 }
@@ -85,7 +85,7 @@ func Tags(s string, tags []string) string {
 // that is taken for one.
 const maxSkipped = 32
 
-// isTag tells whether what follows a "<" is one of those tags, opening or closing, as
+// isTag reports whether what follows a "<" is one of those tags, opening or closing, as
 // one sees it.
 func isTag(s string, tags []string) bool {
 	var name []byte

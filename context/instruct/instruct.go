@@ -73,7 +73,7 @@ type Row struct {
 	// Role is where the words of an instructor stand, Otherwise where those of others do,
 	// always framed.
 	Role, Otherwise session.Role
-	// Frame says how it is told apart from the words of others.
+	// Frame says how it is distinguished from the words of others.
 	Frame string
 }
 
@@ -86,7 +86,7 @@ func (r *Row) RoleOf(writers Who) session.Role {
 	return r.Otherwise
 }
 
-// Instructs tells whether a writer's words of the source instruct.
+// Instructs reports whether a writer's words of the source instruct.
 func (r *Row) Instructs(writers Who) bool { return writers != 0 && writers&^r.Instructors == 0 }
 
 // Of is the row of a source. One that has none is written by everybody, instructs nobody and

@@ -113,7 +113,7 @@ var isBase64 = func() (is [256]bool) {
 	return is
 }()
 
-// onlyBase64 tells whether a text is in the alphabets of base64, but for line ends.
+// onlyBase64 reports whether a text is in the alphabets of base64, but for line ends.
 func onlyBase64(data string) bool {
 	for i := range len(data) {
 		if c := data[i]; !isBase64[c] && c != '\n' && c != '\r' {

@@ -28,7 +28,7 @@ func Kind(mediaType string) string {
 	return Binary
 }
 
-// IsType tells whether a text has the form of a media type, such as "image/png".
+// IsType reports whether a text has the form of a media type, such as "image/png".
 func IsType(text string) bool {
 	kind, format, ok := strings.Cut(text, "/")
 	return ok && len(text) <= maxTypeBytes && isTypeName(kind) && isTypeName(format)

@@ -13,7 +13,7 @@ import (
 
 // Check reads an agent's log back: entries, steps, tasks, folds, settings. Every
 // value must be readable, numbers must have no gaps, and counters and indexes must
-// agree with what they count. found is told what is wrong; the error is only why the
+// agree with what they count. found is called for each fault; the error is only why the
 // check could not go on. It needs memory for a few numbers of each session.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	c := check{from: from, scope: scope, found: found}

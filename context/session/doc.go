@@ -15,7 +15,7 @@
 //     makes folds; this one only keeps them.
 //   - A [Task] is a unit of work that the agent took up. The tasks of a session
 //     are counted apart from its entries, so that whoever reads the conversation
-//     does not meet them. A [Tally] says what became of them.
+//     does not meet them. A [Tally] says the outcome of them.
 //   - A [Config] is how a session's prompts are made.
 //   - An [Intent] is written before a tool with side effects runs, and taken
 //     away by the commit of its step. One that is found when the server starts

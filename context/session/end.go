@@ -79,7 +79,7 @@ func (l *Log) End(ctx context.Context, scope kv.Scope, session string) (last uin
 	return last, nil
 }
 
-// Ended tells whether the session was ended and nothing was recorded since.
+// Ended reports whether the session was ended and nothing was recorded since.
 func (l *Log) Ended(ctx context.Context, scope kv.Scope, session string) (bool, error) {
 	h, err := l.head(ctx, scope, session)
 	return h.ended, err
@@ -103,7 +103,7 @@ func (l *Log) head(ctx context.Context, scope kv.Scope, session string) (head, e
 	return decodeHead(value)
 }
 
-// Summary is what is known of a session without reading it.
+// Summary describes a session without reading it.
 type Summary struct {
 	// ID is the session's id.
 	ID string
@@ -112,9 +112,9 @@ type Summary struct {
 	// Begun and Updated are when the first and the last of its entries and tasks
 	// were written.
 	Begun, Updated time.Time
-	// Ended tells whether it was ended and nothing was recorded since.
+	// Ended reports whether it was ended and nothing was recorded since.
 	Ended bool
-	// Closed tells whether it is ended, or nothing was recorded for Options.CloseAfter.
+	// Closed reports whether it is ended, or nothing was recorded for Options.CloseAfter.
 	// Everything in it stays readable, and what is recorded opens it again.
 	Closed bool
 }
@@ -183,7 +183,7 @@ const (
 const tagsOfPrompts = "pxr"
 
 // Delete takes a session out of the log if nothing was recorded in it since a moment and no
-// tool call of it is under way, and tells whether it did: entries, tasks, folds, settings,
+// tool call of it is under way, and reports whether it did: entries, tasks, folds, settings,
 // working state and the prompts that were recorded. Its steps are not found any more, and
 // their numbers, like its positions, are given to no others: what is recorded later under
 // its id goes on behind them. It works in small commits; the oldest entries go first, so
@@ -214,7 +214,7 @@ func wrapped(err error) error {
 	return err
 }
 
-// hasIntent tells whether a tool call of a session is under way.
+// hasIntent reports whether a tool call of a session is under way.
 func (l *Log) hasIntent(ctx context.Context, scope kv.Scope, session string) (bool, error) {
 	for _, list := range []kv.Scope{intents.Part(scope), intents.Whole(scope.Tenant)} {
 		for pair, err := range l.engine.Scan(ctx, kv.System, kv.Prefix(intentKey(list, scope, ""))) {

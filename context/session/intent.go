@@ -186,7 +186,7 @@ func (l *Log) Intents(ctx context.Context) iter.Seq2[Intent, error] {
 	}
 }
 
-// intentsIn yields the intents of one scope of the list and tells whether to go on.
+// intentsIn yields the intents of one scope of the list and reports whether to go on.
 func (l *Log) intentsIn(ctx context.Context, list kv.Scope, yield func(Intent, error) bool) bool {
 	for pair, err := range l.engine.Scan(ctx, kv.System, kv.Prefix(list.Key(tagIntent))) {
 		if err != nil {

@@ -180,7 +180,7 @@ func (j journal) superseded(ctx context.Context, from getter, live []uint64, mad
 
 func isDense(f history.Fold) bool { return f.Level > history.LevelLines }
 
-// holds tells whether a position is in a fold.
+// holds reports whether a position is in a fold.
 func holds(f history.Fold, position uint64) bool {
 	return slices.ContainsFunc(f.Spans, func(s history.Span) bool { return s.First <= position && position <= s.Last })
 }
@@ -200,7 +200,7 @@ func checkSizes(made []history.Fold) error {
 	return nil
 }
 
-// checkBatch tells whether folds can be a batch of a number in a log that ends
+// checkBatch reports whether folds can be a batch of a number in a log that ends
 // at a position.
 func checkBatch(made []history.Fold, number, end uint64) error {
 	if len(made) == 0 {

@@ -36,7 +36,7 @@ type Options struct {
 	// perhaps more than once when that request is repeated. It must not block. Default:
 	// nobody is told.
 	OnBegin func(scope kv.Scope)
-	// OnEnd is called after a session was ended. Default: nobody is told.
+	// OnEnd is called after a session was ended. Default: nothing is called.
 	OnEnd func(scope kv.Scope, session string)
 	// Settle is called before an entry of the scope is written: what it waits for is
 	// written first. Default: nothing is waited for.

@@ -58,7 +58,7 @@ const (
 	Developer
 )
 
-// Stays tells whether what the role says stays in every prompt as it is: the
+// Stays reports whether what the role says stays in every prompt as it is: the
 // instructions and who asks, but for observations.
 func (r Role) Stays() bool { return r == System || r == Developer || r == User }
 
@@ -324,7 +324,7 @@ func (c ToolCall) check() (field, problem string) {
 // customCall is the type of a call whose arguments are any text.
 const customCall = "custom"
 
-// Custom tells whether the call is of a tool that takes any text: its Extra holds the type
+// Custom reports whether the call is of a tool that takes any text: its Extra holds the type
 // custom, as OpenAI calls it.
 func (c ToolCall) Custom() bool { return c.kind() == customCall }
 
@@ -333,7 +333,7 @@ func (c ToolCall) kind() string {
 		return ""
 	}
 	var extra struct{ Type string }
-	_ = json.Unmarshal([]byte(c.Extra), &extra) // checkExtra tells what it is otherwise
+	_ = json.Unmarshal([]byte(c.Extra), &extra) // checkExtra says what it is otherwise
 	return extra.Type
 }
 

@@ -97,7 +97,7 @@ const (
 	DefaultEndAfter   = 7 * 24 * time.Hour
 )
 
-// IsOpen tells whether a session needs its blobs: it was not ended, and something was
+// IsOpen reports whether a session needs its blobs: it was not ended, and something was
 // recorded in it within Options.EndAfter. An empty id is DefaultSession. What it reads by Get
 // changes whenever the answer becomes true.
 func (l *Log) IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, session string) (bool, error) {
@@ -130,7 +130,7 @@ func (l *Log) IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, sessio
 	return false, nil
 }
 
-// Active tells whether something was recorded in a session since a moment. What it reads by
+// Active reports whether something was recorded in a session since a moment. What it reads by
 // Get changes whenever the answer becomes true.
 func (l *Log) Active(ctx context.Context, from kv.Getter, scope kv.Scope, session string, since time.Time) (bool, error) {
 	session, err := scoped(scope, session)
@@ -169,12 +169,12 @@ func lastRecorded(ctx context.Context, from getter, scope kv.Scope, session stri
 	return sum.Updated, nil
 }
 
-// idle tells whether something was so long ago; a negative time is never over.
+// idle reports whether something was so long ago; a negative time is never over.
 func (l *Log) idle(last time.Time, limit time.Duration) bool {
 	return limit >= 0 && l.now().Sub(last) >= limit
 }
 
-// IsClosed tells whether a session is left out of listings (Summary.Closed). An empty id
+// IsClosed reports whether a session is left out of listings (Summary.Closed). An empty id
 // is DefaultSession.
 func (l *Log) IsClosed(ctx context.Context, scope kv.Scope, session string) (bool, error) {
 	sum, err := l.Summary(ctx, scope, session)

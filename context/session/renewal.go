@@ -103,7 +103,7 @@ func (l *Log) Renew(ctx context.Context, scope kv.Scope, session string, version
 	return sprint, nil
 }
 
-// Renewed tells whether a request id of Renew was answered, and with which sprint.
+// Renewed reports whether a request id of Renew was answered, and with which sprint.
 func (l *Log) Renewed(ctx context.Context, scope kv.Scope, session, requestID string) (sprint int, answered bool, err error) {
 	if session, err = sessionID(session); err != nil || requestID == "" {
 		return 0, false, err

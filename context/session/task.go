@@ -116,7 +116,7 @@ func (t *Task) Status() string {
 	return TaskCompleted
 }
 
-// important tells whether the task moves up.
+// important reports whether the task moves up.
 func (t *Task) important() bool { return t.Importance > ImportantTask }
 
 // Check returns an *invalid.Error for the first field that breaks a rule. Its
@@ -297,7 +297,7 @@ func (l *Log) stageAgain(ctx context.Context, tx *kv.Tx, scope kv.Scope, place [
 	return first, nil
 }
 
-// repeats tells whether t is the task first, come again.
+// repeats reports whether t is the task first, come again.
 func (t *Task) repeats(first *Task) bool {
 	again := *t
 	if again.CreateTime.IsZero() {
@@ -311,7 +311,7 @@ func (t *Task) repeats(first *Task) bool {
 		(again.Result == "" || first.Result == "" || again.Result == first.Result)
 }
 
-// sameObject tells whether two JSON objects say the same. None is an empty one.
+// sameObject reports whether two JSON objects say the same. None is an empty one.
 func sameObject(a, b json.RawMessage) bool {
 	return bytes.Equal(a, b) || bytes.Equal(canonicalObject(a), canonicalObject(b))
 }

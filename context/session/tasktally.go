@@ -15,7 +15,7 @@ import (
 const (
 	tagTask   = 't' // session, number: a task
 	tagTaskID = 'k' // task id: where the task stands
-	tagTally  = 'm' // session: what became of its tasks
+	tagTally  = 'm' // session: the outcome of its tasks
 )
 
 func taskPrefix(scope kv.Scope, session string) []byte {

@@ -74,7 +74,7 @@ func (l *Log) reading(ctx context.Context, scope kv.Scope, session string) (*rea
 // keep remembers what was read.
 func (r *reading) keep(folded []history.Span) { r.log.entryCache.keep(r.of, r.known, folded) }
 
-// stretch yields the entries of a stretch, and tells whether to go on. The last of them
+// stretch yields the entries of a stretch, and reports whether to go on. The last of them
 // may be left wanted.
 func (r *reading) stretch(ctx context.Context, s history.Span, yield func(Entry, error) bool) bool {
 	for p := s.First; p <= s.Last; p++ {
@@ -111,7 +111,7 @@ func (r *reading) missing(ctx context.Context, s history.Span, yield func(Entry,
 	return len(r.wanted) < maxFetched || r.fetch(ctx, yield)
 }
 
-// all yields a sequence and tells whether to go on behind it.
+// all yields a sequence and reports whether to go on behind it.
 func all(entries iter.Seq2[Entry, error], yield func(Entry, error) bool) bool {
 	for e, err := range entries {
 		if !yield(e, err) || err != nil {
@@ -121,7 +121,7 @@ func all(entries iter.Seq2[Entry, error], yield func(Entry, error) bool) bool {
 	return true
 }
 
-// fetch yields the wanted entries that are there, and tells whether to go on.
+// fetch yields the wanted entries that are there, and reports whether to go on.
 func (r *reading) fetch(ctx context.Context, yield func(Entry, error) bool) bool {
 	if len(r.wanted) == 0 {
 		return true
@@ -204,7 +204,7 @@ func covered(folds []history.Fold, gone uint64) []history.Span {
 	return joined
 }
 
-// within tells whether a position is in one of the spans, which ascend.
+// within reports whether a position is in one of the spans, which ascend.
 func within(spans []history.Span, position uint64) bool {
 	at, _ := slices.BinarySearchFunc(spans, position, func(s history.Span, p uint64) int { return cmp.Compare(s.Last, p) })
 	return at < len(spans) && spans[at].First <= position

@@ -275,7 +275,7 @@ func overInjections(list, base []Injection) []Injection {
 	return out
 }
 
-// Excludes tells whether prompts leave out a section.
+// Excludes reports whether prompts leave out a section.
 func (p Prompt) Excludes(section string) bool {
 	for _, name := range p.Sources.Exclude {
 		if name == section {

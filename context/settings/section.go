@@ -55,7 +55,7 @@ var builtin = map[string]struct {
 	Goal:       {true, 200},
 }
 
-// IsSection tells whether a name is that of a built-in section.
+// IsSection reports whether a name is that of a built-in section.
 func IsSection(name string) bool {
 	_, ok := builtin[name]
 	return ok
@@ -64,7 +64,7 @@ func IsSection(name string) bool {
 // Sections are the built-in sections, by name.
 func Sections() []string { return slices.Sorted(maps.Keys(builtin)) }
 
-// Optional tells whether prompts may leave out a built-in section.
+// Optional reports whether prompts may leave out a built-in section.
 func Optional(section string) bool { return builtin[section].optional }
 
 // Profile is a table of default caps.

@@ -12,7 +12,7 @@ import (
 // SkillKind is the kind of a memory record that holds a skill.
 const SkillKind = "skill"
 
-// IsToolName tells whether a tool can have a name: 1 to MaxToolNameBytes letters, digits
+// IsToolName reports whether a tool can have a name: 1 to MaxToolNameBytes letters, digits
 // and the characters _ : . - /.
 func IsToolName(name string) bool {
 	if name == "" || len(name) > MaxToolNameBytes {

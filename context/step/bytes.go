@@ -34,7 +34,7 @@ func unmarked(text string) string { return strings.ReplaceAll(text, ", "+pathMar
 // stub stands for bytes in a prompt: "[image image/png 640x480, {path}]".
 func stub(info media.Info) string { return "[" + info.Words() + ", " + pathMark + "]" }
 
-// isStub tells whether a text is what stands for bytes.
+// isStub reports whether a text is what stands for bytes.
 func isStub(text string) bool { return strings.HasSuffix(text, ", "+pathMark+"]") }
 
 // blocksText is the text of a result that is content blocks, without their bytes.

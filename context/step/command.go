@@ -61,10 +61,10 @@ func outputOf(result *Result) (printed, bool) {
 	return p, p.short()
 }
 
-// hasExit tells whether a result says how a command ended.
+// hasExit reports whether a result says how a command ended.
 func hasExit(result *Result) bool { return readPrinted(result).exit != nil }
 
-// short tells whether there is little in the result besides what was printed.
+// short reports whether there is little in the result besides what was printed.
 func (p *printed) short() bool {
 	return len(p.rest) == 0 || len(text.SpacedJSON(p.rest)) <= maxRestBytes
 }

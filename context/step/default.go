@@ -155,7 +155,7 @@ func (rd *reading) full(result *Result) string {
 	return "\n" + string(rd.jsonText(result))
 }
 
-// emptyResult tells whether there is nothing to show.
+// emptyResult reports whether there is nothing to show.
 func emptyResult(result *Result) bool {
 	if list, isList := result.Value.([]any); isList && len(list) == 0 {
 		return len(result.Output) == 0 && result.BodySize <= 0
@@ -163,7 +163,7 @@ func emptyResult(result *Result) bool {
 	return len(result.Output) == 0 && result.BodySize <= 0 && (!result.IsValue || result.Value == nil || result.Value == "")
 }
 
-// onlyBody tells whether the body is all of the result.
+// onlyBody reports whether the body is all of the result.
 func (r *Result) onlyBody() bool { return r.BodyKey != "" && len(r.Output) == 0 }
 
 // resultValue is the result as one JSON value, with the body in its place; of

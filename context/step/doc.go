@@ -7,7 +7,7 @@
 //     keeping, one line about what came out, and the way back to all of it.
 //   - A [Call] is a tool's name, its arguments and its [Result]: what a step is
 //     made from.
-//   - A [Reducer] turns a call into a [Reduced]: the parts of a step that follow
+//   - A [Reducer] converts a call into a [Reduced]: the parts of a step that follow
 //     from the call alone, and what has to be offloaded.
 //   - [Rules] say what of each tool's calls stays, how its line reads and what is
 //     offloaded. They are data: a table of TOML that a user can change.

@@ -88,7 +88,7 @@ func (r *Result) contentKey() string {
 	return "content"
 }
 
-// hasContent tells whether a JSON result has the content of a file.
+// hasContent reports whether a JSON result has the content of a file.
 func (r *Result) hasContent() bool {
 	content := r.Value
 	if !r.IsValue {
@@ -192,7 +192,7 @@ func (r *Reducer) listing(c Call) reading {
 	return rd
 }
 
-// hasEntries tells whether a result is a listing.
+// hasEntries reports whether a result is a listing.
 func hasEntries(result *Result) bool { return entriesOf(result) != nil }
 
 func entriesOf(result *Result) []any {

@@ -78,7 +78,7 @@ func (r *Result) original() string {
 	return string(r.JSON)
 }
 
-// holds tells whether a step may hold a result as it was given.
+// holds reports whether a step may hold a result as it was given.
 func (r *Reducer) holds(result *Result) bool {
 	size := max(result.BodySize, int64(len(result.JSON)))
 	held := len(result.JSON)

@@ -56,7 +56,7 @@ func (s shown) above(text string) shown {
 	return s
 }
 
-// whole tells whether text is all of it.
+// whole reports whether text is all of it.
 func (s shown) whole() bool { return int64(len(s.text)) >= s.size }
 
 // bytes is the length of it all.
@@ -138,7 +138,7 @@ func (r *Reducer) cut(s shown, lines int) cutText {
 // maxTokenBytes is the longest token of the vocabularies that are public.
 const maxTokenBytes = 128
 
-// pays tells whether a mark is shorter than what it stands for.
+// pays reports whether a mark is shorter than what it stands for.
 func (r *Reducer) pays(missing, mark string) bool {
 	if len(missing) > maxTokenBytes*len(mark) {
 		return true // it can't have fewer tokens
@@ -215,7 +215,7 @@ func (s Step) Beginning() int {
 	return len(s.Inline)
 }
 
-// moreLines tells whether a text has more than n lines.
+// moreLines reports whether a text has more than n lines.
 func moreLines(text string, n int) bool {
 	return len(firstLines(text, n)) < len(strings.TrimSuffix(text, "\n"))
 }

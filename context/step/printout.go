@@ -6,7 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// searches tells whether a command line searches for text.
+// searches reports whether a command line searches for text.
 func searches(command string) bool {
 	for word := range strings.FieldsSeq(command) {
 		switch word[strings.LastIndexByte(word, '/')+1:] {
@@ -85,7 +85,7 @@ func (b *build) line(s *survey, line string) {
 	}
 }
 
-// sums tells whether a line sums up problems: "✖ 3 problems (1 error, 2
+// sums reports whether a line sums up problems: "✖ 3 problems (1 error, 2
 // warnings)", "Found 2 errors in 1 file".
 func sums(line string) bool {
 	text := strings.TrimLeft(line, " ✖×")
@@ -195,7 +195,7 @@ func (g *grid) line(_ *survey, line string) {
 	}
 }
 
-// capitals tells whether a line is two words or more, all in capitals, in
+// capitals reports whether a line is two words or more, all in capitals, in
 // columns.
 func capitals(line string) bool {
 	columns := 0

@@ -169,7 +169,7 @@ type Reduced struct {
 	Marked bool
 }
 
-// Reducer turns calls into the parts of steps. It has no state: all methods
+// Reducer converts calls into the parts of steps. It has no state: all methods
 // are pure and safe for concurrent use.
 type Reducer struct{ opts Options }
 

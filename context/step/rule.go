@@ -136,7 +136,7 @@ type size struct {
 	text string
 }
 
-// reached tells whether a result is offloaded. shortest is the size from which
+// reached reports whether a result is offloaded. shortest is the size from which
 // it pays where there is no threshold.
 func (t thresholds) reached(s size, shortest int64) bool {
 	if t == (thresholds{}) {

@@ -82,7 +82,7 @@ type Step struct {
 	// Given says in what form the result was given, and where its exact bytes are.
 	Given Given
 	// Evidence is what the part of the result that Inline leaves out says of
-	// itself: figures, the lines that tell what went wrong, and names; at most
+	// itself: figures, the lines that say what went wrong, and names; at most
 	// MaxEvidenceBytes. Empty when Inline shows everything.
 	Evidence string
 }
@@ -113,14 +113,14 @@ func ParseID(id string) (uint64, bool) {
 // ID returns the step's own id.
 func (s Step) ID() string { return ID(s.Number) }
 
-// Success tells whether the tool did its work.
+// Success reports whether the tool did its work.
 func (s Step) Success() bool { return s.Outcome == Succeeded }
 
 // Figure returns a figure of the result by its name in Metadata, such as "size";
 // false when the step has none, or it is no whole number from 0 up.
 func (s Step) Figure(name string) (int64, bool) { return wholeNumber(valuesOf(s).figures[name]) }
 
-// Refused tells whether the call was refused, as RefusedBy says.
+// Refused reports whether the call was refused, as RefusedBy says.
 func (s Step) Refused() bool { return RefusedBy(s.ErrorCode) }
 
 // The ErrorCodes of calls that were refused.
@@ -131,7 +131,7 @@ const (
 	CodeProviderAway     = "PROVIDER_AWAY"
 )
 
-// RefusedBy tells whether an ErrorCode says that a call was refused: the tool was not
+// RefusedBy reports whether an ErrorCode says that a call was refused: the tool was not
 // run at all, or met something that it may not touch.
 func RefusedBy(code string) bool {
 	switch code {
@@ -141,7 +141,7 @@ func RefusedBy(code string) bool {
 	return false
 }
 
-// NeedsOffload tells whether the full result lies in a blob.
+// NeedsOffload reports whether the full result lies in a blob.
 func (s Step) NeedsOffload() bool { return s.OutcomeRef != "" }
 
 // ReferenceStyle is how an observation says where the full result lies.

@@ -49,10 +49,10 @@ func builtinTemplates(lines map[string]string) Templates {
 	return t
 }
 
-// Empty tells whether there are no templates.
+// Empty reports whether there are no templates.
 func (t Templates) Empty() bool { return len(t.byTool) == 0 }
 
-// Owns tells whether a tool's line is none of those that come with the package.
+// Owns reports whether a tool's line is none of those that come with the package.
 func (t Templates) Owns(tool string) bool { return t.own[ruleName(tool)] }
 
 // Over returns the templates of t and, for tools without one there, those of

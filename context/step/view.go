@@ -78,7 +78,7 @@ func (o Original) plainText() []byte {
 	return []byte(replaceMarks(stub(info), "", o.Name))
 }
 
-// describe tells whether data that is no JSON is bytes, and what they are.
+// describe reports whether data that is no JSON is bytes, and what they are.
 func (o Original) describe() (media.Info, bool) {
 	if url, ok := media.ParseDataURL(string(o.Data)); ok {
 		return url.Info(), true
@@ -89,7 +89,7 @@ func (o Original) describe() (media.Info, bool) {
 }
 
 // Printed is what a program printed to its output, or to its user, apart. Nothing,
-// and false, where the result does not tell them apart; a text is all output.
+// and false, where the result does not distinguish them; a text is all output.
 func (o Original) Printed(stderr bool) ([]byte, bool) {
 	if o.Form == FormText || o.Form == FormBytes {
 		if stderr {

@@ -40,13 +40,13 @@ func hitsOf(result *Result) (int64, bool) {
 	return wholeNumber(result.Output["count"])
 }
 
-// hasHits tells whether a result says how many hits a search has.
+// hasHits reports whether a result says how many hits a search has.
 func hasHits(result *Result) bool {
 	_, ok := hitsOf(result)
 	return ok
 }
 
-// hasStatus tells whether a result says how a page was answered.
+// hasStatus reports whether a result says how a page was answered.
 func hasStatus(result *Result) bool {
 	_, ok := wholeNumber(result.Output["status"])
 	return ok

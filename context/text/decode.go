@@ -46,7 +46,7 @@ type Place struct {
 // WholeText is the key of the place of a value that is itself a text.
 const WholeText = ""
 
-// DecodePlaces is DecodeJSON that also tells where texts stand: those of the
+// DecodePlaces is DecodeJSON that also says where texts stand: those of the
 // members of the value by their keys, or the value itself by WholeText. places is
 // nil where that is not known.
 func DecodePlaces(text []byte) (v any, places map[string]Place, err error) {
@@ -63,7 +63,7 @@ func DecodePlaces(text []byte) (v any, places map[string]Place, err error) {
 	return v, d.texts, nil
 }
 
-// decodeJSON takes so many lists and objects apart, and tells whether those were
+// decodeJSON takes so many lists and objects apart, and reports whether those were
 // all.
 func decodeJSON(text []byte, containers int) (v any, whole bool, err error) {
 	d := decoder{text: string(text), left: containers}
@@ -380,7 +380,7 @@ func hexEscape(text string) (rune, bool) {
 	return r, true
 }
 
-// usualEscape tells whether AppendString would write an escape so.
+// usualEscape reports whether AppendString would write an escape so.
 func usualEscape(text string) bool {
 	switch {
 	case text[1] == '/':

@@ -65,7 +65,7 @@ func Seen(s string) string {
 	}, s)
 }
 
-// otherBreak tells whether c breaks a line as a line feed does.
+// otherBreak reports whether c breaks a line as a line feed does.
 func otherBreak(c rune) bool {
 	switch c {
 	case '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
@@ -81,7 +81,7 @@ func unseen(c rune) bool {
 	return isHidden(c) || unicode.IsControl(c)
 }
 
-// isHidden tells whether c turns the direction of what stands around it, or has no shape: the
+// isHidden reports whether c turns the direction of what stands around it, or has no shape: the
 // blocks of tags and of further variants (Unicode 16, 23.9 and 23.4), and what has no width
 // and joins nothing.
 func isHidden(c rune) bool {

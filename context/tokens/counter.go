@@ -179,7 +179,7 @@ func (c *Counter) Ends(model, text string, head, tail int) (first, last string, 
 	return text[:found.first], text[found.second:], nil
 }
 
-// measure remembers what an engine finds out about a text, and tells whether it
+// measure remembers what an engine finds out about a text, and reports whether it
 // was known.
 func (c *Counter) measure(key memoKey, text string) (found measured, known bool, err error) {
 	remember := len(text) >= minMemoBytes

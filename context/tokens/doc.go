@@ -3,7 +3,7 @@
 // The nouns:
 //
 //   - An [Encoding] is a vocabulary that texts are cut into.
-//   - A [Model] is what is known of a model: how it is counted, its window, its
+//   - A [Model] describes a model: how it is counted, its window, its
 //     prices. [Models] is the table of them, which a user may lay a table of
 //     his own over.
 //   - A [Count] is a number of tokens, what counted it, and whether it is exact,

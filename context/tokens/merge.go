@@ -65,11 +65,11 @@ func (v *vocabulary) addMerge(t token) {
 	}
 }
 
-// made tells whether a token comes out of merging. Others are only ever a
+// made reports whether a token comes out of merging. Others are only ever a
 // whole piece.
 func (v *vocabulary) made(t token) bool { return v.length[t] == 1 || v.left[t] != t }
 
-// adjacent tells whether two tokens stay side by side: whether merging their
+// adjacent reports whether two tokens stay side by side: whether merging their
 // bytes gives just them again. It undoes their merges, the last one first. Where
 // two tokens at the seam would have merged before the undone merge, they
 // would have taken the bytes away from it.

@@ -44,7 +44,7 @@ type Anchor struct {
 	Answer int
 }
 
-// holds tells whether a prompt begins with the anchored one and its answer.
+// holds reports whether a prompt begins with the anchored one and its answer.
 func (a Anchor) holds(p Prompt) bool {
 	return a.Real > 0 && a.ID != "" && a.ID == p.Base && a.Model == p.Model
 }
@@ -104,7 +104,7 @@ func NewMeter(models *Models) (*Meter, error) {
 	return &Meter{models: models, known: make(map[string]*calibration)}, nil
 }
 
-// calibration is what is known of one model: of whole prompts, and of what is
+// calibration describes one model: of whole prompts, and of what is
 // added to one that is anchored.
 type calibration struct {
 	whole average

@@ -29,7 +29,7 @@ const (
 	Estimate = "estimate"
 )
 
-// Model is what is known of a model. It is read from a table of TOML; zero is
+// Model describes a model. It is read from a table of TOML; zero is
 // unknown.
 type Model struct {
 	// Family is the longest name in the table that the model goes by.

@@ -25,7 +25,7 @@ const (
 	ending  // no character: the end of the text
 )
 
-// symbol tells whether a character is neither letter, number nor space. Marks
+// symbol reports whether a character is neither letter, number nor space. Marks
 // are symbols too.
 func (c class) symbol() bool { return c&(letter|number|space|ending) == 0 }
 

@@ -75,7 +75,7 @@ func asciiWord(text string, at int) int {
 	return i
 }
 
-// word returns where the letters end that begin at a place; small tells that
+// word returns where the letters end that begin at a place; small says that
 // there is a small letter, or one without case, among them. A word of capitals
 // ends with them; otherwise it ends with the small letters behind them, or with
 // the last letter without case if there are none.

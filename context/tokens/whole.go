@@ -2,7 +2,7 @@ package tokens
 
 import "math/bits"
 
-// wholeSet tells whether a piece is a token by itself, which most are. It keeps
+// wholeSet reports whether a piece is a token by itself, which most are. It keeps
 // the bytes of short tokens in its slots, so that one comparison decides.
 type wholeSet struct {
 	// short has tokens of up to 7 bytes, middle those of up to 15: their bytes,
@@ -85,7 +85,7 @@ func (s *wholeSet) add(t token, text []byte) {
 	}
 }
 
-// has tells whether text[at:end] is a token.
+// has reports whether text[at:end] is a token.
 func (v *vocabulary) has(text string, at, end int) bool {
 	s := &v.whole
 	switch n := end - at; {

@@ -32,7 +32,7 @@ type Options struct {
 	Blobs  *blob.Store
 	Engine kv.Engine
 	Writer *kv.Writer
-	// Secret tells whether a text holds what the server does not store. Default: none does.
+	// Secret reports whether a text holds what the server does not store. Default: none does.
 	Secret func(text string) bool
 }
 

@@ -26,7 +26,7 @@ const (
 	maxDepth = 6
 )
 
-// Imported counts what became of the sessions of an import.
+// Imported counts the outcome of the sessions of an import.
 type Imported struct {
 	// Saved are new, Unchanged were there already as they came.
 	Saved, Unchanged int
@@ -273,7 +273,7 @@ func (i *Importer) end(ctx context.Context) error {
 	return nil
 }
 
-// End returns what became of all; a session whose last line has not come is an ErrLine.
+// End returns the outcome of all; a session whose last line has not come is an ErrLine.
 func (i *Importer) End() (Imported, error) {
 	defer i.Abort()
 	if i.id != "" {

@@ -212,7 +212,7 @@ func (p *Pool) give() {
 	}
 }
 
-// before tells whether a work's turn comes first: those that wait longer are asked
+// before reports whether a work's turn comes first: those that wait longer are asked
 // last, so that they keep their place.
 func (w *Work) before(other *Work) bool {
 	if w.tenant != other.tenant {

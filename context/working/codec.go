@@ -42,7 +42,7 @@ const (
 	fieldScore   = 5
 )
 
-// Encode is what is stored of it; nothing of an empty one.
+// Encode is the stored form of it; nothing of an empty one.
 func Encode(w Working) []byte {
 	dst := wire.AppendText(nil, fieldGoal, w.Goal)
 	for _, item := range w.Plan {

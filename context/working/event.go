@@ -24,7 +24,7 @@ func (u Urgency) String() string {
 // rank orders urgencies.
 func (u Urgency) rank() int { return [...]int{1, 0, 2, 3}[min(u, Critical)] }
 
-// interrupts tells whether an event of that urgency is a risk.
+// interrupts reports whether an event of that urgency is a risk.
 func (u Urgency) interrupts() bool { return u >= High }
 
 // How a measured change becomes an urgency: up to quietDelta it is no event, and over
@@ -37,7 +37,7 @@ const (
 
 // Signal says that something happened elsewhere.
 type Signal struct {
-	// ID tells events apart. Type is their sort; empty is DefaultType. Summary says what
+	// ID distinguishes events. Type is their sort; empty is DefaultType. Summary says what
 	// happened, on one line.
 	ID, Type, Summary string
 	Urgency           Urgency
@@ -109,7 +109,7 @@ type Decision struct {
 	Time        time.Time
 }
 
-// Interrupt tells whether the agent should stop and look: an event waits that is a risk.
+// Interrupt reports whether the agent should stop and look: an event waits that is a risk.
 func (w *Working) Interrupt() bool {
 	return slices.ContainsFunc(w.Events, func(e Event) bool { return e.Urgency.interrupts() })
 }
@@ -148,7 +148,7 @@ func (w Working) signalled(signals []Signal) Working {
 	return w
 }
 
-// settled tells whether an event was decided about for good.
+// settled reports whether an event was decided about for good.
 func (w *Working) settled(id string) bool {
 	for _, d := range slices.Backward(w.Decisions) {
 		if d.ID == id {
@@ -172,7 +172,7 @@ func (w Working) decided(all []Acknowledgement, now time.Time) Working {
 	return w
 }
 
-// Waits tells whether an event of an id waits.
+// Waits reports whether an event of an id waits.
 func (w *Working) Waits(id string) bool {
 	return slices.ContainsFunc(w.Events, func(e Event) bool { return e.ID == id })
 }

@@ -142,7 +142,7 @@ const (
 	fieldBrief
 )
 
-// EncodeSnapshot is what is stored of a snapshot.
+// EncodeSnapshot is the stored form of a snapshot.
 func EncodeSnapshot(s *Snapshot) []byte {
 	dst := wire.AppendUint(nil, fieldSprint, uint64(s.Sprint))
 	dst = wire.AppendTime(dst, fieldTaken, s.Time)

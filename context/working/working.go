@@ -32,12 +32,12 @@ type Working struct {
 	Citations []string
 }
 
-// Empty tells whether it says nothing.
+// Empty reports whether it says nothing.
 func (w *Working) Empty() bool {
 	return w.Goal == "" && len(w.Plan) == 0 && len(w.Active) == 0 && len(w.Inactive) == 0 && w.Heartbeat.IsZero() && !w.Noted()
 }
 
-// Noted tells whether it says more than a goal, a plan, skills and a heartbeat.
+// Noted reports whether it says more than a goal, a plan, skills and a heartbeat.
 func (w *Working) Noted() bool {
 	return w.Progress != "" || w.Scratchpad != "" || len(w.Events)+len(w.Decisions)+
 		len(w.Questions)+len(w.Evidence)+len(w.Citations) > 0
@@ -135,13 +135,13 @@ type Change struct {
 	Found         []Evidence
 }
 
-// Empty tells whether it changes nothing.
+// Empty reports whether it changes nothing.
 func (c *Change) Empty() bool {
 	return c.Goal == nil && c.Plan == nil && c.Progress == nil && c.Scratchpad == nil && !c.Beat &&
 		len(c.Activate)+len(c.Deactivate)+len(c.Signals)+len(c.Acknowledge)+len(c.Ask)+len(c.Answered)+len(c.Found) == 0
 }
 
-// Grows tells whether the agent itself adds words of its own: such a change is refused
+// Grows reports whether the agent itself adds words of its own: such a change is refused
 // where it makes the text too long. What comes from elsewhere never is.
 func (c *Change) Grows() bool {
 	return c.Plan != nil || c.Progress != nil || c.Scratchpad != nil || len(c.Ask)+len(c.Found) > 0

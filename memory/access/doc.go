@@ -1,6 +1,6 @@
 // Package access counts how often records are read, so that those in use can rank higher.
 //
-//   - A [Value] is what is known of a record's accesses: how many there were, and their
+//   - A [Value] describes a record's accesses: how many there were, and their
 //     heat, of which half is gone after [HalfLife].
 //   - A [Recorder] notes accesses in memory and writes them from time to time.
 //

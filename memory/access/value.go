@@ -22,7 +22,7 @@ const (
 	fieldLast
 )
 
-// Value is what is known of a record's accesses. The zero value: there were none.
+// Value describes a record's accesses. The zero value: there were none.
 type Value struct {
 	// Heat is their sum, each counting less the older it is, as of Last.
 	Heat float64

@@ -28,7 +28,7 @@ const (
 // and be it by a newer stemmer, so that indexes are made anew.
 const version = 7
 
-// Analyzer turns text into terms. It is safe for concurrent use; share one, as
+// Analyzer converts text into terms. It is safe for concurrent use; share one, as
 // it remembers the stems of words it has seen, in bounded memory.
 type Analyzer struct {
 	language grammar
@@ -51,7 +51,7 @@ type memoSet struct {
 	ways [memoWays]atomic.Pointer[known]
 }
 
-// known is what became of a word.
+// known is the outcome of a word.
 type known struct {
 	word  string // as it stands in the text; if it is ASCII, in lower case
 	term  string
@@ -204,7 +204,7 @@ func (a *Analyzer) stem(word string) string {
 	return word
 }
 
-// isStemmable tells whether a folded word consists of letters that stemmers
+// isStemmable reports whether a folded word consists of letters that stemmers
 // know.
 func isStemmable(word string) bool {
 	for _, r := range word {

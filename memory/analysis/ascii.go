@@ -93,7 +93,7 @@ func hasHump(text string, start, end int) bool {
 	return false
 }
 
-// isHump tells whether a part of a camel-case word begins at i, an upper-case
+// isHump reports whether a part of a camel-case word begins at i, an upper-case
 // letter: after a lower-case letter or digit, or as the last capital before
 // lower-case letters (HTTPServer), unless these are just the s of a plural.
 func isHump(text string, start, i int) bool {
@@ -135,7 +135,7 @@ func thousands(number []byte, text string, start, end int) ([]byte, int) {
 	return number, end
 }
 
-// isGroup tells whether a comma and exactly three digits stand at i.
+// isGroup reports whether a comma and exactly three digits stand at i.
 func isGroup(text string, i int) bool {
 	return i+3 < len(text) && text[i] == ',' &&
 		isDigit(text[i+1]) && isDigit(text[i+2]) && isDigit(text[i+3]) &&
@@ -230,7 +230,7 @@ func isLower(c byte) bool { return classes[c]&small != 0 }
 func isDigit(c byte) bool { return classes[c]&digit != 0 }
 func isAlnum(c byte) bool { return classes[c]&alnum != 0 }
 
-// isJoiner tells whether c may stand inside an identifier.
+// isJoiner reports whether c may stand inside an identifier.
 func isJoiner(c byte) bool { return classes[c]&joiner != 0 }
 
 // The classes of a byte. Upper has the value of the bit that tells a capital

@@ -114,7 +114,7 @@ func (w *walker) emitMonth(k *known, text string, start, end int) bool {
 	return w.emitTerm(w.analyzer.months[k.month])
 }
 
-// dayOrYearAfter tells whether a day or a year follows the name of a month.
+// dayOrYearAfter reports whether a day or a year follows the name of a month.
 func dayOrYearAfter(text string, month int) bool {
 	at := month
 	if at < len(text) && text[at] == '.' {
@@ -132,7 +132,7 @@ func dayOrYearAfter(text string, month int) bool {
 	return end > 0 && (end == len(text) || !isAlnum(text[end]) && text[end] != ':')
 }
 
-// dayBefore tells whether a day stands before the name of a month: 8, 8th, 8th
+// dayBefore reports whether a day stands before the name of a month: 8, 8th, 8th
 // of.
 func dayBefore(text string, month int) bool {
 	at := month

@@ -72,7 +72,7 @@ func trimMarks(text string) (from, to int) {
 
 func isMark(c byte) bool { return c < utf8.RuneSelf && !isAlnum(c) }
 
-// isSimpleWord tells whether a text is one word that needs no normalizing and
+// isSimpleWord reports whether a text is one word that needs no normalizing and
 // no rules to see where it ends: ASCII letters and simple letters.
 func isSimpleWord(text string) bool {
 	for _, r := range text {
@@ -83,7 +83,7 @@ func isSimpleWord(text string) bool {
 	return text != ""
 }
 
-// isSimpleLetter tells whether r is a Latin, Greek or Cyrillic letter of
+// isSimpleLetter reports whether r is a Latin, Greek or Cyrillic letter of
 // everyday languages that is its own normal form.
 func isSimpleLetter(r rune) bool {
 	switch {
@@ -95,7 +95,7 @@ func isSimpleLetter(r rune) bool {
 	return 'Ѐ' <= r && r <= 'ҁ' || 'Ҋ' <= r && r <= 'ԯ'
 }
 
-// origins tells where the bytes of a normalized chunk come from.
+// origins says where the bytes of a normalized chunk come from.
 type origins struct {
 	start    int     // of the chunk in the text
 	from, to []int32 // for each byte, the stretch of the chunk it was made of

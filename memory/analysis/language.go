@@ -52,7 +52,7 @@ type grammar struct {
 	name string
 	stop func(word string) bool
 	stem func(word string, stopWordsToo bool) string
-	// plainLetters: accents tell no words apart, and people leave them out.
+	// plainLetters: accents distinguish no words, and people leave them out.
 	plainLetters bool
 	// recognizes: each text may be in another language.
 	recognizes bool

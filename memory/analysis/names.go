@@ -39,7 +39,7 @@ func (w *walker) name(k *known, text string, start, end int) bool {
 	return w.emitAside(nameMark + k.term)
 }
 
-// within tells whether a place is inside of a sentence: a word, a comma or a hyphen stands
+// within reports whether a place is inside of a sentence: a word, a comma or a hyphen stands
 // before it.
 func within(text string, at int) bool {
 	for at > 0 && text[at-1] == ' ' {
@@ -48,7 +48,7 @@ func within(text string, at int) bool {
 	return at > 0 && (isAlnum(text[at-1]) || text[at-1] == ',' || text[at-1] == '-' || text[at-1] >= utf8.RuneSelf)
 }
 
-// allCapitals tells whether a text has no small letter of ASCII.
+// allCapitals reports whether a text has no small letter of ASCII.
 func allCapitals(text string) bool {
 	for i := range len(text) {
 		if isLower(text[i]) {
@@ -89,7 +89,7 @@ func (w *walker) sigil(text string, start, end, after int) (int, bool) {
 	return after, w.emitAside(string(whole)) && w.emit(w.analyzer.lookup(whole[:end-start]))
 }
 
-// beginsWithDot tells whether a word is a name that begins with a dot: .NET, .env.
+// beginsWithDot reports whether a word is a name that begins with a dot: .NET, .env.
 func beginsWithDot(text string, start int) bool {
 	if start == 0 || text[start-1] != '.' || isDigit(text[start]) {
 		return false

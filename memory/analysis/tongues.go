@@ -89,7 +89,7 @@ func readTongues() (all []*tongue, telling map[string]uint16, letters [endOfLati
 	return all, telling, letters
 }
 
-// recognize tells which language other than English a text in Latin letters is in, or nil.
+// recognize says which language other than English a text in Latin letters is in, or nil.
 // English is what nothing else is more likely than. Sure is whether several words tell it.
 func recognize(text string) (t *tongue, sure bool) {
 	var v votes
@@ -124,7 +124,7 @@ func wordEnd(text string, at int) int {
 	return at
 }
 
-// isLatin tells whether r is a Latin letter or a mark on one.
+// isLatin reports whether r is a Latin letter or a mark on one.
 func isLatin(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -138,7 +138,7 @@ func isLatin(r rune) bool {
 // endOfLatin is behind the Latin letters of everyday languages.
 const endOfLatin = 0x0250
 
-// joins tells whether a digit stands at a place, or what joins the parts of an identifier:
+// joins reports whether a digit stands at a place, or what joins the parts of an identifier:
 // what is beside it is no word of a language.
 func joins(text string, at int) bool {
 	return at > 0 && at+1 < len(text) && (isDigit(text[at]) || isJoiner(text[at]) && isAlnum(text[at-1]) && isAlnum(text[at+1]))
@@ -230,7 +230,7 @@ func (v *votes) winner() *tongue {
 	return won
 }
 
-// stop tells whether a folded word carries no meaning of its own.
+// stop reports whether a folded word carries no meaning of its own.
 func (t *tongue) stop(word string) bool {
 	_, ok := t.words[word]
 	return ok

@@ -254,7 +254,7 @@ func isCJK(r rune) bool {
 		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// isSoutheastAsian tells whether r is a letter or a mark on one of a script that
+// isSoutheastAsian reports whether r is a letter or a mark on one of a script that
 // puts no spaces between words either. Where these end takes a dictionary to tell.
 func isSoutheastAsian(r rune) bool {
 	const first, last = 0x0e00, 0xaadf // Thai, Tai Viet

@@ -174,7 +174,7 @@ func (c *Client) ask(ctx context.Context, b *breaker, texts []string) ([][]float
 	}
 }
 
-// temporary tells whether the same request may succeed soon.
+// temporary reports whether the same request may succeed soon.
 func temporary(err error) bool {
 	var status *StatusError
 	if errors.As(err, &status) {
@@ -225,7 +225,7 @@ func (c *Client) askOnce(ctx context.Context, b *breaker, body []byte, texts int
 	return vectors, err
 }
 
-// serverFailed tells whether the server is broken, not the request, and not
+// serverFailed reports whether the server is broken, not the request, and not
 // merely busy.
 func serverFailed(err error) bool {
 	var status *StatusError

@@ -1,4 +1,4 @@
-// Package embed turns texts into vectors by asking a server that speaks the
+// Package embed converts texts into vectors by asking a server that speaks the
 // OpenAI protocol: OpenAI itself, Ollama, vLLM, Text Embeddings Inference, LM
 // Studio, llama.cpp and many more.
 //

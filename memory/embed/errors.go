@@ -38,12 +38,12 @@ func (e *StatusError) Error() string {
 // Is makes errors.Is(err, ErrStatus) true.
 func (e *StatusError) Is(target error) bool { return target == ErrStatus }
 
-// temporary tells whether the same request may succeed later.
+// temporary reports whether the same request may succeed later.
 func (e *StatusError) temporary() bool {
 	return e.Code == http.StatusTooManyRequests || e.Code == http.StatusRequestTimeout || e.Code >= http.StatusInternalServerError
 }
 
-// Rejected tells whether the server refused the texts themselves, such as one
+// Rejected reports whether the server refused the texts themselves, such as one
 // that is too long, so that it is of no use to send them again.
 func Rejected(err error) bool {
 	var status *StatusError

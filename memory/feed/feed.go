@@ -141,7 +141,7 @@ func Deleted(ctx context.Context, from kv.Reader, scope kv.Scope, after uint64, 
 	return ids, nil
 }
 
-// Check reads a scope's feed back; report is told what is wrong.
+// Check reads a scope's feed back; report is called for each fault.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, report func(format string, args ...any)) error {
 	h, err := Read(ctx, from, scope)
 	if err != nil {

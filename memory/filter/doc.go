@@ -2,7 +2,7 @@
 //
 //   - [Parse] reads and checks the text of a filter and returns an [Expression];
 //     what it refuses is an [Error] that says where and what would be served.
-//   - [Expression.Bind] turns it into the conditions of one scope's index. What the
+//   - [Expression.Bind] converts it into the conditions of one scope's index. What the
 //     index does not have is decided by reading records, with a bound.
 //
 // Values that are not set meet no condition. Nothing here writes.

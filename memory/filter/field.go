@@ -264,7 +264,7 @@ func (f field) unless(differs bool, found selection.Filter) selection.Filter {
 	return selection.And(selection.Matching(f.index, "", nil, nil), selection.Not(found))
 }
 
-// holds tells whether one of the field's texts is such.
+// holds reports whether one of the field's texts is such.
 func (f field) holds(r record.Record, p pattern) bool {
 	if f.kind == tagsField {
 		return slices.ContainsFunc(r.Tags, p.matches)

@@ -136,7 +136,7 @@ func syntaxError(filter string, err error) error {
 	return out
 }
 
-// isLongInteger tells whether a text begins with more digits than the parser
+// isLongInteger reports whether a text begins with more digits than the parser
 // takes for a number.
 func isLongInteger(text string) bool {
 	const longest = 18 // digits that 64 bits always hold
@@ -150,7 +150,7 @@ func leadingSpace(filter string) int {
 	return len(filter) - len(strings.TrimLeftFunc(filter, unicode.IsSpace))
 }
 
-// compiler turns a parsed filter into conditions.
+// compiler converts a parsed filter into conditions.
 type compiler struct {
 	filter     string
 	positions  map[int64]int32

@@ -28,7 +28,7 @@ type literal struct {
 	bare bool   // a text without quotes
 }
 
-// misleads tells whether a text without quotes looks like something else, so that
+// misleads reports whether a text without quotes looks like something else, so that
 // who wrote it hardly meant the text.
 func (l literal) misleads() bool {
 	switch strings.ToLower(l.text) {
@@ -102,7 +102,7 @@ func (c *compiler) number(e *expr.Expr) string {
 // interval is a stretch of a column's numbers, from included and to not.
 type interval struct{ from, to int64 }
 
-// accepts tells whether a number stands to the interval as the operator says.
+// accepts reports whether a number stands to the interval as the operator says.
 func (s interval) accepts(n int64, operator string) bool {
 	switch operator {
 	case filtering.FunctionNotEquals:

@@ -151,7 +151,7 @@ func (f field) ranged(want record.MetadataValue) binder {
 	}
 }
 
-// hasMetadata tells whether one of the metadata's values is such.
+// hasMetadata reports whether one of the metadata's values is such.
 func hasMetadata(r record.Record, such func(record.MetadataValue) bool) bool {
 	found := false
 	// What is stored was checked when it was saved.

@@ -34,10 +34,10 @@ func patternOf(text string) pattern {
 	return append(p, part.String())
 }
 
-// exact tells whether the pattern is one text, which it returns.
+// exact reports whether the pattern is one text, which it returns.
 func (p pattern) exact() (string, bool) { return p[0], len(p) == 1 }
 
-// matches tells whether a text is such.
+// matches reports whether a text is such.
 func (p pattern) matches(text string) bool {
 	if whole, ok := p.exact(); ok {
 		return text == whole

@@ -27,7 +27,7 @@ func CheckPattern(field, pattern string) error {
 	return nil
 }
 
-// change changes what is granted of a memory that an agent administers. alter changes m, and
+// change changes the grants of a memory that an agent administers. alter changes m, and
 // may write to also.
 func (s *Store) change(ctx context.Context, operation string, scope kv.Scope, agent string, alter func(tx *kv.Tx, m *memory) error, also ...kv.Ref) error {
 	permit, err := s.administering(ctx, scope, agent)
@@ -136,7 +136,7 @@ func (s *Store) Revoke(ctx context.Context, scope kv.Scope, by, pattern string) 
 	})
 }
 
-// Grants returns what is granted of a memory that by administers, by pattern.
+// Grants returns the grants of a memory that by administers, by pattern.
 func (s *Store) Grants(ctx context.Context, scope kv.Scope, by string) ([]Grant, error) {
 	if _, err := s.administering(ctx, scope, by); err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// tagGrants is the tag of what is granted of a memory, in its own scope.
+	// tagGrants is the tag of the grants of a memory, in its own scope.
 	tagGrants = 'g'
 	// tagSpace is the tag of the names of a tenant's spaces, tagLeaving of those that are
 	// being deleted.
@@ -118,7 +118,7 @@ func decodeGrant(raw []byte) (g Grant, err error) {
 
 func damaged(err error) error { return fmt.Errorf("%w: grants: %w", kv.ErrDamaged, err) }
 
-// Check reads back what is granted of a memory. found is told what is wrong; the error is
+// Check reads back the grants of a memory. found is called for each fault; the error is
 // only why the check could not go on.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	if scope.Kind != kv.OwnerUser && scope.Kind != kv.OwnerSpace {

@@ -35,7 +35,7 @@ func Erasure() erase.Owner {
 	}
 }
 
-// without is what is granted of a memory without an agent.
+// without returns the grants of a memory without those that name an agent.
 func without(e erase.Entry, agent string) ([]byte, bool, error) {
 	m, err := decode(e.Value)
 	if err != nil {
@@ -62,5 +62,5 @@ func without(e erase.Entry, agent string) ([]byte, bool, error) {
 	return value, len(value) > 0, nil
 }
 
-// orphaned tells whether a space has lost its maker and everybody who administered it.
+// orphaned reports whether a space has lost its maker and everybody who administered it.
 func (m *memory) orphaned() bool { return !m.made.IsZero() && m.maker == "" && !m.admins() }

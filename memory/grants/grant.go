@@ -85,7 +85,7 @@ type Space struct {
 	Time  time.Time // when it was made
 }
 
-// Matches tells whether a name fits a pattern: it is the same, or begins with what stands
+// Matches reports whether a name fits a pattern: it is the same, or begins with what stands
 // before the `*` at its end.
 func Matches(pattern, name string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
@@ -144,7 +144,7 @@ func static(ctx context.Context, scope kv.Scope) Level {
 	return c.Users(scope.Owner)
 }
 
-// memory is what is stored of a memory that is shared. It does not change.
+// memory is the stored form of a memory that is shared. It does not change.
 type memory struct {
 	raw []byte // as it is stored; nil for nothing
 	// maker made the space, at a time; both are empty for a person's memory.
@@ -178,7 +178,7 @@ func (m *memory) of(agents []string) Level {
 	return lowest
 }
 
-// admins tells whether somebody administers the memory.
+// admins reports whether somebody administers the memory.
 func (m *memory) admins() bool {
 	return slices.ContainsFunc(m.grants, func(g Grant) bool { return g.Level == Admin })
 }

@@ -28,7 +28,7 @@ type Permit struct {
 	raw    []byte   // what was granted, as stored
 }
 
-// Administers tells whether the agent may do everything with the memory.
+// Administers reports whether the agent may do everything with the memory.
 func (p *Permit) Administers() bool { return p.level == Admin }
 
 func (p *Permit) denied() error { return &DeniedError{p.agent, p.scope, p.need} }
@@ -44,7 +44,7 @@ func (p *Permit) look(ctx context.Context) error {
 	return nil
 }
 
-// granted tells whether the permit hangs on a grant.
+// granted reports whether the permit hangs on a grant.
 func (p *Permit) granted() bool { return p.store != nil && p.static < p.need }
 
 // Still returns a *DeniedError when the agent has lost the access meanwhile.

@@ -26,7 +26,7 @@ const (
 type Options struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger hears of what fails in the background. Default silent.
+	// Logger logs what fails in the background. Default silent.
 	Logger *slog.Logger
 	// Clear removes all records of a space. It may be called again after an error, and for
 	// one that is empty.
@@ -59,7 +59,7 @@ type Store struct {
 	closed  bool                       // guarded by mu
 }
 
-// known is what is granted of a memory as of a sequence.
+// known holds the grants of a memory as of a sequence.
 type known struct {
 	sequence uint64
 	memory   *memory
@@ -126,7 +126,7 @@ func (s *Store) Need(ctx context.Context, scope kv.Scope, agent string, need Lev
 	return p, nil
 }
 
-// read returns what is granted of a memory, and of the agent itself and those above it
+// read returns the grants of a memory, and of the agent itself and those above it
 // their ids. It asks the engine for two sequences, and for more only what has changed.
 func (s *Store) read(ctx context.Context, scope kv.Scope, agent string) (*memory, []string, error) {
 	self := kv.AgentScope(scope.Tenant, agent)
@@ -165,7 +165,7 @@ func (s *Store) line(ctx context.Context, self kv.Scope, sequence uint64) ([]str
 	return agents, nil
 }
 
-// memory is what is granted of a memory whose scope has that sequence, or a later one.
+// memory holds the grants of a memory whose scope has that sequence, or a later one.
 func (s *Store) memory(ctx context.Context, scope kv.Scope, sequence uint64) (*memory, error) {
 	if found, ok := s.remembered.Get(scope); ok && found.sequence == sequence {
 		return found.memory, nil

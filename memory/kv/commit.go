@@ -117,7 +117,7 @@ type Commit struct {
 	// Batch is what to write; a commit may hold guards alone.
 	Batch *Batch
 	// Token, unless zero, is kept with the sequence of each exact guard until another
-	// commit raises that, so that Settle can tell what became of the commit. It is a
+	// commit raises that, so that Settle can say the outcome of the commit. It is a
 	// random number of this commit's own.
 	Token uint64
 	// Lazy acknowledges before the commit is on disk. It survives the death of

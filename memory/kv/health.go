@@ -14,7 +14,7 @@ type Monitored interface {
 	Health() *Health
 }
 
-// Health is what is known of how a store is. The engine notes what it meets, as does
+// Health describes how a store is. The engine notes what it meets, as does
 // whoever reads the store back; a server watches. The zero value is that of a store
 // about which nothing is known to be wrong. All methods are safe for concurrent use.
 type Health struct {

@@ -93,7 +93,7 @@ type Reader interface {
 	Sequence(ctx context.Context, refs ...Ref) ([]uint64, error)
 }
 
-// SnapshotLife is how long a snapshot lives unless its engine is told otherwise. It
+// SnapshotLife is how long a snapshot lives unless set otherwise. It
 // is far more than a call takes, and little enough for engines that keep what was
 // overwritten, or a connection, for each.
 const SnapshotLife = 5 * time.Second
@@ -189,9 +189,9 @@ type Verifier interface {
 // Verification is how a store is read back. Its functions run on the caller's
 // goroutine, and an error of theirs ends the reading.
 type Verification struct {
-	// Found is told of each damage.
+	// Found is called for each damage.
 	Found func(*DamageError) error
-	// Read, unless nil, is told now and then how many bytes of how many have been
+	// Read, unless nil, is called now and then with how many bytes of how many have been
 	// read. It may wait, so that the reading leaves the disk to others.
 	Read func(done, total int64) error
 }

@@ -48,7 +48,7 @@ func (l List) Whole(tenant string) Scope { return Scope{tenant, OwnerSystem, str
 // WholeRef is the ref of Whole.
 func (l List) WholeRef(tenant string) Ref { return Ref{System, l.Whole(tenant)} }
 
-// Has tells whether the scope is one of the list's.
+// Has reports whether the scope is one of the list's.
 func (l List) Has(s Scope) bool {
 	if s == l.Whole(s.Tenant) {
 		return true

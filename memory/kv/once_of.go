@@ -21,7 +21,7 @@ func LookupOnceOf(ctx context.Context, from Getter, ref Ref, agent, requestID st
 		return answer, replayed, err
 	}
 	// Stores of older versions have the ids of all agents under their own names; the
-	// digest tells whose it is.
+	// digest says whose it is.
 	if answer, replayed, err = LookupOnce(ctx, from, ref, requestID, digest); errors.Is(err, ErrRequestReused) {
 		return nil, false, nil
 	}

@@ -47,7 +47,7 @@ func (p *Permit) Meet(ctx context.Context, from Getter) error {
 	return p.Check(values[0])
 }
 
-// Of tells whether the permit is about a key.
+// Of reports whether the permit is about a key.
 func (p *Permit) Of(ks Keyspace, key []byte) bool {
 	return p != nil && p.Keyspace == ks && bytes.Equal(p.Key, key)
 }

@@ -26,7 +26,7 @@ type flight struct {
 	staged *overlay      // what it writes
 	next   []Guard       // what its refs will have after it
 	done   chan struct{} // closed when it has ended
-	failed bool          // it is not what became of it; set before done is closed
+	failed bool          // it is not the outcome of it; set before done is closed
 }
 
 // enqueue puts c behind those that name the same refs. Where nobody leads it is

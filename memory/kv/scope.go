@@ -138,7 +138,7 @@ func SequenceKey(s Scope) []byte { return s.Key(reservedTag) }
 // reservedTag is the tag of keys that belong to the engine.
 const reservedTag = 0x00
 
-// IsReserved tells whether key belongs to the engine.
+// IsReserved reports whether key belongs to the engine.
 func IsReserved(key []byte) bool {
 	_, rest, err := SplitKey(key)
 	return err == nil && len(rest) > 0 && rest[0] == reservedTag

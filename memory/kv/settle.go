@@ -12,7 +12,7 @@ import (
 // settleAttempts bounds how often Settle asks an engine that gives no clear answer.
 const settleAttempts = 5
 
-// Settle finds out what became of a commit that ended with ErrUnknownOutcome, and
+// Settle finds out the outcome of a commit that ended with ErrUnknownOutcome, and
 // makes it if it has not happened. It returns what Commit should have: nil when the
 // commit is written, once; an ErrConflict when it never will be; and an
 // ErrUnknownOutcome with the cause where that can't be told: the store takes no
@@ -58,7 +58,7 @@ var (
 	errUnmarked  = errors.New("it has no token and exact guard to be known by")
 )
 
-// outcome tells whether a commit is written or can't be any more; neither if no guard
+// outcome reports whether a commit is written or can't be any more; neither if no guard
 // has moved. An error says why nothing can be told.
 func outcome(ctx context.Context, engine Engine, c Commit) (happened, refused bool, err error) {
 	guards := slices.DeleteFunc(slices.Clone(c.Guards), func(g Guard) bool { return g.Any })
@@ -108,7 +108,7 @@ func pause(n int) time.Duration {
 	return rand.N(min(maxPause, minPause<<min(n, 16))) + 1
 }
 
-// sleep tells whether the time passed before ctx ended.
+// sleep reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Shared is an Engine that several processes write to, and that can tell one of them apart.
+// Shared is an Engine that several processes write to, and that can distinguish one of them.
 type Shared interface {
 	Engine
 	Notifier

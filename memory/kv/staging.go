@@ -11,7 +11,7 @@ import (
 // commitGroup commits the calls of a group, in as many commits as their size
 // and conflicts need, and answers each. It stages on top of the commit under
 // way before it, if there is one, and calls depart when the last of its own is
-// staged and about to be written. It tells whether a commit failed or had to be
+// staged and about to be written. It reports whether a commit failed or had to be
 // staged again.
 func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart func(*overlay, []Guard)) (failed bool) {
 	for attempt := 1; len(group) > 0; attempt++ {
@@ -72,7 +72,7 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 	if before != nil {
 		// Its guards alone don't show that it failed: somebody else may have
 		// raised the sequences just as it would have. And where nothing is
-		// written no guard tells whether the snapshot is later than it.
+		// written no guard reports whether the snapshot is later than it.
 		if <-before.done; before.failed || commit.Batch.Len() == 0 {
 			return 0, ErrConflict
 		}

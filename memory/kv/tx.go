@@ -176,7 +176,7 @@ func merged(stored iter.Seq2[Pair, error], changes []change, reverse bool) iter.
 	}
 }
 
-// before tells whether key a comes before key b in scan order.
+// before reports whether key a comes before key b in scan order.
 func before(a string, b []byte, reverse bool) bool {
 	if reverse {
 		return a > string(b)

@@ -78,7 +78,7 @@ func Note(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error
 	return nil
 }
 
-// Has tells whether the same record left.
+// Has reports whether the same record left.
 func Has(ctx context.Context, from kv.Getter, scope kv.Scope, r record.Record) (bool, error) {
 	values, err := from.Get(ctx, kv.Records, key(scope, r.ID))
 	if err != nil || values[0] == nil {

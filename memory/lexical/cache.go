@@ -19,7 +19,7 @@ type segmentKey struct {
 	id    uint32
 }
 
-// scopeKey names what is remembered of a scope.
+// scopeKey names the cache entry of a scope.
 type scopeKey struct {
 	segment.Space
 	incarnation uint64
@@ -31,7 +31,7 @@ type indexCache struct{ *cache.Cache[any, any] }
 
 func newIndexCache(limit int) indexCache { return indexCache{cache.New[any, any](limit)} }
 
-// scope returns what is remembered of a scope, and remembers it from now on.
+// scope returns the cached state of a scope, and remembers it from now on.
 func (c indexCache) scope(key scopeKey) *scopeCache {
 	const empty = 1 << 10
 	return c.GetOrPut(key, empty, func() any { return newScopeCache() }).(*scopeCache)
@@ -70,7 +70,7 @@ func (c indexCache) load(ctx context.Context, from kv.Getter, h scopeHead) ([]*s
 	return segments, nil
 }
 
-// describes tells whether the frame is that of the state that h describes.
+// describes reports whether the frame is that of the state that h describes.
 func describes(f *frame.Frame, h scopeHead) bool {
 	return f.Last == h.Stats.Last && f.Deletions == h.Stats.Deleted
 }

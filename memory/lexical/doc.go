@@ -5,7 +5,7 @@
 //   - A document is what the index knows of a record. It gets an ordinal, its
 //     number within the scope in order of arrival. A [Change] adds and deletes
 //     documents; a changed record has a new document in the place of the old one.
-//   - The newest documents are the tail, one entry each. [Index.Pack] turns it into
+//   - The newest documents are the tail, one entry each. [Index.Pack] converts it into
 //     a segment, and [Index.Merge] several segments into a larger one.
 //   - A [Reader] is one state of a scope: package selection filters it, package rank
 //     ranks it. A document is found the moment that it is committed.

@@ -15,7 +15,7 @@ type scopeHead struct {
 	segments segment.List
 }
 
-// replaced tells whether the index must begin anew: its layout is an older one,
+// replaced reports whether the index must begin anew: its layout is an older one,
 // or its terms came from another analysis, be that an older or a newer one.
 func (h scopeHead) replaced(analysis string) bool {
 	return h.Outdated || h.Incarnation != 0 && h.Analysis != analysis

@@ -34,7 +34,7 @@ const (
 	purgeOrdinals = 4 * segment.RowsPerBlock
 )
 
-// workLeft tells whether Merge has something to do, as far as the head knows.
+// workLeft reports whether Merge has something to do, as far as the head knows.
 func (h scopeHead) workLeft() bool {
 	return mergeable(h.segments) != nil || h.Sweep != 0 || h.Stats.Unpurged() > 0
 }
@@ -88,10 +88,10 @@ func mergeable(l segment.List) []segment.Info {
 	return nil
 }
 
-// Merge does one piece of work on the segments of a scope: it turns several into
+// Merge does one piece of work on the segments of a scope: it converts several into
 // one, rewrites one with many deleted documents, or deletes a part of what is no
 // longer needed. Merging takes the deleted documents out: their terms, ids and
-// columns. It tells whether there is more to do. Only one call at a time should
+// columns. It reports whether there is more to do. Only one call at a time should
 // be made for a scope; another one does no harm but works in vain.
 func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (bool, error) {
 	// Segments do not change, so a merge may read them at several moments.
@@ -132,7 +132,7 @@ func (x *Index) Merge(ctx context.Context, engine kv.Engine, writer *kv.Writer, 
 	return true, nil
 }
 
-// replaced tells whether another process has put something in the place of the
+// replaced reports whether another process has put something in the place of the
 // segments that are merged, so that they may be gone.
 func (m *merging) replaced(ctx context.Context) bool {
 	now, err := readHead(ctx, m.view, m.Scope, true)

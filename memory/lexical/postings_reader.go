@@ -48,7 +48,7 @@ func (r *Reader) Postings(ctx context.Context, terms []string) ([]TermPostings, 
 	return found, nil
 }
 
-// termKey names what is remembered of a term in a segment.
+// termKey names the cache entry of a term in a segment.
 type termKey struct {
 	segment *segment.Segment
 	term    string

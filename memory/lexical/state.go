@@ -29,7 +29,7 @@ type scopeCache struct {
 	states  []state // the newest last
 }
 
-// state is what is remembered of one state. Its tail was read while every
+// state is the cache entry of one state of the index. Its tail was read while every
 // document that is live in it was stored: one read later lacks the terms of those
 // that were deleted since.
 type state struct {
@@ -58,7 +58,7 @@ func (x *Index) state(ctx context.Context, view kv.Reader, h scopeHead) (state, 
 	return s, err
 }
 
-// state is Index.state. It tells whether there is more to remember than before.
+// state is Index.state. It reports whether there is more to remember than before.
 func (m *scopeCache) state(ctx context.Context, view kv.Reader, h scopeHead) (state, bool, error) {
 	newest := m.builder.Newest
 	if h.Stats.Last < newest.Last || h.Stats.Deleted < newest.Deletions {

@@ -171,7 +171,7 @@ func (t *tail) id(ordinal uint32) string {
 	return t.ids[ordinal-t.after-1]
 }
 
-// holds tells whether the tail has the documents from after+1 to last.
+// holds reports whether the tail has the documents from after+1 to last.
 func (t *tail) holds(after, last uint32) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -61,7 +61,7 @@ func (w *List) AddAfter(scope kv.Scope, pause time.Duration) {
 	})
 }
 
-// Missed tells whether the list is empty and has had no room for some scope
+// Missed reports whether the list is empty and has had no room for some scope
 // since it was asked last.
 func (w *List) Missed() bool {
 	w.mu.Lock()

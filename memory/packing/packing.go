@@ -111,7 +111,7 @@ func (p *Packer) Read(scope kv.Scope, s segment.Statistics) {
 	}
 }
 
-// reached tells whether the tail is that many times as long as it may be.
+// reached reports whether the tail is that many times as long as it may be.
 func (p *Packer) reached(s segment.Statistics, times int) bool {
 	return s.Tail() >= times*p.packAfter || s.TailBytes >= uint64(times)*packAfterBytes
 }

@@ -91,7 +91,7 @@ func sentence(text string, from int) (end int, paragraph bool) {
 
 func endsSentence(r rune) bool { return strings.ContainsRune(".!?。！？؟।", r) }
 
-// ends tells whether a sentence ends before rest. A mark of ASCII needs a space behind it,
+// ends reports whether a sentence ends before rest. A mark of ASCII needs a space behind it,
 // or it is that of a number or a name.
 func ends(rest string, mark rune) bool {
 	if mark >= utf8.RuneSelf {

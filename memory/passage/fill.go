@@ -38,7 +38,7 @@ type Part struct {
 	Tokens int
 }
 
-// Given tells whether anything is.
+// Given reports whether anything is.
 func (p *Part) Given() bool { return p.Whole || len(p.Passages) > 0 }
 
 // Filler chooses what to give.
@@ -182,7 +182,7 @@ func (g *filling) next() {
 // is left.
 const least = 1e-6
 
-// weigh weighs an offer against what is given, and tells whether it became worth less.
+// weigh weighs an offer against what is given, and reports whether it became worth less.
 func (g *filling) weigh(o *offer) bool {
 	if o.pairs == nil {
 		o.pairs = g.pairs(o.In(g.texts[o.text].Text))

@@ -35,7 +35,7 @@ type Moment struct {
 	ValidAt time.Time
 }
 
-// IsNow tells whether nothing earlier is asked for.
+// IsNow reports whether nothing earlier is asked for.
 func (m Moment) IsNow() bool { return m.AsOf.IsZero() && m.ValidAt.IsZero() }
 
 // Condition lets through what had been saved and was valid, as far as the index knows.

@@ -9,7 +9,7 @@ import (
 )
 
 // Check reads what a scope keeps of a session back, if it has one: the rings must be
-// whole and readable. found is told what is wrong; the error is only why the check could not go
+// whole and readable. found is called for each fault; the error is only why the check could not go
 // on.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	var h counters

@@ -1,5 +1,5 @@
 // Package plans keeps what trading agents of loom.v1 note down: the plans they made,
-// what became of them, and a line for each event they report.
+// the outcome of them, and a line for each event they report.
 //
 //   - A [Plan] is what an agent means to do, an [Execution] what came of a plan, a
 //     line that an event happened. A session owns all three; its name is any bytes,

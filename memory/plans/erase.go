@@ -15,7 +15,7 @@ func Erasure() erase.Owner {
 	}}
 }
 
-// Is tells whether an entry is of plans, which share a keyspace and scopes with records.
+// Is reports whether an entry is of plans, which share a keyspace and scopes with records.
 func Is(e erase.Entry) bool {
 	return e.Keyspace == kv.Records && (e.Tag == tagCounters || e.Tag == byte(lines) || e.Tag == byte(plans) || e.Tag == byte(executions))
 }

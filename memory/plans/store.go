@@ -36,7 +36,7 @@ const DefaultMaxAnswerBytes = 4<<20 - 64<<10
 
 // Options adjusts a Store. Nil and zero fields mean the defaults.
 type Options struct {
-	// Now tells the time. Default time.Now.
+	// Now returns the time. Default time.Now.
 	Now func() time.Time
 	// MaxAnswerBytes bounds the entries that one call returns, together; more is
 	// a *SizeError. Default DefaultMaxAnswerBytes.

@@ -73,7 +73,7 @@ func isAskedThing(word string) bool {
 	return askedThings[word] || askedThings[one]
 }
 
-// asksForSeveral tells whether a question asks for several things: "what books",
+// asksForSeveral reports whether a question asks for several things: "what books",
 // "how many", "both".
 func asksForSeveral(words []word) bool {
 	for i, word := range words {
@@ -88,7 +88,7 @@ func asksForSeveral(words []word) bool {
 	return false
 }
 
-// hasPlural tells whether one of the next three words looks like a plural.
+// hasPlural reports whether one of the next three words looks like a plural.
 func hasPlural(words []word) bool {
 	const within, shortest = 3, 4
 	for _, word := range words[:min(len(words), within)] {
@@ -103,7 +103,7 @@ func hasPlural(words []word) bool {
 	return false
 }
 
-// asksForCurrent tells whether a question asks how things are, not how they were.
+// asksForCurrent reports whether a question asks how things are, not how they were.
 func asksForCurrent(words []word) bool {
 	present := false
 	for _, word := range words {
@@ -115,7 +115,7 @@ func asksForCurrent(words []word) bool {
 	return present
 }
 
-// asksForOne tells whether a question asks for one thing that is so: "what is", "tell me".
+// asksForOne reports whether a question asks for one thing that is so: "what is", "tell me".
 func asksForOne(words []word) bool {
 	if len(words) < 2 || slices.ContainsFunc(words, func(w word) bool { return pastVerbs[w.lower] }) {
 		return false
@@ -124,7 +124,7 @@ func asksForOne(words []word) bool {
 	return oneAsked[first] && (second == "is" || second == "s") || first == "tell" && second == "me"
 }
 
-// asksForOwned tells whether a question asks for something of somebody's: "Ann's address",
+// asksForOwned reports whether a question asks for something of somebody's: "Ann's address",
 // "my address".
 func asksForOwned(words []word) bool {
 	for i, word := range words {

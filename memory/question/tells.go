@@ -130,7 +130,7 @@ func (r *reading) done() {
 // asks: who says more tells something, and asks for something else.
 const maxStated = 30
 
-// asksMostly tells whether one of the lines of a text ends with a question, and
+// asksMostly reports whether one of the lines of a text ends with a question, and
 // the text states little beside questions.
 func asksMostly(text string, words []word) bool {
 	if !endsWithQuestion(text) {
@@ -153,7 +153,7 @@ func asksMostly(text string, words []word) bool {
 	return stated+sentence <= maxStated
 }
 
-// endsWithQuestion tells whether one of the lines of a text does.
+// endsWithQuestion reports whether one of the lines of a text does.
 func endsWithQuestion(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
@@ -192,7 +192,7 @@ func (w word) tells(next []word, known []class) (told segment.Flags) {
 	return told
 }
 
-// beginsPeriod tells whether the word, whose class comes first, begins something like
+// beginsPeriod reports whether the word, whose class comes first, begins something like
 // "last summer" or "next school year".
 func (w word) beginsPeriod(known []class) bool {
 	if known[0]&nearWord == 0 {

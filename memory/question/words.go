@@ -95,7 +95,7 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-// isSmall tells whether a text of such characters is its own lower case.
+// isSmall reports whether a text of such characters is its own lower case.
 func isSmall(r rune) bool { return r < utf8.RuneSelf && asciiKinds[r]&small != 0 }
 
 func isSpaceOrPunct(r rune) bool {
@@ -105,7 +105,7 @@ func isSpaceOrPunct(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsPunct(r)
 }
 
-// endsSentence tells whether what stands behind such a character begins a sentence.
+// endsSentence reports whether what stands behind such a character begins a sentence.
 func endsSentence(r rune) bool { return r < utf8.RuneSelf && asciiKinds[r]&sentenceEnd != 0 }
 
 // maxNamesBytes is how much of a question is searched for the names of authors.

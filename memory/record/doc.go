@@ -4,7 +4,7 @@
 //     [Normalize] completes.
 //   - [Encode] and [Decode] are its stored form, [Key] and its like where it stands;
 //     memory/FORMAT.md is the layout. [Read], [Each] and [All] read records.
-//   - [MetadataTerms] turns the values of the metadata into terms of the index,
+//   - [MetadataTerms] converts the values of the metadata into terms of the index,
 //     [WalkMetadata] yields the values themselves.
 //
 // Nothing here writes. Values are not safe for concurrent change.

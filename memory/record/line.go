@@ -27,9 +27,9 @@ var ErrLine = errors.New("record: line of an export can't be read")
 // Line is a line of an export.
 type Line struct {
 	Record Record
-	// Earlier tells that it is what the record of that id was before.
+	// Earlier says that it is what the record of that id was before.
 	Earlier bool
-	// KeyGone tells that the key, which another record took over, does not name it.
+	// KeyGone says that the key, which another record took over, does not name it.
 	KeyGone bool
 	// Relations are those with records whose lines stand before: each stands once. Those
 	// that have ended have an End.

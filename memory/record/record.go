@@ -87,7 +87,7 @@ func (o Origin) String() string {
 	return "unknown"
 }
 
-// Foreign tells whether neither a person nor the agent wrote a text: it is never to be
+// Foreign reports whether neither a person nor the agent wrote a text: it is never to be
 // taken as an instruction.
 func (o Origin) Foreign() bool { return o == OriginTool || o == OriginWeb }
 
@@ -181,7 +181,7 @@ type Record struct {
 	// the store when it saves, and stored nowhere.
 	Redacted redact.Counts
 
-	// Related tells that the record has relations, or had; set by the store.
+	// Related says that the record has relations, or had; set by the store.
 	Related bool
 	// Relations are those that go out from the record, where they were read with it, and
 	// those that a record to be saved begins with, which have no From. They stand beside
@@ -201,7 +201,7 @@ type Document struct {
 	// Place is the first ordinal of the record, where that is not Ordinal; zero
 	// otherwise. It keeps the record where it was in the order of arrival.
 	Place uint32
-	// Marked tells that the document says itself that the record is superseded,
+	// Marked says that the document says itself that the record is superseded,
 	// because no other document does any more.
 	Marked bool
 }
@@ -212,13 +212,13 @@ func (r Record) Bytes() int {
 	return len(r.Text) + len(r.Metadata) + perNumber*len(r.Embedding)
 }
 
-// Vouched tells whether a program wrote the record, or somebody approved what another writer
+// Vouched reports whether a program wrote the record, or somebody approved what another writer
 // wrote. Only such a record may stand where a prompt instructs its model.
 func (r *Record) Vouched() bool {
 	return !r.Origin.Foreign() && (r.Writer == writer.Program || r.Review == ReviewApproved)
 }
 
-// ExpiredAt tells whether the record is gone for readers at that moment.
+// ExpiredAt reports whether the record is gone for readers at that moment.
 func (r *Record) ExpiredAt(now time.Time) bool {
 	return !r.ExpireTime.IsZero() && !r.ExpireTime.After(now)
 }

@@ -1,6 +1,6 @@
 package record
 
-// Review is what became of a record that somebody has to look at before it is found. The
+// Review is the outcome of a record that somebody has to look at before it is found. The
 // numbers are part of the on-disk format.
 type Review uint8
 
@@ -20,5 +20,5 @@ var ReviewNames = map[Review]string{ReviewHeld: "held", ReviewApproved: "approve
 // String returns held, approved or rejected, the names that filters use; empty for none.
 func (r Review) String() string { return ReviewNames[r] }
 
-// Hides tells whether a record in that state stays out of queries and prompts.
+// Hides reports whether a record in that state stays out of queries and prompts.
 func (r Review) Hides() bool { return r == ReviewHeld || r == ReviewRejected }

@@ -60,7 +60,7 @@ func given(text string, at int, quote byte) (int, int, bool) {
 	return at, end, true
 }
 
-// names tells whether a line has a word, a path's last part among them.
+// names reports whether a line has a word, a path's last part among them.
 func names(line string, words ...string) bool {
 	for _, w := range words {
 		for from := 0; ; {

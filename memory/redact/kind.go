@@ -31,7 +31,7 @@ type kind struct {
 	// textOnly patterns are not looked for in bytes that are no text: they would be found by
 	// chance.
 	textOnly bool
-	// match tells whether there is a secret about the place i, which is where.
+	// match reports whether there is a secret about the place i, which is where.
 	match func(r *Redactor, text string, i int) (start, end int, ok bool)
 }
 
@@ -122,7 +122,7 @@ func run(text string, at, most int, class func(byte) bool) int {
 	return at
 }
 
-// begins tells whether nothing that belongs to a longer word stands before a place.
+// begins reports whether nothing that belongs to a longer word stands before a place.
 func begins(text string, i int) bool {
 	return i == 0 || !alphanumeric(text[i-1]) || endsInColour(text[:i])
 }
@@ -131,7 +131,7 @@ func begins(text string, i int) bool {
 // a prefix stands by chance.
 const maxGlued = 24
 
-// stands tells whether a token may begin at a place: behind nothing that belongs to a longer
+// stands reports whether a token may begin at a place: behind nothing that belongs to a longer
 // word, or glued to a short one, as in xghp_….
 func stands(text string, i int) (free, may bool) {
 	if begins(text, i) {
@@ -144,7 +144,7 @@ func stands(text string, i int) (free, may bool) {
 	return false, i-start <= maxGlued
 }
 
-// random tells whether a token that is glued to a word looks like one.
+// random reports whether a token that is glued to a word looks like one.
 func random(token string) bool {
 	digits, letters := 0, 0
 	for _, b := range []byte(token) {
@@ -157,7 +157,7 @@ func random(token string) bool {
 	return digits >= 2 && letters >= 8 && len(token) >= 20
 }
 
-// endsInColour tells whether a text ends with a sequence by which terminals set colours and
+// endsInColour reports whether a text ends with a sequence by which terminals set colours and
 // such (ECMA-48, 5.4), whose last character is a letter.
 func endsInColour(text string) bool {
 	const longest = 32
@@ -286,7 +286,7 @@ func privateKey(_ *Redactor, text string, i int) (int, int, bool) {
 	}
 }
 
-// mostlyBase64 tells whether a text is base64 in a frame: lines that are quoted, numbered,
+// mostlyBase64 reports whether a text is base64 in a frame: lines that are quoted, numbered,
 // or strings of a list.
 func mostlyBase64(text string) bool {
 	const least = 20 // bytes of a run that is no word
@@ -396,7 +396,7 @@ func nameEnd(text string, at int) (int, bool) {
 	return end, len(last) == 0 || !slices.Contains(otherEnds, last[len(last)-1])
 }
 
-// secretName tells whether a name is one of a secret.
+// secretName reports whether a name is one of a secret.
 func secretName(name string) bool {
 	if len(name) > 128 {
 		return false
@@ -473,7 +473,7 @@ func unquoted(text string, at int) int {
 	return i + 1
 }
 
-// option tells whether the name about a place is one of a command's options.
+// option reports whether the name about a place is one of a command's options.
 func option(text string, i int) bool {
 	for n := 0; n < 32 && i > 0 && dashed(text[i-1]); n++ {
 		i--
@@ -481,7 +481,7 @@ func option(text string, i int) bool {
 	return i < len(text) && text[i] == '-'
 }
 
-// plausible tells whether a value looks random enough for a secret: by its characters and
+// plausible reports whether a value looks random enough for a secret: by its characters and
 // their entropy.
 func (r *Redactor) plausible(value string, quoted bool) bool {
 	if r.eager {
@@ -524,7 +524,7 @@ func (r *Redactor) plausible(value string, quoted bool) bool {
 	return quoted && upper > 0 && lower > 0 && len(value) >= mixed && strings.IndexByte(value, ' ') < 0 && entropy >= 3
 }
 
-// hasFold tells whether a text begins with a word, whatever the case.
+// hasFold reports whether a text begins with a word, whatever the case.
 func hasFold(text, prefix string) bool {
 	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
 }

@@ -137,7 +137,7 @@ func (r *Redactor) Text(text string, counts *Counts) string {
 	return string(out)
 }
 
-// Finds tells whether a text holds a secret; nothing is counted.
+// Finds reports whether a text holds a secret; nothing is counted.
 func (r *Redactor) Finds(text string) bool {
 	if r == nil || text == "" {
 		return false
@@ -228,7 +228,7 @@ func (r *Redactor) object(values map[string]any, counts *Counts) map[string]any 
 	return values
 }
 
-// same tells whether redacting has left a value alone, which returns it as it was then.
+// same reports whether redacting has left a value alone, which returns it as it was then.
 func same(old, changed any) bool {
 	switch v := old.(type) {
 	case string:
@@ -260,7 +260,7 @@ func (r *Redactor) Named(name, text string, counts *Counts) string {
 	return out
 }
 
-// has tells whether a pattern is looked for.
+// has reports whether a pattern is looked for.
 func (r *Redactor) has(name string) bool {
 	return slices.ContainsFunc(r.kinds, func(k kind) bool { return k.name == name })
 }

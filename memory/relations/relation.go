@@ -123,7 +123,7 @@ type Selection struct {
 	ValidAt time.Time
 }
 
-// standing tells whether the relations of today are asked for.
+// standing reports whether the relations of today are asked for.
 func (s Selection) standing() bool { return s.At.IsZero() && s.ValidAt.IsZero() }
 
 // EndedBy is the moment by which relations that have ended do not count.
@@ -257,7 +257,7 @@ func each(ctx context.Context, from kv.Getter, scope kv.Scope, tag byte, see fun
 }
 
 // Check compares the two keys of every relation of a scope, those that have ended included,
-// with each other, and with the records that there are; report is told what is wrong.
+// with each other, and with the records that there are; report is called for each fault.
 func Check(ctx context.Context, from kv.Getter, scope kv.Scope, has func(id string) bool, report func(format string, args ...any)) error {
 	type edge struct{ from, name, to string }
 	out := make(map[edge]bool)

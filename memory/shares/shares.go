@@ -17,7 +17,7 @@ type Saver struct {
 }
 
 // Give returns how many records of each saver leave, most in all, so that keep stay. First
-// leaves what is furthest above its share; among equals less tells whether the record that
+// leaves what is furthest above its share; among equals less reports whether the record that
 // saver a gives as its nth goes before that which b gives as its mth, from 0. It may be fewer
 // than there are too many, where those above their share may not leave.
 func Give(savers []Saver, keep, most int, less func(a, nth, b, mth int) bool) []int {

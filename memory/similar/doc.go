@@ -1,4 +1,4 @@
-// Package similar tells whether two texts say the same, without a model.
+// Package similar reports whether two texts say the same, without a model.
 //
 // A [Form] is a text without what does not change its meaning: upper case at the
 // beginning of a sentence, blanks, closing points, contractions, some articles and filler

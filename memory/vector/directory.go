@@ -151,7 +151,7 @@ func (d directory) find(name string) (entry, bool) {
 // have made fewer: one in so many.
 const keptSpaces = 16
 
-// room tells whether an agent may make one more space. Of a scope that several agents
+// room reports whether an agent may make one more space. Of a scope that several agents
 // share one alone gets nearly all, and leaves some for those who come later.
 func (d directory) room(by string) bool {
 	own := 0

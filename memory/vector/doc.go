@@ -10,7 +10,7 @@
 //     read whole for the exact cosine.
 //   - A block is up to a few thousand vectors packed for scanning: their centre,
 //     and for each one the signs of its turned difference from the centre and
-//     two numbers that turn those bits into an estimate of the cosine. A block
+//     two numbers that convert those bits into an estimate of the cosine. A block
 //     never changes.
 //   - The fine codes of a block have a byte for each number of those
 //     differences, which makes much better estimates and takes eight times the

@@ -14,7 +14,7 @@ func Sorts() []erase.Sort {
 	}
 }
 
-// IsDirectory tells whether an entry lists the spaces of a scope.
+// IsDirectory reports whether an entry lists the spaces of a scope.
 func IsDirectory(e erase.Entry) bool {
 	return e.Keyspace == kv.Records && e.Tag == tagSpaces && len(e.Tail) == 0
 }

@@ -194,7 +194,7 @@ func readHead(ctx context.Context, from kv.Getter, at place, withBlocks bool) (h
 	return h, err
 }
 
-// has tells whether all those blocks are in the list.
+// has reports whether all those blocks are in the list.
 func (h head) has(blocks []blockInfo) bool {
 	for _, b := range blocks {
 		if !slices.ContainsFunc(h.blocks, func(other blockInfo) bool { return other.id == b.id }) {

@@ -6,7 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// The tags of the records keyspace; memory/FORMAT.md tells what follows them.
+// The tags of the records keyspace; memory/FORMAT.md says what follows them.
 const (
 	tagSpaces = 'e'
 	tagVector = 'v'

@@ -88,7 +88,7 @@ func (x *Index) readFine(ctx context.Context, view kv.Getter, h head, infos []bl
 	return found, nil
 }
 
-// recall returns what is remembered of a part of blocks, and where it is missing.
+// recall returns the cached state of a part of blocks, and where it is missing.
 func recall[T part](c *partCache, h head, of byte, infos []blockInfo) (found []T, missing []int) {
 	keys, values := make([]cacheKey, len(infos)), make([]part, len(infos))
 	for i, info := range infos {

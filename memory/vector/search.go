@@ -44,7 +44,7 @@ const (
 
 // Allowed is the set of documents that may be hits.
 type Allowed interface {
-	// Has tells whether the document is in the set.
+	// Has reports whether the document is in the set.
 	Has(ordinal uint32) bool
 	// Count is how many documents the set has.
 	Count() int

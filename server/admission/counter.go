@@ -73,7 +73,7 @@ type walk struct {
 	whole         bool
 }
 
-// message walks over one message and tells whether to go on. Bytes that can't be read
+// message walks over one message and reports whether to go on. Bytes that can't be read
 // end the walk of this message; the decoder reports them.
 func (w *walk) message(p *plan, raw []byte) bool {
 	var counts [maxSlots]int

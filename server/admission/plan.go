@@ -20,7 +20,7 @@ const (
 	jsonList   = "google.protobuf.ListValue"
 )
 
-// IsJSON tells whether a field holds JSON in protobuf's own types.
+// IsJSON reports whether a field holds JSON in protobuf's own types.
 func IsJSON(field protoreflect.FieldDescriptor) bool {
 	return field.Message() != nil && !field.IsMap() && isJSON(field.Message())
 }
@@ -47,9 +47,9 @@ type field struct {
 	slot int
 	// limit bounds its items, or the values of its JSON.
 	limit int
-	// json tells whether a JSON value begins in this field.
+	// json reports whether a JSON value begins in this field.
 	json bool
-	// member tells whether it holds the members of a JSON object or list.
+	// member reports whether it holds the members of a JSON object or list.
 	member bool
 	// kind is the wire type of its numbers; BytesType if they are no numbers.
 	kind protowire.Type

@@ -149,7 +149,7 @@ func (c *Credentials) Tenants() []string {
 	return slices.Sorted(maps.Keys(tenants))
 }
 
-// HasTenant tells whether a credential names the tenant.
+// HasTenant reports whether a credential names the tenant.
 func (c *Credentials) HasTenant(tenant string) bool {
 	for g := range c.known.Load().all() {
 		if g.tenant == tenant {

@@ -53,7 +53,7 @@ func (g *grant) takeOver(before *grant) {
 	}
 }
 
-// covers tells whether every pattern of another identity stands here, too: of whom it may
+// covers reports whether every pattern of another identity stands here, too: of whom it may
 // act for, of whose calls it may approve, and of whose memories it has access to; and whether
 // it runs the server, if that does.
 func (i Identity) covers(other Identity) bool {

@@ -52,19 +52,19 @@ type Identity struct {
 // Tenant is whose data the caller sees.
 func (i Identity) Tenant() string { return i.tenant }
 
-// Owns tells whether the caller may act for agent.
+// Owns reports whether the caller may act for agent.
 func (i Identity) Owns(agent string) bool { return matchesAny(i.patterns, agent) }
 
-// OwnsAll tells whether the caller may act for every agent of its tenant.
+// OwnsAll reports whether the caller may act for every agent of its tenant.
 func (i Identity) OwnsAll() bool { return slices.Contains(i.patterns, "*") }
 
-// IsApprover tells whether the caller may approve any calls at all.
+// IsApprover reports whether the caller may approve any calls at all.
 func (i Identity) IsApprover() bool { return len(i.approves) > 0 }
 
-// Approves tells whether the caller may approve calls of agent.
+// Approves reports whether the caller may approve calls of agent.
 func (i Identity) Approves(agent string) bool { return matchesAny(i.approves, agent) }
 
-// ApprovesAll tells whether the caller may approve calls of every agent of its tenant.
+// ApprovesAll reports whether the caller may approve calls of every agent of its tenant.
 func (i Identity) ApprovesAll() bool { return slices.Contains(i.approves, "*") }
 
 // Anyone may act for every agent of a tenant, approve its calls and run the server: who
@@ -96,7 +96,7 @@ func (i Identity) Named() (agent string, ok bool) {
 	return "", false
 }
 
-// matchesAny tells whether a name is one of the patterns: exact names, or a beginning
+// matchesAny reports whether a name is one of the patterns: exact names, or a beginning
 // and *.
 func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return grants.Matches(pattern, name) })
@@ -117,7 +117,7 @@ func (i Identity) UserLevel(user string) grants.Level {
 	return grants.None
 }
 
-// Edits tells whether the caller may change what an agent has saved in a memory that is
+// Edits reports whether the caller may change what an agent has saved in a memory that is
 // shared.
 func (i Identity) Edits(agent string) bool { return i.Owns(agent) || matchesAny(i.edits, agent) }
 

@@ -62,21 +62,21 @@ func read() map[string]*loombridgev1.Conduct {
 // does nothing, for what is in none of the two APIs. It is not to be changed.
 func Of(method string) *loombridgev1.Conduct { return all[method] }
 
-// Changes tells whether a call of a method does anything but read.
+// Changes reports whether a call of a method does anything but read.
 func Changes(method string) bool {
 	effect := Of(method).GetEffect()
 	return effect == loombridgev1.Effect_EFFECT_STORES || effect == loombridgev1.Effect_EFFECT_FREES
 }
 
-// Searches tells whether the work of a call grows with what is stored or sent.
+// Searches reports whether the work of a call grows with what is stored or sent.
 func Searches(method string) bool { return Of(method).GetSearches() }
 
-// Stores tells whether a call may make the store grow.
+// Stores reports whether a call may make the store grow.
 func Stores(method string) bool {
 	return Of(method).GetEffect() == loombridgev1.Effect_EFFECT_STORES
 }
 
-// Acts tells whether by a method of the native API agents do something that they may not do
+// Acts reports whether by a method of the native API agents do something that they may not do
 // any more when they have ended.
 func Acts(method string) bool {
 	return loom[method] == loombridgev1.Effect_EFFECT_UNSPECIFIED && Changes(method) && !Of(method).GetAfterEnd()

@@ -164,7 +164,7 @@ func (p *Pool) add(c *Conn) (added bool, victim *Conn) {
 	return true, victim
 }
 
-// overShare tells whether another machine has used up its share.
+// overShare reports whether another machine has used up its share.
 func (p *Pool) overShare(address netip.Addr) bool {
 	return address.IsValid() && p.from[address] >= max(p.max-p.max/reservedShare, 1)
 }

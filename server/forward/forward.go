@@ -33,9 +33,9 @@ type Places interface {
 
 var _ Places = (*places.Places)(nil)
 
-// Route is what is known of the calls of one method.
+// Route describes the calls of one method.
 type Route struct {
-	// Touches tells whose workspace a request touches; false for none, and for a request
+	// Touches says whose workspace a request touches; false for none, and for a request
 	// that the method refuses.
 	Touches func(ctx context.Context, request proto.Message) (kv.Scope, bool)
 	// Call answers a request.

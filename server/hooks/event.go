@@ -69,7 +69,7 @@ type Event struct {
 	problem    string // of a failed tool
 	said       string // by the person, or by the model
 	turn, call string
-	once       string // tells events apart that have no id; empty where the host has none
+	once       string // distinguishes events that have no id; empty where the host has none
 }
 
 // input are the fields of all hosts.
@@ -182,7 +182,7 @@ func toolName(name string) string {
 	return cut(clean, maxToolBytes)
 }
 
-// own tells whether a tool is one of this server, which has recorded the call already.
+// own reports whether a tool is one of this server, which has recorded the call already.
 func (e Event) own() bool {
 	lower := strings.ToLower(e.tool)
 	for _, prefix := range []string{"mcp__loom-bridge__", "mcp_loom-bridge_", "mcp__loom_bridge__", "mcp_loom_bridge_", "loom-bridge:", "mcp:loom-bridge"} {
@@ -276,7 +276,7 @@ func (e Event) Answer(text string) []byte {
 	return append(out, '\n')
 }
 
-// carries tells whether the answer to an event may hold a text for the model.
+// carries reports whether the answer to an event may hold a text for the model.
 func (e Event) carries() bool {
 	switch e.kind {
 	case started, called:

@@ -28,7 +28,7 @@ const (
 	contextTokens, recallTokens = 2000, 600
 	// maxContextChars bounds it, too: hosts cut what is longer than 10,000 characters.
 	maxContextChars = 9500
-	// charsPerToken turns a budget of tokens into one of characters where nobody counts.
+	// charsPerToken converts a budget of tokens into one of characters where nobody counts.
 	charsPerToken = 4
 	// savedFor is how long what was saved before a compaction waits to be given back.
 	savedFor = 24 * time.Hour
@@ -253,7 +253,7 @@ func (h *Handler) save(ctx context.Context, e Event) error {
 	})
 }
 
-// taken takes away what was saved, and tells whether it was there: of several hooks at
+// taken takes away what was saved, and reports whether it was there: of several hooks at
 // once, one is told so.
 func (h *Handler) taken(ctx context.Context, e Event) (bool, error) {
 	err := again(ctx, func() error {

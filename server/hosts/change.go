@@ -101,7 +101,7 @@ func (i Install) changes(kept string, set func(*Change, []edit) error) ([]Change
 	return all, nil
 }
 
-// Same tells whether there is nothing to write.
+// Same reports whether there is nothing to write.
 func (c Change) Same() bool {
 	return bytes.Equal(c.Before, c.After) && (c.Before == nil) == (c.After == nil)
 }

@@ -132,7 +132,7 @@ func (e jsonElement) take(text []byte) ([]byte, error) {
 	return editJSON(text, false, func(d *document) error { return d.remove(e.path, e.ours) })
 }
 
-// ours tells whether an element has the mark.
+// ours reports whether an element has the mark.
 func (e jsonElement) ours(v hujson.Value) bool {
 	for one := range v.All() {
 		text, ok := one.Value.(hujson.Literal)

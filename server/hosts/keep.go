@@ -24,7 +24,7 @@ type kept struct {
 	Made []string
 }
 
-// wrote tells whether a text is what was written.
+// wrote reports whether a text is what was written.
 func (k kept) wrote(text []byte) bool { return text != nil && digest(text) == k.After }
 
 func digest(text []byte) string {

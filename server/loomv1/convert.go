@@ -64,7 +64,7 @@ func messageOf(e events.Event, recipient string) *loomv1pb.Event {
 	}
 }
 
-// isNative tells whether an event came in through the native API: all others
+// isNative reports whether an event came in through the native API: all others
 // are stamped. A caller of that may write a whole stamp itself; it then gets what
 // it wrote, and still harms nobody, see deliverable.
 func isNative(e events.Event) bool { return !isStamped(e.Headers) }

@@ -1,6 +1,6 @@
 // Package loomv1 serves loom.v1, the API that agents written with loom-py
 // speak, over the same domain objects as the native one. It holds no rule about
-// events, agents, tools or memory: it turns messages into calls of the domain,
+// events, agents, tools or memory: it converts messages into calls of the domain,
 // and answers and errors into the statuses and texts that those agents know.
 //
 // The nouns:

@@ -29,7 +29,7 @@ const (
 	keyTopic = ownPrefix + "topic"
 )
 
-// inEnvelope tells whether a key is one that the bridge may write.
+// inEnvelope reports whether a key is one that the bridge may write.
 func inEnvelope(key string) bool {
 	switch strings.TrimPrefix(key, ownPrefix) {
 	case keyThreadID, keyCorrelationID, keySender, keyReplyTo, keyTTL, keyHop, keyTime, keyTTLMillis, "topic":
@@ -109,7 +109,7 @@ func stampNumbers(m map[string]string, now time.Time) {
 	}
 }
 
-// isStamped tells whether metadata has all that stamp always writes.
+// isStamped reports whether metadata has all that stamp always writes.
 func isStamped(m map[string]string) bool {
 	for _, key := range [...]string{keyTopic, keyThreadID, keyReplyTo, keyTTL, keyHop, keyTime} {
 		if m[key] == "" {
@@ -119,7 +119,7 @@ func isStamped(m map[string]string) bool {
 	return true
 }
 
-// numbersStand tells whether stampNumbers would change nothing.
+// numbersStand reports whether stampNumbers would change nothing.
 func numbersStand(m map[string]string) bool {
 	for _, key := range [...]string{keyTTLMillis, ownPrefix + keyTTLMillis} {
 		if value, ok := m[key]; ok && !isNumber(value) {

@@ -59,7 +59,7 @@ type Deps struct {
 	Hand   Hand
 	Tools  Tools
 	Plans  *plans.Store
-	// Spawned tells whether an agent was spawned. Default: none was.
+	// Spawned reports whether an agent was spawned. Default: none was.
 	Spawned func(agent kv.Scope) bool
 	// Acts is an error for an agent that does nothing any more. Default: every agent does.
 	Acts func(ctx context.Context, agent kv.Scope) error
@@ -90,7 +90,7 @@ type Options struct {
 	Requests *share.Pool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger hears of faults of the server's own. Default silent.
+	// Logger logs faults of the server's own. Default silent.
 	Logger *slog.Logger
 	// Draining is closed when the server begins to stop: streams then end with
 	// UNAVAILABLE. Default: never.

@@ -79,7 +79,7 @@ func (s *memoryService) MarkExecuted(ctx context.Context, req *loomv1pb.MarkExec
 	return &loomv1pb.MarkExecutedResponse{Success: true}, nil
 }
 
-// CheckExecuted tells what came of a plan.
+// CheckExecuted says what came of a plan.
 func (s *memoryService) CheckExecuted(ctx context.Context, req *loomv1pb.CheckExecutedRequest) (*loomv1pb.CheckExecutedResponse, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {

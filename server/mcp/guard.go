@@ -92,7 +92,7 @@ func (f *Face) names(r *http.Request) (refusal string) {
 	return ""
 }
 
-// served tells whether a name is this machine's for itself, or one that was configured.
+// served reports whether a name is this machine's for itself, or one that was configured.
 func (f *Face) served(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.IsLoopback()
@@ -100,7 +100,7 @@ func (f *Face) served(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(f.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// isAddress tells whether a host is no name: nobody can make a number lead elsewhere.
+// isAddress reports whether a host is no name: nobody can make a number lead elsewhere.
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil

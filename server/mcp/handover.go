@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// bytesPerToken turns a budget of tokens into one of bytes where nobody counts: little
+	// bytesPerToken converts a budget of tokens into one of bytes where nobody counts: little
 	// enough for prose of any script.
 	bytesPerToken = 3
 	// entriesOfPage are read at once, the newest first.
@@ -46,7 +46,7 @@ func Handover(ctx context.Context, contexts loombridgev1.ContextServiceClient, a
 	return text.String(), nil
 }
 
-// overflows tells whether a prompt does not fit its budget.
+// overflows reports whether a prompt does not fit its budget.
 func overflows(err error) bool {
 	of := status.Convert(err)
 	return of.Code() == codes.FailedPrecondition && slices.ContainsFunc(of.Details(), func(detail any) bool {

@@ -1,6 +1,6 @@
 // Package observe logs and counts calls.
 //
-// An [Observer] is told of each call by the interceptors: it logs faults of the
+// An [Observer] is called for each call by the interceptors: it logs faults of the
 // server, slow calls and refusals, and counts all of them in [Metrics]. A [CallError] is
 // how a call ends that did not succeed: what the client is told, and the cause, which
 // only the log sees.

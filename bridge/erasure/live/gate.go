@@ -73,7 +73,7 @@ func (v *Visit) Leave() {
 
 func refusal(scope kv.Scope) error { return fmt.Errorf("%w: %s", ErrErasing, scope) }
 
-// Closed tells whether a scope's subject is being erased.
+// Closed reports whether a scope's subject is being erased.
 func (g *Gate) Closed(scope kv.Scope) bool {
 	if g.shut.Load() == 0 {
 		return false

@@ -230,7 +230,7 @@ func (n *node[T]) empty() bool {
 // when there never was one.
 func (x *Index[T]) LastChange() uint64 { return x.patterns.Load() }
 
-// Some calls test with each item until one passes, and tells whether one
+// Some calls test with each item until one passes, and reports whether one
 // did.
 func (found Groups[T]) Some(test func(T) bool) bool {
 	for _, group := range found {

@@ -86,7 +86,7 @@ func (p Pattern) String() string { return p.text }
 // match several.
 func (p Pattern) Exact() (topic string, ok bool) { return p.text, p.kind == exactPattern }
 
-// Match tells whether the pattern matches a topic.
+// Match reports whether the pattern matches a topic.
 func (p Pattern) Match(topic string) bool {
 	switch p.kind {
 	case legacyPattern:

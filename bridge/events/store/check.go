@@ -8,7 +8,7 @@ import (
 )
 
 // Check reads a topic back: its events from the first kept to the last must be there,
-// readable, and with all that belongs to them. found is told what is wrong; the error
+// readable, and with all that belongs to them. found is called for each fault; the error
 // is only why the check could not go on.
 func Check(ctx context.Context, from kv.Reader, topic kv.Scope, found func(error)) error {
 	c := checker{from: from, scope: topic, found: found}

@@ -34,7 +34,7 @@ type Record struct {
 	Oldest time.Time
 }
 
-// Empty tells whether no event is kept.
+// Empty reports whether no event is kept.
 func (r Record) Empty() bool { return r.First > r.Last }
 
 func encodeTopic(r Record) []byte {
@@ -155,7 +155,7 @@ func firstTopic(ctx context.Context, from Scanner, r kv.Range) (*Topic, error) {
 	return nil, nil
 }
 
-// MayHaveSince tells whether some of the topic's events may be younger.
+// MayHaveSince reports whether some of the topic's events may be younger.
 func (r Record) MayHaveSince(since time.Time) bool {
 	return !r.Empty() && (r.LastTime.IsZero() || r.LastTime.Add(timeSlack).After(since))
 }

@@ -19,12 +19,12 @@ type Rule struct {
 	Free     int64     // so many as to free this much
 }
 
-// MayHit tells whether there may be something to delete.
+// MayHit reports whether there may be something to delete.
 func (r Rule) MayHit(t Record) bool {
 	return !t.Empty() && (r.MaxBytes > 0 && t.Bytes > r.MaxBytes || t.Oldest.Before(r.Before))
 }
 
-// hits tells whether the oldest event goes, after so much was freed.
+// hits reports whether the oldest event goes, after so much was freed.
 func (r Rule) hits(e *storedEvent, t Record, freed int64) bool {
 	return e.Time.Before(r.Before) || r.MaxBytes > 0 && t.Bytes > r.MaxBytes || freed < r.Free
 }

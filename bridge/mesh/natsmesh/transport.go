@@ -79,7 +79,7 @@ type Options struct {
 	Group string
 	// Secret is that of mesh.Options.
 	Secret []byte
-	// Logger hears of lost connections. Default silent.
+	// Logger logs lost connections. Default silent.
 	Logger *slog.Logger
 }
 

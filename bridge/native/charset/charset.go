@@ -1,9 +1,9 @@
-// Package charset tells in which encoding a text file is, and reads and writes it.
+// Package charset says in which encoding a text file is, and reads and writes it.
 //
 // [Detect] looks at the beginning of a file, [Named] takes a name. What is decoded and
 // encoded again is the same bytes, byte order mark included: whoever changes a file
 // compares them first, because a wrong name is possible. The encodings of one byte a
-// character have nothing that tells them apart: there Detect guesses, and says so.
+// character have nothing that distinguishes them: there Detect guesses, and says so.
 package charset
 
 import (
@@ -94,10 +94,10 @@ func (e Encoding) Name() string {
 	return e.name
 }
 
-// Plain tells whether the bytes are the text: UTF-8 without a mark.
+// Plain reports whether the bytes are the text: UTF-8 without a mark.
 func (e Encoding) Plain() bool { return e.name == "" }
 
-// Guessed tells whether Detect found nothing in the file that says so for sure.
+// Guessed reports whether Detect found nothing in the file that says so for sure.
 func (e Encoding) Guessed() bool { return e.guessed }
 
 // Reader gives the text of a file as UTF-8, without its mark. Bytes that are none of the

@@ -33,7 +33,7 @@ func Detect(head []byte, whole bool) (e Encoding, isText bool) {
 	return guess(head), true
 }
 
-// isUTF8 tells whether bytes are UTF-8 text; the last character may be cut off where
+// isUTF8 reports whether bytes are UTF-8 text; the last character may be cut off where
 // they are not all. NUL is no text.
 func isUTF8(head []byte, whole bool) bool {
 	if !whole {
@@ -42,7 +42,7 @@ func isUTF8(head []byte, whole bool) bool {
 	return utf8.Valid(head) && bytes.IndexByte(head, 0) < 0
 }
 
-// isUTF16 tells whether bytes are text of UTF-16: whole units, surrogates in pairs, no
+// isUTF16 reports whether bytes are text of UTF-16: whole units, surrogates in pairs, no
 // control characters.
 func isUTF16(head []byte, order binary.ByteOrder, whole bool) bool {
 	if whole && len(head)%2 != 0 {
@@ -60,7 +60,7 @@ func isUTF16(head []byte, order binary.ByteOrder, whole bool) bool {
 	return !whole || !high
 }
 
-// mostlyASCII tells whether three of four units of two bytes are ASCII, whose character
+// mostlyASCII reports whether three of four units of two bytes are ASCII, whose character
 // stands at an offset.
 func mostlyASCII(head []byte, offset int) bool {
 	ascii := 0
@@ -98,7 +98,7 @@ func guess(head []byte) Encoding {
 	return Encoding{name: "iso-8859-1", form: charmap.ISO8859_1, guessed: true}
 }
 
-// inWords tells whether most bytes beyond ASCII stand three or more together.
+// inWords reports whether most bytes beyond ASCII stand three or more together.
 func inWords(head []byte) bool {
 	all, together, run := 0, 0, 0
 	for i := 0; i <= len(head); i++ {

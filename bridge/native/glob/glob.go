@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Pattern tells which files a search looks at. The zero Pattern matches all.
+// Pattern says which files a search looks at. The zero Pattern matches all.
 type Pattern struct {
 	pattern *regexp.Regexp
 	// base says that only the file's name is compared, not its path.
@@ -43,7 +43,7 @@ func (p Pattern) Match(rel string) bool {
 	return p.pattern.MatchString(rel)
 }
 
-// parser turns a pattern into a regular expression.
+// parser converts a pattern into a regular expression.
 type parser struct {
 	in     string
 	out    strings.Builder

@@ -200,12 +200,12 @@ func request(in tools.Input) (*http.Request, error) {
 	return r, nil
 }
 
-// page tells whether it is one of HTML.
+// page reports whether it is one of HTML.
 func (d *document) page() bool {
 	return d.contentType == "text/html" || d.contentType == "application/xhtml+xml"
 }
 
-// textual tells whether it can be shown as text.
+// textual reports whether it can be shown as text.
 func (d *document) textual() bool {
 	t := d.contentType
 	if strings.HasPrefix(t, "text/") || strings.HasSuffix(t, "+json") || strings.HasSuffix(t, "+xml") {

@@ -229,7 +229,7 @@ func (w *writer) node(n *html.Node, depth int) {
 	w.lineBreaks(lines)
 }
 
-// hidden tells whether an element is not shown.
+// hidden reports whether an element is not shown.
 func hidden(n *html.Node) bool {
 	for _, a := range n.Attr {
 		switch a.Key {

@@ -57,7 +57,7 @@ func (s Search) withDefaults() Search {
 	return s
 }
 
-// lacksKey tells whether nothing can be found, since the engine wants a key.
+// lacksKey reports whether nothing can be found, since the engine wants a key.
 func (s Search) lacksKey() bool { return s.Engine == EngineBrave && s.Key == "" }
 
 // found is a result of a search.

@@ -6,5 +6,5 @@
 // when a folder is opened, a shell goes into it, or a command runs that does something else:
 // `git status`. A build file or a script, which runs because somebody asks for it, is none.
 //
-// A [Set] tells which names these are, whatever a disk may take for the same name.
+// A [Set] says which names these are, whatever a disk may take for the same name.
 package commands

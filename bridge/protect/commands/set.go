@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Set tells which names of a workspace stay as they are. A path stands for itself and for
+// Set says which names of a workspace stay as they are. A path stands for itself and for
 // all below it. In front of it `**/` means that it may lie in any folder; * within a segment
 // stands for any letters. Letters count the same in both cases, and those that a disk may
 // leave out do not count, as a workspace may lie on one that sees no difference. Its zero
@@ -53,14 +53,14 @@ func AtTop(paths []string) []string {
 	return top
 }
 
-// Covers tells whether a name, relative to the workspace, is one that stays as it is or lies
+// Covers reports whether a name, relative to the workspace, is one that stays as it is or lies
 // in one.
 func (s *Set) Covers(name string) bool {
 	_, ok := s.find(name, false)
 	return ok
 }
 
-// Leads tells whether one that stays as it is may lie below a name.
+// Leads reports whether one that stays as it is may lie below a name.
 func (s *Set) Leads(name string) bool {
 	_, ok := s.find(name, true)
 	return ok
@@ -116,7 +116,7 @@ func (r rule) covers(parts []string) bool {
 
 func (r rule) leads(parts []string) bool { return len(parts) < len(r.parts) && r.begins(parts) }
 
-// begins tells whether parts are those that the rule begins with.
+// begins reports whether parts are those that the rule begins with.
 func (r rule) begins(parts []string) bool {
 	for i, part := range parts {
 		want := r.parts[i]

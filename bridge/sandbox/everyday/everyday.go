@@ -1,5 +1,5 @@
 // Package everyday has what people do with programs every day, to see what of it works in
-// a sandbox: git, Python, compilers, archives, local test servers. `doctor` tells which of
+// a sandbox: git, Python, compilers, archives, local test servers. `doctor` says which of
 // it works on a machine.
 package everyday
 

@@ -523,7 +523,7 @@ func (s *supervisor) closeProc() error {
 	return setAttributes("/proc", unix.MOUNT_ATTR_RDONLY, 0)
 }
 
-// ownPIDMax tells whether each pid namespace has a pid_max. Before Linux 6.14 there is one
+// ownPIDMax reports whether each pid namespace has a pid_max. Before Linux 6.14 there is one
 // for the machine, and a root server's first stage could write it; nothing but the version
 // tells without writing.
 func ownPIDMax() bool {

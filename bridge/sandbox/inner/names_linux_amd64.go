@@ -114,7 +114,7 @@ func (c *caller) at(dir, argument int, follow bool) (*found, error) {
 	return c.resolve(dir, path, follow)
 }
 
-// may tells why a name can't be changed. Moved says that what is there, with all below
+// may says why a name can't be changed. Moved says that what is there, with all below
 // it, would go or come.
 func (c *caller) may(place string, moved bool) error {
 	if !c.s.writable(place) || !strings.HasPrefix(place, "/") {
@@ -126,7 +126,7 @@ func (c *caller) may(place string, moved bool) error {
 	return nil
 }
 
-// keeps tells whether a place is a name of the workspace that stays as it is, and notes it.
+// keeps reports whether a place is a name of the workspace that stays as it is, and notes it.
 func (s *supervisor) keeps(place string, moved bool) bool {
 	name, err := filepath.Rel(s.spec.Workspace.Path, place)
 	if err != nil || !filepath.IsLocal(name) {
@@ -160,7 +160,7 @@ func (n *names) tell(r *Report) {
 	r.Refused, r.Made = slices.Clone(n.refused), slices.Clone(n.made)
 }
 
-// ours tells whether the repository that a name lies in, or its part for a working tree, was
+// ours reports whether the repository that a name lies in, or its part for a working tree, was
 // made by programs.
 func (n *names) ours(workspace, name string) bool {
 	repository, ok := n.set.Repository(name)
@@ -175,7 +175,7 @@ func (n *names) ours(workspace, name string) bool {
 	return false
 }
 
-// has tells whether there is a folder of a repository that programs have made.
+// has reports whether there is a folder of a repository that programs have made.
 func (n *names) has(place string) bool {
 	return len(n.own) > 0 && n.own[Which(unix.AT_FDCWD, place)]
 }
@@ -290,7 +290,7 @@ func (c *caller) opened(dir, argument, flags int, mode uint32) (int64, error) {
 	return 0, err
 }
 
-// mayOpen tells why what is there can't be opened so.
+// mayOpen says why what is there can't be opened so.
 func (c *caller) mayOpen(f *found, flags int) error {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(f.object, &fs); err != nil {
@@ -535,7 +535,7 @@ func (c *caller) rename(fromDir, from, toDir, to int, flags uint32) error {
 	return unix.Renameat2(old.folder, old.base, f.folder, f.base, uint(flags))
 }
 
-// device tells whether a place is a node that every program may use.
+// device reports whether a place is a node that every program may use.
 func (s *supervisor) device(place string) bool {
 	return slices.Contains(devices, place) || s.spec.Tier == Namespaces && below(place, []string{"/dev/pts"})
 }

@@ -131,7 +131,7 @@ type caller struct {
 	listener int
 }
 
-// valid tells whether the caller still waits, so that its number is no other process's.
+// valid reports whether the caller still waits, so that its number is no other process's.
 func (c *caller) valid() bool {
 	return ioctl(c.listener, ioctlIDValid, unsafe.Pointer(&c.n.id)) == 0
 }
@@ -183,7 +183,7 @@ func (c *caller) signal(pid int) error {
 	return c.another(pid) // -1 is nobody of ours
 }
 
-// ours tells whether a process, or thread, descends from the first stage.
+// ours reports whether a process, or thread, descends from the first stage.
 func (s *supervisor) ours(pid int) bool {
 	self := os.Getpid()
 	for range 1 << 12 {
@@ -466,7 +466,7 @@ func where(o object) string {
 	return strings.TrimSuffix(to, " (deleted)")
 }
 
-// writable tells whether the tool may change what is at a place. What has no place on
+// writable reports whether the tool may change what is at a place. What has no place on
 // disk, such as a pipe, is the tool's own.
 func (s *supervisor) writable(place string) bool {
 	if place == "" {

@@ -110,7 +110,7 @@ func (s *supervisor) killAll() {
 	}
 }
 
-// send sends a signal to a process whose parent is one of some, and tells whether it did.
+// send sends a signal to a process whose parent is one of some, and reports whether it did.
 // A process that ended meanwhile may have left its number to anybody on the machine:
 // whoever has it is held by a descriptor while its parent is looked up.
 func send(pid int, sig unix.Signal, parents map[int]bool) bool {

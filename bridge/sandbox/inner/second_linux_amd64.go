@@ -238,7 +238,7 @@ func (c *confined) take() error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uid, uid, uid); e != 0 {
 		return fmt.Errorf("become user %d: %w", uid, e)
 	}
-	// A filter of the machine's may tell that the calls were made.
+	// A filter of the machine's may say that the calls were made.
 	if groups, err := unix.Getgroups(); unix.Geteuid() != c.spec.UID || unix.Getegid() != c.spec.GID || err != nil || len(groups) > 0 {
 		return fmt.Errorf("become user %d: the process is still another's", uid)
 	}

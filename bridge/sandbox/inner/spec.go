@@ -189,5 +189,5 @@ func (s *Spec) with(layer string) bool {
 	return s.Tier != None
 }
 
-// With tells whether a run takes a layer on.
+// With reports whether a run takes a layer on.
 func (s *Spec) With(layer string) bool { return s.with(layer) }

@@ -185,7 +185,7 @@ const (
 	minSimilar = 5
 )
 
-// similar tells whether one word begins or ends with the other, or they differ by one
+// similar reports whether one word begins or ends with the other, or they differ by one
 // letter.
 func similar(a, b string) bool {
 	if len(a) > len(b) {

@@ -190,7 +190,7 @@ func (a *Automaton) lead(from state, b byte) int {
 // included. It is no character itself, and so no letter of a word.
 const beyondASCII = utf8.MaxRune + 1
 
-// matchBeyondASCII tells whether an instruction takes any such character.
+// matchBeyondASCII reports whether an instruction takes any such character.
 func matchBeyondASCII(inst *syntax.Inst) bool {
 	if len(inst.Rune) != 1 { // ranges, in order
 		return len(inst.Rune) > 0 && inst.Rune[len(inst.Rune)-1] >= utf8.RuneSelf
@@ -205,7 +205,7 @@ func matchBeyondASCII(inst *syntax.Inst) bool {
 }
 
 // follow goes from a state, and from the program's beginning, over a rune, or
-// over the end of the line when that is -1. It tells whether there is a match
+// over the end of the line when that is -1. It reports whether there is a match
 // before the rune.
 func (a *Automaton) follow(from state, r rune) ([]uint32, bool) {
 	flags := syntax.EmptyOpContext(rune(from.before), r)

@@ -119,7 +119,7 @@ func each(do func(w World, path string)) attempt {
 	return func(w World) error { return walkNames(w, func(p string) string { return p }, do) }
 }
 
-// walkNames makes attempts, and tells whether something is at one of the names that was not
+// walkNames makes attempts, and reports whether something is at one of the names that was not
 // there before, or is another.
 func walkNames(w World, spelt func(string) string, do func(w World, path string)) error {
 	if err := os.Chdir(w.Work); err != nil {

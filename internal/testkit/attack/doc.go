@@ -8,7 +8,7 @@
 //     and the workspace. A [Scene] is one that was made for a test; it knows afterwards
 //     whether everything outside is as it was.
 //   - The attacker is the program of the test itself, copied into the workspace. [Main]
-//     turns a program into the attacker; tests call it first in their TestMain.
+//     converts a program into the attacker; tests call it first in their TestMain.
 //
 // An attack that is stopped says nothing unless it reaches its target without the
 // sandbox: tests make each one without it first, in the same run.

@@ -21,7 +21,7 @@ const (
 	asLent     = "loom-lent" // lends a user's rights
 )
 
-// Main turns the program into the attacker or a victim, if it was started as one, and
+// Main converts the program into the attacker or a victim, if it was started as one, and
 // ends it. Else it returns.
 func Main() {
 	if len(os.Args) < 2 {

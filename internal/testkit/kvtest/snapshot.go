@@ -175,7 +175,7 @@ func testSnapshotSequences(t *testing.T, e kv.Engine) {
 type clock interface {
 	// outlive returns when all snapshots and scans that are open are too old.
 	outlive(tb testing.TB, e kv.Engine)
-	// sharp tells whether what is due has happened to the nanosecond.
+	// sharp reports whether what is due has happened to the nanosecond.
 	sharp() bool
 }
 

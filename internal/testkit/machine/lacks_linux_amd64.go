@@ -28,7 +28,7 @@ func Lacks(tb testing.TB, tier string, problems []string) {
 	tb.Skipf("this machine does not have the tier: %v", problems)
 }
 
-// has tells whether the kernel gives this process what a tier takes, by other means than the
+// has reports whether the kernel gives this process what a tier takes, by other means than the
 // probes of the sandbox.
 func has(tier string) bool {
 	if tier == sandbox.TierLandlock {

@@ -53,7 +53,7 @@ func Refuse(errno unix.Errno, calls ...uint32) []Refusal {
 	return list
 }
 
-// Pretend makes calls do nothing and tell that they were made.
+// Pretend makes calls do nothing and say that they were made.
 func Pretend(calls ...uint32) []Refusal { return Refuse(0, calls...) }
 
 // NoNamespaces refuses to make namespaces, those of flags.

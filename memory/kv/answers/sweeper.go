@@ -34,7 +34,7 @@ type Options struct {
 	For time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger is told of sweeps that failed. Default silent.
+	// Logger logs sweeps that failed. Default silent.
 	Logger *slog.Logger
 }
 
@@ -89,7 +89,7 @@ func (s *Sweeper) run(ctx context.Context) {
 	}
 }
 
-// sleep tells whether the time passed before ctx ended.
+// sleep reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

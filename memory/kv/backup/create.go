@@ -34,7 +34,7 @@ type Plan struct {
 	Full bool
 	// Keep is how many backups stay, this one included; zero for all.
 	Keep int
-	// Progress, unless nil, is told how many bytes of how many are done.
+	// Progress, unless nil, is called with how many bytes of how many are done.
 	Progress func(done, total int64)
 }
 
@@ -96,7 +96,7 @@ func (f *Folder) free(at time.Time) (string, error) {
 	}
 }
 
-// publish turns complete files into a backup.
+// publish converts complete files into a backup.
 func (f *Folder) publish(partial string, m manifest) error {
 	written, err := m.encode()
 	if err != nil {

@@ -24,7 +24,7 @@ type KeeperOptions struct {
 	Every time.Duration
 	// Keep is how many stay when one is made. Default DefaultKeep.
 	Keep int
-	// Logger hears of each backup. Default silent.
+	// Logger logs each backup. Default silent.
 	Logger *slog.Logger
 }
 

@@ -32,7 +32,7 @@ const (
 	registerAttempts = 64
 )
 
-// Options is what Join can be told. Nil and zero fields mean the defaults.
+// Options configure Join. Nil and zero fields mean the defaults.
 type Options struct {
 	// Name is what the operator calls this server.
 	Name string
@@ -42,7 +42,7 @@ type Options struct {
 	Workspace string
 	// Term is how long a lease holds; the other times are parts of it. Default Term.
 	Term time.Duration
-	// Logger hears of bridges that come and go. Default silent.
+	// Logger logs bridges that come and go. Default silent.
 	Logger *slog.Logger
 }
 
@@ -144,7 +144,7 @@ func (r *Registry) All() ([]Bridge, <-chan struct{}) {
 	return r.all, r.changed
 }
 
-// Others tells whether another bridge is registered.
+// Others reports whether another bridge is registered.
 func (r *Registry) Others() bool {
 	self := r.Self()
 	all, _ := r.All()
@@ -154,7 +154,7 @@ func (r *Registry) Others() bool {
 // Holder names this registration (Bridge.String); empty while there is none.
 func (r *Registry) Holder() string { return r.Self().String() }
 
-// Ended tells whether a registration, as Bridge.String names it, is no more, so that
+// Ended reports whether a registration, as Bridge.String names it, is no more, so that
 // nothing is written under it. Empty names, those of a store that nobody shared, have ended.
 func (r *Registry) Ended(ctx context.Context, holder string) (bool, error) {
 	if r == nil {

@@ -1,6 +1,6 @@
 // Package invalid is the one shape of an input that breaks a rule: which field,
 // and which rule. Every package that checks input returns it, above its own
-// sentinel, so that the face turns all of them into field violations in one place.
+// sentinel, so that the face converts all of them into field violations in one place.
 package invalid
 
 import (

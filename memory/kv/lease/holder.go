@@ -43,7 +43,7 @@ type Members interface {
 	// Holder is the name that this process takes leases under; it may change. Empty: it
 	// can't take any now.
 	Holder() string
-	// Ended tells whether nothing is committed under a name any more.
+	// Ended reports whether nothing is committed under a name any more.
 	Ended(ctx context.Context, holder string) (bool, error)
 	// Now is the time by the clock that all processes have in common.
 	Now() time.Time
@@ -51,7 +51,7 @@ type Members interface {
 
 // Options adjusts a Holder. Nil and zero fields mean the defaults.
 type Options struct {
-	// Now tells the time. Default: that of Members, or time.Now.
+	// Now returns the time. Default: that of Members, or time.Now.
 	Now func() time.Time
 }
 
@@ -95,7 +95,7 @@ func NewHolder(engine kv.Reader, writer *kv.Writer, opts *Options) *Holder {
 	return h
 }
 
-// Shared tells whether other processes may have the store as well.
+// Shared reports whether other processes may have the store as well.
 func (h *Holder) Shared() bool { return !h.alone }
 
 // Do runs work while this process holds the lease, and returns what work returns. It

@@ -89,7 +89,7 @@ func (n Name) read(ctx context.Context, get func(context.Context, kv.Keyspace, [
 	return s, nil
 }
 
-// free tells whether somebody else may take the lease. A time that no right clock can
+// free reports whether somebody else may take the lease. A time that no right clock can
 // have written binds nobody.
 func (s state) free(now time.Time) bool {
 	return s.holder == "" || !now.Before(s.until.Add(MaxSkew)) || s.until.Sub(now) > s.term+MaxSkew

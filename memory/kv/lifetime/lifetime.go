@@ -90,7 +90,7 @@ func (l *List) run() {
 	}
 }
 
-// empty tells whether there are no holdings. The caller holds mu.
+// empty reports whether there are no holdings. The caller holds mu.
 func (l *List) empty() bool { return l.root.next == nil || l.root.next == &l.root }
 
 // Remove takes a holding out of the list. One that is in none, because its time was

@@ -16,7 +16,7 @@ type Users struct {
 	closed bool // guarded by mu
 }
 
-// Enter tells whether it was not closed yet. One who entered must leave.
+// Enter reports whether it was not closed yet. One who entered must leave.
 func (u *Users) Enter() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -38,7 +38,7 @@ func (u *Users) Leave() {
 	}
 }
 
-// Close lets nobody in any more and tells whether this call did it.
+// Close lets nobody in any more and reports whether this call did it.
 func (u *Users) Close() bool {
 	u.mu.Lock()
 	first := !u.closed

@@ -20,7 +20,7 @@ var (
 	_ kv.Snapshot     = (*snapshot)(nil)
 )
 
-// Options is what New can be told. Nil and zero fields mean the defaults.
+// Options configure New. Nil and zero fields mean the defaults.
 type Options struct {
 	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
 	SnapshotLife time.Duration

@@ -14,7 +14,7 @@ import (
 const maxPending = 256
 
 // Peer is one of several engines over one store, as several processes have them. It is
-// a DB that tells what the others move.
+// a DB that says what the others move.
 type Peer struct {
 	*DB
 	all    *peers

@@ -82,7 +82,7 @@ func next(key []byte) []byte {
 }
 
 // ascend calls yield for the nodes from start to end (nil: no bound) in order
-// until it returns false, and tells whether it never did.
+// until it returns false, and reports whether it never did.
 func (n *node) ascend(start, end []byte, yield func(*node) bool) bool {
 	if n == nil {
 		return true

@@ -251,7 +251,7 @@ func (b *Backfill) tenant(ctx context.Context, tenant string) error {
 	}
 }
 
-// Complete tells whether all keys of a tenant are there. One that came up after
+// Complete reports whether all keys of a tenant are there. One that came up after
 // NewBackfill is complete.
 func (b *Backfill) Complete(ctx context.Context, tenant string) (bool, error) {
 	b.mu.Lock()
@@ -282,7 +282,7 @@ func (b *Backfill) stepLeased(ctx context.Context, tenant string) (values int, c
 	return values, complete, err
 }
 
-// step works through the next values of a tenant, and tells how many it has read and
+// step works through the next values of a tenant, and says how many it has read and
 // whether the tenant is complete.
 func (b *Backfill) step(ctx context.Context, tenant string) (values int, complete bool, err error) {
 	at, err := b.progress(ctx, tenant)

@@ -80,7 +80,7 @@ func (f *finder) message(message []byte, depth int) {
 	}
 }
 
-// isMessage tells whether a field can be a message with a field that may be a text.
+// isMessage reports whether a field can be a message with a field that may be a text.
 func isMessage(b []byte) bool {
 	texts := false
 	for field, err := range wire.Fields(b) {

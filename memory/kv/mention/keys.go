@@ -18,7 +18,7 @@ const (
 	tagBackfill = 'm'
 )
 
-// Shared tells whether texts of an owner count for all agents of its tenant, so that
+// Shared reports whether texts of an owner count for all agents of its tenant, so that
 // their names are listed.
 func Shared(scope kv.Scope) bool {
 	return scope.Kind == kv.OwnerUser || scope.Kind == kv.OwnerSpace
@@ -95,7 +95,7 @@ func NewReader(ctx context.Context, from kv.Getter, scope kv.Scope) (*Reader, er
 	return r, nil
 }
 
-// Same tells whether no name was added between two readers.
+// Same reports whether no name was added between two readers.
 func (r *Reader) Same(other *Reader) bool {
 	for i := range r.stamps {
 		if !bytes.Equal(r.stamps[i], other.stamps[i]) {
@@ -105,7 +105,7 @@ func (r *Reader) Same(other *Reader) bool {
 	return true
 }
 
-// Recorded tells whether a record names what a pattern finds: one of the owner, or of
+// Recorded reports whether a record names what a pattern finds: one of the owner, or of
 // a person or space of the tenant.
 func (r *Reader) Recorded(ctx context.Context, p Pattern) (bool, error) {
 	if r.stamps[1] != nil {

@@ -72,9 +72,9 @@ const (
 
 // Watcher is told how a migration goes. Its functions run on the goroutine of Run.
 type Watcher struct {
-	// Step is told now and then how many pairs of a keyspace are done.
+	// Step is called now and then with how many pairs of a keyspace are done.
 	Step func(ks kv.Keyspace, stage Stage, pairs int64)
-	// Done is told of each keyspace that is there and was compared.
+	// Done is called for each keyspace that is there and was compared.
 	Done func(ks kv.Keyspace, count Count)
 	// Again is told of a keyspace that differs and is copied once more.
 	Again func(ks kv.Keyspace)
@@ -182,7 +182,7 @@ func (m *migration) compare(ctx context.Context, ks kv.Keyspace) (Count, error) 
 	return here, nil
 }
 
-// stepPairs is after how many pairs Digest tells how many there are.
+// stepPairs is after how many pairs Digest says how many there are.
 const stepPairs = 4096
 
 // Digest counts what a store holds of a keyspace.

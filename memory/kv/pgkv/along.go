@@ -197,7 +197,7 @@ func (db *DB) queueGet(batch *pgx.Batch, ks kv.Keyspace, keys [][]byte, found *k
 	})
 }
 
-// lost tells whether a view has no connection any more though it has read.
+// lost reports whether a view has no connection any more though it has read.
 func (s *snapshot) lost(err error) bool {
 	return errors.Is(err, kv.ErrUnreachable) && (s.conn == nil || s.conn.Conn().IsClosed())
 }

@@ -85,7 +85,7 @@ func (unsentError) SafeToRetry() bool { return true }
 
 func (e unsentError) Unwrap() error { return e.error }
 
-// lazy tells whether nobody in a join waits for the disk.
+// lazy reports whether nobody in a join waits for the disk.
 func lazy(join []*waiter) bool {
 	return !slices.ContainsFunc(join, func(w *waiter) bool { return !w.commit.Lazy })
 }

@@ -92,7 +92,7 @@ func (j *joiner) enqueue(w *waiter) []*waiter {
 	return j.take(w)
 }
 
-// blocked tells whether an exact guard of w is on its way in another lane. There it
+// blocked reports whether an exact guard of w is on its way in another lane. There it
 // would wait with a connection in hand. The caller holds mu.
 func (j *joiner) blocked(w *waiter) bool {
 	for _, g := range w.commit.Guards {
@@ -131,7 +131,7 @@ func (j *joiner) take(leader *waiter) []*waiter {
 	return join
 }
 
-// alone tells whether the failure of a commit would be that of all it goes with, or its
+// alone reports whether the failure of a commit would be that of all it goes with, or its
 // fence is not theirs.
 func alone(w *waiter) bool { return len(w.commit.Watched) > 0 || w.commit.Unfenced }
 

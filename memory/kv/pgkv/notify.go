@@ -103,7 +103,7 @@ func (h *herald) send() {
 	}
 }
 
-// sending tells what has moved, several refs at once, on a connection of the pool. What
+// sending says what has moved, several refs at once, on a connection of the pool. What
 // can't be told now is told later, with what comes next.
 func (h *herald) sending(ctx context.Context) {
 	for {

@@ -19,7 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Options is what Open can be told. Zero fields mean the defaults.
+// Options configure Open. Zero fields mean the defaults.
 type Options struct {
 	// Schema holds the store's tables; it is made if it is not there. Default
 	// DefaultSchema.
@@ -45,7 +45,7 @@ type Options struct {
 	// Exclusive, nobody else has it open meanwhile.
 	ReadOnly bool
 	// Fill, unless empty, is the name of another store that is to be copied into this one:
-	// Open makes a store that nobody else opens until Finish (kv.ErrUnfinished), or goes on
+	// Open makes a store that no other process opens until Finish (kv.ErrUnfinished), or goes on
 	// with one that was begun under that name. Where there is another store it is
 	// kv.ErrOccupied. It is Exclusive.
 	Fill string
@@ -53,7 +53,7 @@ type Options struct {
 	CommitTimeout time.Duration
 	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
 	SnapshotLife time.Duration
-	// Logger is told of lost connections. Nil is silent.
+	// Logger logs lost connections. Nil is silent.
 	Logger *slog.Logger
 }
 

@@ -326,7 +326,7 @@ const (
 	pageBytes = 1 << 20
 )
 
-// page reads the first pairs of a range, takes them off it, and tells whether there may
+// page reads the first pairs of a range, takes them off it, and reports whether there may
 // be more.
 func (db *DB) page(ctx context.Context, q querier, ks kv.Keyspace, r *kv.Range) (pairs []kv.Pair, more bool, err error) {
 	if int(ks) >= len(db.sql) {
@@ -363,7 +363,7 @@ func (db *DB) pageQuery(ks kv.Keyspace, r kv.Range) (sql string, args []any, wan
 	return sql, args, want
 }
 
-// takePage reads the rows of pageQuery, takes them off the range, and tells whether there
+// takePage reads the rows of pageQuery, takes them off the range, and reports whether there
 // may be more.
 func takePage(rows pgx.Rows, want int, r *kv.Range) (pairs []kv.Pair, more bool, err error) {
 	if pairs, err = pgx.CollectRows(rows, toPair); err != nil {

@@ -24,7 +24,7 @@ const besideSuffix = "_rewritten"
 // maxSchemaBytes bounds a name in PostgreSQL.
 const maxSchemaBytes = 63
 
-// Each calls see for each entry of a store that nobody else has open, sequences included,
+// Each calls see for each entry of a store that no other process has open, sequences included,
 // in the order of keyspaces and keys.
 func (db *DB) Each(ctx context.Context, see func(ks kv.Keyspace, p kv.Pair) error) error {
 	for _, ks := range kv.Keyspaces() {
@@ -40,7 +40,7 @@ func (db *DB) Each(ctx context.Context, see func(ks kv.Keyspace, p kv.Pair) erro
 	return nil
 }
 
-// Rewrite copies a store that is open for reading alone, and that nobody else has open,
+// Rewrite copies a store that is open for reading alone, and that no other process has open,
 // entry by entry into tables of a schema beside its own. change says of each entry, in the
 // order of keyspaces and keys, which value it gets and whether it is copied at all; more
 // writes what else the copy gets. Then the tables change places in one transaction, and the

@@ -75,7 +75,7 @@ func (db *DB) dropScope(family *grocksdb.ColumnFamilyHandle, scope kv.Scope, r k
 	return db.write(true, func() error { return db.rocks.DeleteRangeCF(db.eager, family, start, end) })
 }
 
-// before tells whether key lies before a range's end.
+// before reports whether key lies before a range's end.
 func before(key, end []byte) bool { return end == nil || bytes.Compare(key, end) < 0 }
 
 const (

@@ -89,7 +89,7 @@ func joinBytes(c kv.Commit) int {
 	return size
 }
 
-// enqueue tells whether w must lead; if so it is the only one waiting.
+// enqueue reports whether w must lead; if so it is the only one waiting.
 func (j *joiner) enqueue(w *waiter) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	maxKeptBatchBytes = 1 << 20
 )
 
-// joinWriter turns a join into one write. Only the leader of the joiner uses
+// joinWriter converts a join into one write. Only the leader of the joiner uses
 // it, so nothing in it is guarded.
 type joinWriter struct {
 	db    *DB
@@ -120,7 +120,7 @@ func (j *joinWriter) load(join []*waiter) error {
 }
 
 // stage builds the batch of all commits whose guards hold, in their order, and
-// tells whether one of them wants to be on disk.
+// reports whether one of them wants to be on disk.
 func (j *joinWriter) stage(join []*waiter) (accepted []*waiter, sync bool) {
 	j.batch.reset()
 	for _, w := range join {

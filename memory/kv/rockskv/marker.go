@@ -51,7 +51,7 @@ type findings struct {
 	from   string // the store that a filling one is copied from
 }
 
-// inspect tells what dir holds, in which format, and changes nothing in it. A
+// inspect says what dir holds, in which format, and changes nothing in it. A
 // directory that is no store is an ErrForeign, one with a mark but no marker an
 // ErrDamaged.
 func inspect(dir string) (findings, error) {

@@ -71,7 +71,7 @@ type Options struct {
 	// SnapshotLife is how long a snapshot lives. Default kv.SnapshotLife.
 	SnapshotLife time.Duration
 	// Fill, unless empty, is the name of another store that is to be copied into this
-	// one: Open makes a store that nobody else opens until Finish (kv.ErrUnfinished),
+	// one: Open makes a store that no other process opens until Finish (kv.ErrUnfinished),
 	// or goes on with one that was begun under that name. Where there is another store
 	// it is kv.ErrOccupied.
 	Fill string

@@ -92,7 +92,7 @@ func (s lockedStore) damage() (first *kv.DamageError, err error) {
 	return first, nil
 }
 
-// keep copies what a repair changes, and what tells how it was, into a directory
+// keep copies what a repair changes, and what says how it was, into a directory
 // whose path it returns.
 func (s lockedStore) keep(now time.Time) (string, error) {
 	kept := filepath.Join(s.dir, damagedPrefix+now.UTC().Format("20060102T150405.000Z"))

@@ -151,7 +151,7 @@ func (c *cursor) closeLocked() {
 }
 
 // run yields the pairs, and at the end the error if there is one, then closes the
-// cursor. It tells whether it ended because the cursor was too old.
+// cursor. It reports whether it ended because the cursor was too old.
 func (c *cursor) run(ctx context.Context, yield func(kv.Pair, error) bool) (tooOld bool) {
 	if c == nil {
 		return false

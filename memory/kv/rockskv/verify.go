@@ -66,7 +66,7 @@ func adviceToReader(err error) string {
 	return advice(err)
 }
 
-// lockedStore is a ready store that nobody else has open.
+// lockedStore is a ready store that no other process has open.
 type lockedStore struct {
 	dir    string // absolute
 	marked bool   // it must have a mark
@@ -151,7 +151,7 @@ func (i *inspection) keyspace(family uint32) kv.Keyspace {
 	return kv.WholeStore
 }
 
-// gone tells whether the store has ceased to need a file.
+// gone reports whether the store has ceased to need a file.
 func (i *inspection) gone(file string) bool {
 	number, err := rocksfile.Current(i.dir)
 	if err != nil {

@@ -11,7 +11,7 @@ func New(last uint32) Set { return make(Set, int(last)/64+1) }
 // Remove takes a number out.
 func (s Set) Remove(i uint32) { s[i/64] &^= 1 << (i % 64) }
 
-// Complement turns the set into the numbers from 1 to last that are not in it.
+// Complement converts the set into the numbers from 1 to last that are not in it.
 func (s Set) Complement(last uint32) {
 	for i := range s {
 		s[i] = ^s[i]
@@ -41,7 +41,7 @@ func (s Set) AndNot(other Set) {
 	}
 }
 
-// Empty tells whether nothing is in the set.
+// Empty reports whether nothing is in the set.
 func (s Set) Empty() bool {
 	for _, word := range s {
 		if word != 0 {
@@ -81,7 +81,7 @@ func (s *Set) Reset(n int) {
 // Add puts a number into the set.
 func (s Set) Add(i uint32) { s[i/64] |= 1 << (i % 64) }
 
-// Has tells whether a number is in the set, which must be within its size.
+// Has reports whether a number is in the set, which must be within its size.
 func (s Set) Has(i uint32) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
 // Contains is has for any number, whatever the size of the set.

@@ -63,12 +63,12 @@ type Frame struct {
 // Length is how many words a document has.
 func (f *Frame) Length(o uint32) uint32 { return f.Body[o] + f.Header[o] }
 
-// IsSuperseded tells whether another document has replaced this one.
+// IsSuperseded reports whether another document has replaced this one.
 func (f *Frame) IsSuperseded(o uint32) bool {
 	return f.Superseder[o] != 0 || f.Superseded[o] != 0
 }
 
-// HasNoSession tells whether the document has no session.
+// HasNoSession reports whether the document has no session.
 func (f *Frame) HasNoSession(o uint32) bool { return f.SessionDigest[f.Session[o]] == 0 }
 
 // TierOf is the tier of a document.

@@ -30,10 +30,10 @@ func (f *Frame) Ordinal(slot uint32) uint32 {
 // Slots is the last slot.
 func (f *Frame) Slots() uint32 { return f.Last - f.slotMap.last + f.slotMap.count() }
 
-// whole tells whether every ordinal has a slot, which is the ordinal then.
+// whole reports whether every ordinal has a slot, which is the ordinal then.
 func (f *Frame) whole() bool { return f.slotMap.last == f.slotMap.count() }
 
-// IsLive tells whether the document with that ordinal is live.
+// IsLive reports whether the document with that ordinal is live.
 func (f *Frame) IsLive(ordinal uint32) bool {
 	slot := f.Slot(ordinal)
 	return slot != 0 && !f.Deleted.Has(slot)
@@ -108,6 +108,6 @@ func (f *Frame) slotsBefore(ordinal uint32) uint32 {
 	return uint32(n)
 }
 
-// SharesSlots tells whether both frames give slots to the same ordinals, one being
+// SharesSlots reports whether both frames give slots to the same ordinals, one being
 // an extension of the other, so that they share memory.
 func (f *Frame) SharesSlots(other *Frame) bool { return f.slotMap == other.slotMap }

@@ -16,7 +16,7 @@ const datedCoverage = 0.3
 // little, as nothing says that it is about what was asked.
 const namedCoverage = 0.1
 
-// calibrate turns the best candidates into hits with scores from 0 to 1, drops
+// calibrate converts the best candidates into hits with scores from 0 to 1, drops
 // those under the least score and counts what was dropped.
 //
 // The score of the best hit says how sure it is that something was found: the

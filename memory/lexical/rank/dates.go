@@ -53,7 +53,7 @@ func (r *ranking) closeness(event int64) (near float32) {
 	return near
 }
 
-// onDate tells whether the document's event was at a moment that the query
+// onDate reports whether the document's event was at a moment that the query
 // names, which makes it a candidate without any word of the query.
 func (r *ranking) onDate(p *rankedPart, o uint32) bool {
 	return len(r.spans) > 0 && !p.frame.Deleted.Contains(o) && r.closeness(p.frame.Event[o]) == 1

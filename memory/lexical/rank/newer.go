@@ -12,7 +12,7 @@ const (
 	// newerAmong is how many of the best candidates are looked at.
 	newerAmong = 100
 	// coversAlike: a document covers as much of the query as another from this
-	// part on, and from the second part on if it tells that things have changed.
+	// part on, and from the second part on if it says that things have changed.
 	coversAlike, coversChanged = 0.95, 0.4
 	// ranksAlike and ranksChanged: the same for ranks.
 	ranksAlike, ranksChanged = 0.95, 0.5
@@ -131,7 +131,7 @@ func (r *ranking) putFirst(byTime []*candidate) {
 	}
 }
 
-// holds tells whether a document holds all of the query's words that another holds: what
+// holds reports whether a document holds all of the query's words that another holds: what
 // lacks one of them is about something else.
 func (r *ranking) holds(newer, older *candidate) bool {
 	return r.wordsOf(older)&^r.wordsOf(newer) == 0
@@ -158,7 +158,7 @@ func (r *ranking) wordsOf(c *candidate) uint64 {
 	return c.words
 }
 
-// states tells whether a document is a short one that covers what is asked, but for words
+// states reports whether a document is a short one that covers what is asked, but for words
 // that stand nowhere. It takes two words, a subject and what is asked of it; where the query
 // names who said it, that is the subject.
 func (r *ranking) states(c *candidate) bool {
@@ -169,10 +169,10 @@ func (r *ranking) states(c *candidate) bool {
 	return c.rank > 0 && p.frame.Body[c.slot] <= statementWords && float64(p.covered[c.slot]) >= coversForm*r.found
 }
 
-// restates tells whether a newer document states the same of the same. Much of what people
+// restates reports whether a newer document states the same of the same. Much of what people
 // say one after the other of themselves stays true: unless the query names somebody that is
 // talked about, it has to ask for something of somebody's, both documents have to cover all
-// of it, and the newer one tells that something has changed.
+// of it, and the newer one says that something has changed.
 func (r *ranking) restates(newer, older *candidate) bool {
 	p := r.parts[newer.part]
 	flags := p.frame.Flags[newer.slot]
@@ -202,7 +202,7 @@ func (r *ranking) compareTime(c, d *candidate) int {
 	return cmp.Compare(f.Place[c.slot], g.Place[d.slot])
 }
 
-// outdates tells whether the newer document takes the place of the older one, which covers
+// outdates reports whether the newer document takes the place of the older one, which covers
 // coversMuch of the query at least.
 func (r *ranking) outdates(newer, older *candidate) bool {
 	p, q := r.parts[newer.part], r.parts[older.part]

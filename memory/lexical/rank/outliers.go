@@ -9,7 +9,7 @@ import (
 // whatever its words say, so that it is found even where words seem to tell
 // enough. Where words say little it comes first; where they say much it comes
 // third, as a weak model often takes like for same, and does little harm there.
-// Where words can't tell the first ones apart, it comes before them.
+// Where words can't distinguish the first ones, it comes before them.
 const (
 	// maxOutliers is how many are lifted at most.
 	maxOutliers = 2
@@ -62,7 +62,7 @@ func (f *fusion) lift(sure float64) {
 	}
 }
 
-// isOutlier tells whether a candidate is to be lifted.
+// isOutlier reports whether a candidate is to be lifted.
 func (f *fusion) isOutlier(c *candidate) bool {
 	n := f.vectors
 	if c.cosine <= n.tenth {

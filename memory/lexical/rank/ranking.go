@@ -32,7 +32,7 @@ type ranking struct {
 	// factor brings ranks by words to the scale of vectors.
 	factor  float32
 	vectors nearness
-	// cohesion tells how far sessions are believed.
+	// cohesion says how far sessions are believed.
 	cohesion cohesion
 	// The marks of length, by which words are weighed in documents, windows and sections.
 	norms struct{ turn, window, section norm }

@@ -131,7 +131,7 @@ func (r *ranking) show(hit candidate, others []candidate, kept []float32, shown 
 	return shown
 }
 
-// isOtherSide tells whether a document is the other side of an exchange with a hit, said in
+// isOtherSide reports whether a document is the other side of an exchange with a hit, said in
 // a few words: what a user states loses nothing to the long answer to it.
 func isOtherSide(f *frame.Frame, hit, o uint32) bool {
 	return (f.Next[o] == hit || f.Prev[o] == hit) && f.Body[o] < statementWords && f.Flags[o]&segment.FlagAsks == 0

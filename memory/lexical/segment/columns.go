@@ -310,7 +310,7 @@ func (d *rowDecoder) column(f wire.Field) {
 	d.bad = d.bad || p.bad || !p.done()
 }
 
-// resolve turns the numbers of sessions and authors into what they stand for.
+// resolve converts the numbers of sessions and authors into what they stand for.
 func (d *rowDecoder) resolve() {
 	for i := range d.rows {
 		r := &d.rows[i]

@@ -28,7 +28,7 @@ func NewCursor(view kv.Getter, space Space, seg *Segment) *Cursor {
 	return &Cursor{view: view, space: space, segment: seg}
 }
 
-// Done tells whether the cursor is behind the last block.
+// Done reports whether the cursor is behind the last block.
 func (c *Cursor) Done() bool { return c.scanner == nil }
 
 // At returns the term and the block that the cursor stands on. The term is only

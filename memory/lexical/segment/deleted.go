@@ -88,7 +88,7 @@ func DecodeDeleted(b []byte, set bitset.Set) error {
 // DeletedSet holds the deleted ones among the ordinals of some chunks, by chunk.
 type DeletedSet map[uint32]bitset.Set
 
-// Has tells whether an ordinal is that of a deleted document, as far as its chunk
+// Has reports whether an ordinal is that of a deleted document, as far as its chunk
 // was read.
 func (d DeletedSet) Has(ordinal uint32) bool {
 	return d[ordinal/DeletedPerChunk].Contains(ordinal % DeletedPerChunk)
@@ -123,7 +123,7 @@ func DeletedChunks(first, last uint32) (chunks []uint32) {
 	return chunks
 }
 
-// AnyLive tells whether one of so many documents before an ordinal is live.
+// AnyLive reports whether one of so many documents before an ordinal is live.
 func (d DeletedSet) AnyLive(before uint32, documents int) bool {
 	first := max(1, before-uint32(documents))
 	return d.Count(first, before-1) < uint64(before-first)

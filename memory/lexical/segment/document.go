@@ -170,7 +170,7 @@ func appendEntryTerm(dst []byte, t Term) []byte {
 }
 
 // appendFrequency appends body and header in one byte where that is enough:
-// the lowest bit tells whether a header frequency follows.
+// the lowest bit reports whether a header frequency follows.
 func appendFrequency(dst []byte, body, header uint32) []byte {
 	if header == 0 {
 		return binary.AppendUvarint(dst, uint64(body)<<1)

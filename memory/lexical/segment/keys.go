@@ -6,7 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// The tags of the index keyspace; memory/FORMAT.md tells what follows them.
+// The tags of the index keyspace; memory/FORMAT.md says what follows them.
 const (
 	tagHead    = 'm'
 	TagList    = 'l'
@@ -24,7 +24,7 @@ const (
 	partDirectory = 'd'
 )
 
-// generation tells the layouts of the index apart, of which a scope may hold
+// generation distinguishes the layouts of the index, of which a scope may hold
 // several beside each other.
 type generation uint16
 

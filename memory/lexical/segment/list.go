@@ -45,7 +45,7 @@ func (l List) Bytes() (sum uint64) {
 	return sum
 }
 
-// Covers tells whether the segments hold the documents 1 to last without a gap.
+// Covers reports whether the segments hold the documents 1 to last without a gap.
 func (l List) Covers(last uint32) bool {
 	end := uint32(0)
 	for _, s := range l.Segments {
@@ -72,7 +72,7 @@ func (l *List) Abandon() {
 }
 
 // Replace puts a segment in the place of those that it was merged from, and
-// tells whether all of them were there.
+// reports whether all of them were there.
 func (l *List) Replace(inputs []Info, merged Info) bool {
 	at := slices.IndexFunc(l.Segments, func(s Info) bool { return s.Stamp == inputs[0].Stamp })
 	if at < 0 || at+len(inputs) > len(l.Segments) {

@@ -10,7 +10,7 @@ type parser struct {
 	bad   bool
 }
 
-// done tells whether all is read.
+// done reports whether all is read.
 func (r *parser) done() bool { return r.at >= len(r.bytes) }
 
 func (r *parser) fail() { r.at, r.bad = len(r.bytes), true }

@@ -16,7 +16,7 @@ const (
 	// LargeSegment is the size in bytes from which a segment has large chunks.
 	LargeSegment = 4 << 20
 	// BlockPostings bounds the postings of one block. A term with more has
-	// several blocks, each with a header that tells what is in it.
+	// several blocks, each with a header that says what is in it.
 	BlockPostings = 256
 )
 

@@ -3,7 +3,7 @@
 //
 // A [Filter] is a tree of conditions on values, numbers and ordinals. [Options]
 // say which tiers, moments and states are asked for. [Select] evaluates both on a
-// lexical.Reader and returns a [Selection], which tells of each document whether
+// lexical.Reader and returns a [Selection], which says of each document whether
 // it may be a hit and, if not, the [Reason].
 //
 // Caveats: the index keeps long values as digests only, so some conditions ask a

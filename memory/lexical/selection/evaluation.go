@@ -106,7 +106,7 @@ func (e *evaluation) every(ctx context.Context, filters []Filter, within bitset.
 	return set, nil
 }
 
-// asks tells whether the documents themselves have to be asked.
+// asks reports whether the documents themselves have to be asked.
 func (f Filter) asks() bool {
 	return f.op == opVerified || slices.ContainsFunc(f.args, Filter.asks)
 }

@@ -122,14 +122,14 @@ func (s *Selection) allowOneByOne() {
 	}
 }
 
-// areDefault tells whether the options are those of a query that asks for nothing
+// areDefault reports whether the options are those of a query that asks for nothing
 // special, whatever the time.
 func (o Options) areDefault() bool {
 	o.Now = 0
 	return o == Options{Tiers: TierBit(frame.LongTerm)}
 }
 
-// Has tells whether the document may be a hit.
+// Has reports whether the document may be a hit.
 func (s *Selection) Has(ordinal uint32) bool { return s.Allowed.Has(s.frame.Slot(ordinal)) }
 
 // Count is how many documents may be hits.
@@ -173,7 +173,7 @@ func (s *Selection) WhySlot(o uint32) Reason {
 	return Allowed
 }
 
-// inSight tells whether the document is of a tier that is searched and was there
+// inSight reports whether the document is of a tier that is searched and was there
 // at the moment asked for.
 func (s *Selection) inSight(o uint32) bool {
 	return s.options.Tiers&TierBit(s.frame.TierOf(o)) != 0 &&

@@ -29,7 +29,7 @@ type statusSets struct {
 
 func deriveStatusSets(f *frame.Frame) *statusSets {
 	g := &statusSets{earliest: math.MaxInt64, restores: math.MaxInt64}
-	unknown := false // whether some document does not tell what has replaced it
+	unknown := false // whether some document does not say what has replaced it
 	for tier := range g.live {
 		g.live[tier] = bitset.New(f.Slots())
 	}

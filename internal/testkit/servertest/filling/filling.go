@@ -160,13 +160,13 @@ func pathsOf(d protoreflect.MessageDescriptor) []path {
 	return paths
 }
 
-// isJSON tells whether a field holds JSON as protobuf's own types, which nest.
+// isJSON reports whether a field holds JSON as protobuf's own types, which nest.
 func isJSON(field protoreflect.FieldDescriptor) bool {
 	return field.Message() != nil && !field.IsMap() &&
 		slices.Contains([]protoreflect.FullName{"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"}, field.Message().FullName())
 }
 
-// isJSONText tells whether a field holds JSON as text.
+// isJSONText reports whether a field holds JSON as text.
 func isJSONText(field protoreflect.FieldDescriptor) bool {
 	return field.Kind() == protoreflect.StringKind && strings.HasSuffix(string(field.Name()), "_json")
 }

@@ -56,7 +56,7 @@ type Mark struct {
 	Logs []File
 }
 
-// Equal tells whether two marks say the same.
+// Equal reports whether two marks say the same.
 func (m Mark) Equal(other Mark) bool {
 	return m.Manifest == other.Manifest && slices.Equal(m.Logs, other.Logs)
 }

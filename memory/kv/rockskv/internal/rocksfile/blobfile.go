@@ -69,7 +69,7 @@ func blobFooter(name string, b Blob, footer []byte) (records uint64, err error) 
 }
 
 // CheckBlobFile compares every record of a blob file with its checksum. report,
-// unless nil, is told of bytes read, and its error ends the check.
+// unless nil, is called with the number of bytes read, and its error ends the check.
 func CheckBlobFile(dir string, b Blob, report func(bytes int64) error) error {
 	if err := CheckBlobFileEnds(dir, b); err != nil {
 		return err

@@ -49,7 +49,7 @@ type Manifest struct {
 	Families map[uint32]string
 }
 
-// Needs tells whether a file belongs to the store: a table, a blob file, a log, or
+// Needs reports whether a file belongs to the store: a table, a blob file, a log, or
 // the manifest itself.
 func (m *Manifest) Needs(file string) bool {
 	for _, t := range m.Tables {

@@ -71,7 +71,7 @@ func CheckTableEnds(dir string, t Table) error {
 }
 
 // CheckTable compares every block of a table with its checksum. report, unless nil,
-// is told of bytes read, and its error ends the check.
+// is called with the number of bytes read, and its error ends the check.
 func CheckTable(dir string, t Table, report func(bytes int64) error) error {
 	f, err := openTable(dir, t)
 	if err != nil {
