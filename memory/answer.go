@@ -27,7 +27,7 @@ type Hit struct {
 	Scope  kv.Scope
 	Record record.Record
 	// Score is from 0 to 1: how sure the search is that the record says
-	// something of what was asked. Scores can be compared between queries.
+	// something about the question. Scores can be compared between queries.
 	Score float64
 	// Part is what MaxTokens left of the text, which is whole in Record; nil where that is all.
 	Part *Part
@@ -51,7 +51,7 @@ type Through struct {
 	Score float64
 }
 
-// Part is what is told of a record's text.
+// Part is the given part of a record's text.
 type Part struct {
 	// Passages are stretches of the text, in their order: one at least.
 	Passages []passage.Passage
@@ -61,7 +61,7 @@ type Part struct {
 
 // Explanation says how a score came about.
 type Explanation struct {
-	// Signals are what was added up, the strongest first.
+	// Signals are the parts of the score, the strongest first.
 	Signals []SignalScore
 	// MatchedWords are the words of the query, as the index has them, that the
 	// record holds: none where it was found by what stands around it.
@@ -73,7 +73,7 @@ type SignalScore struct {
 	// Name is turn, window, session, author, date, vector, recency, importance
 	// and such.
 	Name string
-	// Raw is what was measured, in the signal's own unit.
+	// Raw is the measured value, in the signal's unit.
 	Raw float64
 	// Share is what it added to the rank; negative where it took away.
 	Share float64
@@ -137,7 +137,7 @@ type Receipt struct {
 	VectorsScanned, VectorsRescored int
 	// EmbeddingSpaces are the spaces whose vectors were searched.
 	EmbeddingSpaces []string
-	// ExpandedWords are what Expand searched for beside the query.
+	// ExpandedWords are what Expand searched for in addition to the query.
 	ExpandedWords []string
 	// Records is how many records the scopes hold, those expired and
 	// superseded included.
@@ -151,7 +151,7 @@ type Receipt struct {
 	// replaced since that moment, and Lost how many of them are missing because what they
 	// were then is kept no longer.
 	Reread, Lost int
-	// Related is how many records came through relations, of those that fit; RelatedExcluded
+	// Related is how many records came through relations and fit; RelatedExcluded
 	// how many did not because of the filter, their tier, expiry, replacement, the archive
 	// or review; RelatedOver how many fell to Related.Limit or to MaxBytes, or were not
 	// looked at because too much had been.
@@ -226,7 +226,7 @@ func explanationOf(hit rank.Hit) *Explanation {
 }
 
 // fill leaves of the hits what fits into MaxTokens and says most: short texts whole, of
-// long ones passages. weights are those of the words that were asked for.
+// long ones passages. weights are the weights of the query's words.
 func (a *asking) fill(ctx context.Context, result *Answer, weights []float64) error {
 	if a.query.MaxTokens == 0 {
 		return nil
@@ -250,7 +250,7 @@ func (a *asking) fill(ctx context.Context, result *Answer, weights []float64) er
 	return nil
 }
 
-// valueOf is what a hit is worth. That it says what was asked falls with its place: on
+// valueOf is what a hit is worth. How likely it answers the question falls with its place: on
 // LoCoMo dev .54, .18, .08, .03, .011, .004 of the questions have evidence at a place up to
 // 1, 2, 4, 8, 16, 32, and on RealMem dev .38, .13, .10, .05, .027, .013.
 func valueOf(place int, score float64) float64 { return score / float64(place+1) }

@@ -100,8 +100,8 @@ func (b *backfill) takeOver(ctx context.Context) {
 	}
 }
 
-// work gives vectors to some of a scope's records that wait, and lets the scope
-// wait for its next turn, behind the others. While the embedder fails it waits,
+// work gives vectors to some of a scope's records that wait, and puts the scope back
+// in the queue, behind the others. While the embedder fails it waits,
 // longer each time.
 func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 	if _, skip := b.mismatched[scope]; skip {
@@ -151,7 +151,7 @@ func (e *embeddings) report(ctx context.Context, work string, err error) {
 	}
 }
 
-// embedClaim names the lease of those who make vectors of a scope's records.
+// embedClaim names the lease of the process that makes vectors of a scope's records.
 func embedClaim(scope kv.Scope) lease.Name { return lease.Scope(scope, "embed") }
 
 // step gives vectors to some records that wait, while no other process does, and tells
@@ -176,7 +176,7 @@ func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err err
 	return more, err
 }
 
-// stepHeld does what step says; nobody else does it for the scope.
+// stepHeld does what step says, while no other process does it for the scope.
 func (b *backfill) stepHeld(ctx context.Context, scope kv.Scope) (more bool, err error) {
 	marks, err := readWaiting(ctx, b.engine, scope, backfillBatch)
 	if err != nil || len(marks) == 0 {

@@ -32,7 +32,7 @@ const (
 //
 // A request id stands for the whole batch, as with Save.
 //
-// Errors are those of Save; one that is a single record's is wrapped in a
+// Errors are as of Save; an error of a single record is wrapped in a
 // *BatchError. A batch has 1 to MaxBatchRecords records, at most
 // MaxBatchTextBytes of text and metadata, and at most MaxBatchVectorBytes of
 // vectors; texts with uncommonly many different words may make it too large for

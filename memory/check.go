@@ -163,7 +163,7 @@ func CheckRecords(ctx context.Context, from kv.Reader, scope kv.Scope, found fun
 			return err
 		}
 	}
-	if bad { // what is compared below ends at the first one that can't be read
+	if bad { // the comparison below ends at the first unreadable one
 		return nil
 	}
 	var differences lexical.Differences
@@ -201,7 +201,7 @@ type lives struct {
 	versions map[string]int64  // how many earlier versions the record has
 	expiring map[string][]byte // the key that says when it expires
 	archived int64             // how many lie in the archive
-	related  map[string]bool   // those that may have relations
+	related  map[string]bool   // records that may have relations
 }
 
 // checkLife compares earlier versions, moments of expiry and relations with the records.

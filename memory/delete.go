@@ -144,7 +144,7 @@ type Cleared struct {
 }
 
 // DeleteMatching deletes the records that a filter lets through, as Delete does each, those
-// superseded and archived included. What is saved or changed meanwhile stays. They go in
+// superseded and archived included. Records saved or changed meanwhile stay. They go in
 // commits of some dozens: when it fails those that went are gone, the counts say how many,
 // and it can be made again.
 //
@@ -193,8 +193,8 @@ func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) 
 // everything is a filter that lets all records through.
 const everything = "version >= 1"
 
-// Clear deletes everything of a scope: all records, whoever has saved them, and what is kept
-// besides, such as the words of the index and the answers of requests. Nobody else may be
+// Clear deletes everything of a scope: all records, whoever has saved them, and what is stored
+// with them, such as the words of the index and the answers of requests. No other call may be
 // saving to it. When it fails it can be called again.
 func (s *Store) Clear(ctx context.Context, scope kv.Scope) error {
 	for {
@@ -288,7 +288,7 @@ type Aged struct {
 
 // DeleteAged deletes, as Delete does each, the long-term records of a scope that are older
 // than a moment: they were neither saved nor changed nor repeated since, superseded and
-// archived ones included. Pinned records stay, and those that wait for review. Whoever
+// archived ones included. Pinned records stay, and so do records that wait for review. Whichever agent
 // asks, all agents' records go. They go in commits of some dozens; when it fails those that
 // went are gone, and it can be called again.
 func (s *Store) DeleteAged(ctx context.Context, scope kv.Scope, before time.Time) (done Aged, err error) {
@@ -326,7 +326,7 @@ type aging struct {
 
 	found  []Deleted
 	more   bool
-	oldest time.Time // of those that stay for now
+	oldest time.Time // of the records that stay for now
 }
 
 // look finds some more.

@@ -23,7 +23,7 @@ const DefaultEmbedTimeout = time.Second
 
 const (
 	// vectorsDue is after how many vectors of a scope the background looks whether
-	// they should be packed: those of a full block, so that an import makes few
+	// they should be packed: as many as a full block has, so that an import makes few
 	// that are not.
 	vectorsDue = 2048
 	// commitWorth is how many vectors a commit counts for, so that the background
@@ -35,7 +35,7 @@ const (
 var ErrEmbedder = errors.New("memory: embedder failed")
 
 // embeddings is what a store knows about vectors: where they are kept, who makes
-// them, and who makes those that are missing.
+// them, and who makes missing ones.
 type embeddings struct {
 	index    *vector.Index
 	engine   kv.Engine

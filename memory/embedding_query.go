@@ -40,7 +40,7 @@ type queryVectors struct {
 	spaces []spaceVector
 	// degraded says what is missing, for the receipt.
 	degraded []string
-	// optional: nobody asked for vectors, so where they don't fit the words do.
+	// optional: the caller did not ask for vectors, so words do where vectors do not fit.
 	optional bool
 	// given: they are the caller's, not the embedder's.
 	given bool

@@ -30,7 +30,7 @@ var (
 	ErrClosed = errors.New("memory: store is closed")
 )
 
-// Errors of what is stored.
+// Errors of the stored data.
 var (
 	// ErrDamaged: a stored entry can't be read.
 	ErrDamaged = record.ErrDamaged
@@ -47,8 +47,8 @@ var (
 	ErrMismatch = errors.New("memory: index does not agree with the records")
 )
 
-// wrap adds the operation to an error, except to those about what was asked, which
-// say enough. Damage of an index is damage of what is stored.
+// wrap adds the operation to an error, except to errors about the request, which
+// say enough. Damage of an index is damage of the stored data.
 func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
@@ -82,7 +82,7 @@ func (e *NotFoundError) Error() string {
 // Is makes errors.Is(err, ErrNotFound) true.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// ExistsError names what is taken. It is an ErrExists.
+// ExistsError names the id or key that is taken. It is an ErrExists.
 type ExistsError struct {
 	// Field is id or key.
 	Field string

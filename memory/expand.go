@@ -15,7 +15,7 @@ const (
 	feedbackHits = 6
 	// feedbackWords is how many words are taken at most.
 	feedbackWords = 15
-	// feedbackShare is how much all the words taken count together, those of
+	// feedbackShare is how much all the words taken count together, the words of
 	// the query counting 1. It falls to nothing where lengths are wholly uneven: long
 	// answers lend words of all that they touch, and a short statement has no second one
 	// that says more.
@@ -110,7 +110,7 @@ func (a *asking) keepFirst(found *rank.Answer, plain []rank.Hit) {
 	hits[0] = first
 }
 
-// suggested returns words that the first hits suggest, with weights of their own that sum
+// suggested returns words that the first hits suggest, with weights that sum
 // up to a share of what the query's count, the best first; none when the first hits are
 // weak.
 func (a *asking) suggested(ctx context.Context, in *searched, first []rank.Hit, share float64) ([]rank.QueryWord, error) {
@@ -166,8 +166,8 @@ func (a *asking) feedback(hits []Hit) map[string]float64 {
 	return weights
 }
 
-// nearby returns the words of a text that stand near those that are asked; all of them where
-// it has none of these, as it was found by what stands around it.
+// nearby returns the words of a text that stand near the words asked for; all of them where
+// it has none of these, as it was found by the texts around it.
 func nearby(words []string, asked map[string]bool) []string {
 	near, end := make([]string, 0, len(words)), 0
 	for i, word := range words {
@@ -184,7 +184,7 @@ func nearby(words []string, asked map[string]bool) []string {
 	return near
 }
 
-// scale gives the suggested words together a share of what those of the query count.
+// scale gives the suggested words together a share of what the words of the query count.
 func (a *asking) scale(suggested []rank.QueryWord, share float64) []rank.QueryWord {
 	sum, asked := 0.0, 0
 	for _, word := range suggested {

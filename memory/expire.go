@@ -19,10 +19,10 @@ const (
 	// Readers do not see them from the very moment on.
 	DefaultSweepEvery = 15 * time.Second
 	// sweepRecords bounds the records that one commit takes off the disk, so
-	// that those who save to the scope do not wait long.
+	// that saves to the scope do not wait long.
 	sweepRecords = 64
 	// sweepBytes bounds about what such a commit writes: records with many
-	// versions, and those that superseded long ones, cost more than others, and
+	// versions, and records that superseded long ones, cost more than others, and
 	// a commit that is too large would fail each time.
 	sweepBytes = 2 << 20
 	// sweepEntries bounds the entries of the list of what expires that are read
@@ -245,7 +245,7 @@ func (s *sweeping) stage(ctx context.Context, e *edit) error {
 			break
 		}
 		r := records[i]
-		if e.removed > 0 { // what was written meanwhile may be this one
+		if e.removed > 0 { // the record was written meanwhile
 			if r, _, err = e.read(ctx, expired.id); err != nil {
 				return err
 			}
@@ -363,7 +363,7 @@ func (s *Store) restoreAt(ctx context.Context, scope kv.Scope, now time.Time) er
 	}
 }
 
-// removeExpired removes those of the records that have expired and had replaced others, until the commit is large
+// removeExpired removes the records that have expired and had replaced others, until the commit is large
 // enough, and returns how many it has looked at.
 func (e *edit) removeExpired(ctx context.Context, found []Deleted, now time.Time) (passed int, err error) {
 	for _, d := range found {

@@ -24,7 +24,7 @@ const (
 )
 
 // Expunge takes records out of a memory on a running server, and the subject's name off the
-// others, with all that could tell of them: earlier versions, the feed of deletions, answers of
+// others, with all that could reveal them: earlier versions, the feed of deletions, answers of
 // requests, and the index, which is made anew from what stays. Others go on using the memory
 // meanwhile. Called again it goes on where it was interrupted.
 func (s *Store) Expunge(ctx context.Context, scope kv.Scope, subject erase.Subject, ids map[string]bool) error {

@@ -37,7 +37,7 @@ const followBytes = 2 << 20
 // firstFollowed is how many of them are read first, whose sizes say how many fit.
 const firstFollowed = 4
 
-// Change is a record that was saved or changed, or one that is gone.
+// Change is a record that was saved or changed, or a deleted one.
 type Change struct {
 	// Record is what it is now, with the relations that go out from it; nil for one that was deleted or has expired.
 	Record *record.Record
@@ -72,7 +72,7 @@ var ErrPositionGone = errors.New("memory: what changed behind that position is n
 // other knows, where More is false, what List shows of all tiers. A vector that an embedder
 // adds later is no change.
 //
-// Errors: *invalid.Error for a position that is none; ErrPositionGone; those of do.
+// Errors: *invalid.Error for an invalid position; ErrPositionGone; the errors of do.
 func (s *Store) Follow(ctx context.Context, scope kv.Scope, f Following, do func(Changes) error) error {
 	if err := s.begin(scope); err != nil {
 		return err
@@ -309,7 +309,7 @@ func (r *reading) stored(ctx context.Context, id string) error {
 	return nil
 }
 
-// noteGone tells the feed which records the edit has deleted.
+// noteGone adds the records that the edit has deleted to the feed.
 func (e *edit) noteGone(ctx context.Context) error {
 	gone := e.gone
 	e.gone = nil

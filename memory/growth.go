@@ -20,20 +20,20 @@ const (
 	// DefaultDuplicates is the store's Options.Duplicates for one record, and
 	// KeepDuplicates for a batch, which is an import.
 	DefaultDuplicates Duplicates = iota
-	// KeepDuplicates saves it beside the other.
+	// KeepDuplicates saves it as a further record.
 	KeepDuplicates
 	// ReinforceDuplicates adds nothing: the record that is there counts one more repeat.
 	//
 	// A record repeats another if their texts say the same, word for word but for what
 	// memory/similar drops, and everything else that the caller gave is the same, too:
 	// kind, author, event time, metadata, tags, origin, how it expires, and the agent that
-	// saved it. With an author the session is, too, because it is somebody's turn there. A
+	// saved it. With an author the session is, too, because it is a message of that author there. A
 	// record that derives from the other may leave fields out, and may be a part of its
-	// text: it is an echo of what was recalled.
+	// text: it is an echo of a recalled record.
 	//
 	// Nothing is a repeat that has an id, a key or another record to supersede, that is a
-	// message or an event of its own by its kind, that is shorter than a statement, or that
-	// tells of a time that moves on, such as today, and comes more than ten minutes later.
+	// message or an event by its kind, that is shorter than a statement, or that
+	// names a time that moves on, such as today, and comes more than ten minutes later.
 	// Records that were superseded, that have a key, that wait for review, or that a call
 	// saved which kept duplicates and have not changed since are repeated by none, but an
 	// archived one comes back from the archive.
@@ -63,7 +63,7 @@ type Saving struct {
 	Replace bool
 }
 
-// Saved is the outcome of a record that was to be saved.
+// Saved is the outcome of a record to be saved.
 type Saved struct {
 	// Record is it as stored, or the one that it repeats.
 	record.Record
@@ -77,7 +77,7 @@ type Saved struct {
 
 // Batch is the outcome of records that were to be saved together.
 type Batch struct {
-	// Records are they as stored, or those that they repeat, in order.
+	// Records are the records as stored, or the records that they repeat, in order.
 	Records []record.Record
 	// Room is what left the memory for them.
 	Room Room

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxWaiting bounds the records whose accesses wait to be written; those of more are
+	// MaxWaiting bounds the records whose accesses wait to be written; those of further records are
 	// lost.
 	MaxWaiting = 4096
 	// WriteEvery is the time between two writes.

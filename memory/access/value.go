@@ -82,7 +82,7 @@ func decode(stored []byte) (v Value) {
 	return v
 }
 
-// Read returns what is known of records of a scope, in order.
+// Read returns the accesses of records of a scope, in order.
 func Read(ctx context.Context, from kv.Getter, scope kv.Scope, ids []string) ([]Value, error) {
 	keys := make([][]byte, len(ids))
 	for i, id := range ids {

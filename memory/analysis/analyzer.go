@@ -44,14 +44,14 @@ type Options struct {
 	Language Language
 }
 
-// memoSet remembers the words whose hashes fall together. A tag tells cheaply
+// memoSet remembers the words whose hashes fall together. A tag says cheaply
 // which way is worth looking at; it may be out of date, the word never is.
 type memoSet struct {
 	tags [memoWays]atomic.Uint32
 	ways [memoWays]atomic.Pointer[known]
 }
 
-// known is the outcome of a word.
+// known is the stored analysis of a word.
 type known struct {
 	word  string // as it stands in the text; if it is ASCII, in lower case
 	term  string
@@ -81,7 +81,7 @@ func New(opts *Options) *Analyzer {
 }
 
 // Name names the analysis: the language and the version, such as "english/1".
-// Analyzers of one name make the same terms of the same text, those of different
+// Analyzers of one name make the same terms of the same text, analyzers of different
 // names need not.
 func (a *Analyzer) Name() string { return a.language.name + "/" + strconv.Itoa(version) }
 
@@ -111,7 +111,7 @@ func (a *Analyzer) Spans(text string) iter.Seq2[string, Span] {
 	}
 }
 
-// lookup returns what is known of a word, of ASCII letters and digits in lower
+// lookup returns the analysis of a word, of ASCII letters and digits in lower
 // case or of letters outside ASCII as they stand, and learns it if need be. It
 // keeps no reference to word.
 func (a *Analyzer) lookup(word []byte) *known {

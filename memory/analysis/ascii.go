@@ -188,7 +188,7 @@ func (h *whole) join(c byte, at int) {
 }
 
 // emitWhole yields the identifier, and the file name of one that is a path.
-// Words that hyphens alone join are no identifier, unless one is a number.
+// Words that hyphens alone join are no identifier, unless one of them is a number.
 func (w *walker) emitWhole(end int) bool {
 	h := &w.whole
 	if h.parts < 2 || h.size > MaxTermBytes {
@@ -233,7 +233,7 @@ func isAlnum(c byte) bool { return classes[c]&alnum != 0 }
 // isJoiner reports whether c may stand inside an identifier.
 func isJoiner(c byte) bool { return classes[c]&joiner != 0 }
 
-// The classes of a byte. Upper has the value of the bit that tells a capital
+// The classes of a byte. Upper has the value of the bit that distinguishes a capital
 // from its small letter.
 const (
 	small  byte = 0x01

@@ -1,6 +1,6 @@
 package analysis
 
-// What may be meant by a number beside the name of a month.
+// What a number next to the name of a month may mean.
 const (
 	firstYear, lastYear = 1000, 2999
 	lastMonth, lastDay  = 12, 31
@@ -102,7 +102,7 @@ func smallNumber(n int) string {
 	return string([]byte{byte('0' + n/10), byte('0' + n%10)})
 }
 
-// emitMonth yields the full name of a month that has a day or a year beside it:
+// emitMonth yields the full name of a month that has a day or a year next to it:
 // 8 May 2023, 8th of May, Sept. 8, May 2023. Without one it is a word like
 // others: may is an auxiliary verb, mar and dec are more than months. The whole
 // date is no term here: measured, it finds less, as day, month and year meet

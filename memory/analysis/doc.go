@@ -11,11 +11,11 @@
 //   - In English, Latin letters lose their accents: café is cafe. A word that has
 //     some is no stop word.
 //   - Words of other scripts have the rules of their script, whatever the Language:
-//     Cyrillic those of Russian; Arabic, Greek, Hebrew, Devanagari and Tamil lose
+//     Cyrillic the rules of Russian; Arabic, Greek, Hebrew, Devanagari and Tamil lose
 //     points, accents and the commonest endings.
-//   - With [Auto] each text that its small words tell to be in another language than
-//     English (such as German or Spanish) has the stems of that one beside the
-//     English ones. A query of a word or two tells nothing and asks for English stems.
+//   - With [Auto] each text whose small words show another language than
+//     English (such as German or Spanish) has the stems of that language in addition to the
+//     English ones. A query of a word or two shows no language and asks for English stems.
 //   - Runs of Han, Kana, Hangul, Thai, Lao, Khmer and Burmese become overlapping
 //     pairs of characters; a lone character stands for itself.
 //   - Identifiers are kept whole and split: getUserName is also get, user,
@@ -31,8 +31,8 @@
 // written by a query that has nothing else.
 //
 // Caveats: month names are English in all languages. Ukrainian and other words in
-// Cyrillic, and texts that tell no language, are cut with the wrong rules, alike in text
+// Cyrillic, and texts that show no language, are cut with the wrong rules, alike in text
 // and query. An index has the terms of one analysis, which [Analyzer.Name]
-// names: whoever changes what the terms of a text are gives it a new version, and
+// names: a change of the terms of a text needs a new version, and
 // indexes are made anew, as they are for another language.
 package analysis

@@ -25,7 +25,7 @@ func Fold(text string) string {
 	return text
 }
 
-// plainForms are letters that Unicode takes for ones of their own, and that are
+// plainForms are letters that Unicode takes for separate letters, and that are
 // written without their stroke or dot where a keyboard has none.
 var plainForms = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ı", "i", "æ", "ae", "œ", "oe", "ð", "d", "þ", "th", "ħ", "h")
 
@@ -84,7 +84,7 @@ func isSimpleWord(text string) bool {
 }
 
 // isSimpleLetter reports whether r is a Latin, Greek or Cyrillic letter of
-// everyday languages that is its own normal form.
+// everyday languages that is already in normal form.
 func isSimpleLetter(r rune) bool {
 	switch {
 	case 'À' <= r && r <= 'ž':

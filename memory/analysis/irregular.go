@@ -3,7 +3,7 @@ package analysis
 import "strings"
 
 // irregular holds the base form of English words whose forms no stemmer
-// relates. It is never changed. Forms that are as often a word of their own
+// relates. It is never changed. Forms that are as often a separate word
 // (bid, fit, wound) are left out unless the verb is the
 // everyday meaning. Where a form belongs to two words, such as lives, the two share
 // one base, so that each is found by all of its forms.

@@ -26,7 +26,7 @@ type Language uint8
 // The languages. The zero value is Auto.
 const (
 	// Auto is English, and of texts that are recognised to be in another language that
-	// one, too: their words have its stems beside the English ones.
+	// one, too: their words have its stems in addition to the English ones.
 	Auto Language = iota
 	English
 	Danish

@@ -14,7 +14,7 @@ func (a *Analyzer) Indexed(text string, aside func(term string)) iter.Seq[string
 	return a.withAsides(text, true, aside)
 }
 
-// Asked yields the Terms of a query, and calls aside with those of Indexed that say the same
+// Asked yields the Terms of a query, and calls aside with the terms of Indexed that say the same
 // in other forms. Stop words are among the Terms where there is nothing else.
 func (a *Analyzer) Asked(text string, aside func(term string)) iter.Seq[string] {
 	return a.withAsides(text, false, aside)
@@ -39,7 +39,7 @@ func (w *walker) name(k *known, text string, start, end int) bool {
 	return w.emitAside(nameMark + k.term)
 }
 
-// within reports whether a place is inside of a sentence: a word, a comma or a hyphen stands
+// within reports whether a place is inside of a sentence, because a word, a comma or a hyphen stands
 // before it.
 func within(text string, at int) bool {
 	for at > 0 && text[at-1] == ' ' {

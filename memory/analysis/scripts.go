@@ -117,7 +117,7 @@ func plainArabic(word string) string {
 	return persianLetters.Replace(without(word, func(r rune) bool { return r == tatweel || isPoint(r) }))
 }
 
-// persianLetters are those that Persian keyboards have in place of Arabic ones.
+// persianLetters are the letters that Persian keyboards have in place of Arabic ones.
 var persianLetters = strings.NewReplacer("ی", "ي", "ک", "ك")
 
 // finals are the Hebrew letters that look different at the end of a word.
@@ -165,7 +165,7 @@ var hindiEndings = endings(`
 
 func stemHindi(word string) string { return hindiEndings.cut(word, 2) }
 
-// greekEndings are those of nouns, adjectives and verbs, without accents and with the
+// greekEndings are the endings of nouns, adjectives and verbs, without accents and with the
 // medial sigma, longest first.
 var greekEndings = endings(`
 	ουμε αμε ετε ατε ουσα ησα ησε ησει ησω εσαι εται ονται ομαι ματοσ ματα ματων

@@ -2,7 +2,7 @@ package analysis
 
 import "strings"
 
-// stopWords are the English words that carry no meaning of their own, among
+// stopWords are the English words that carry no meaning by themselves, among
 // them what an apostrophe leaves behind (don, t, ll) and what people say before
 // they say something. It is never changed.
 var stopWords = stopSet(`

@@ -30,16 +30,16 @@ var tonguesTable string
 type tongue struct {
 	name  string
 	stem  func(word string) string
-	words map[string]struct{} // what tells it, and carries no meaning of its own
+	words map[string]struct{} // small words that show the language
 }
 
 const (
-	// recognizeBytes is how much of a text is looked at to tell its language.
+	// recognizeBytes is how much of a text is looked at to recognize its language.
 	recognizeBytes = 384
 	// surely so many words more of English than of any other language end the look, or of
 	// another than of English.
 	surely = 2
-	// maxTellingBytes is the length of the longest word that tells a language.
+	// maxTellingBytes is the length of the longest word that shows a language.
 	maxTellingBytes = 12
 	// maxTelling is how many different words are counted.
 	maxTelling = 32
@@ -48,7 +48,7 @@ const (
 )
 
 // tongues holds the languages, and the bits of the languages of each word and letter that
-// tells one: bit i+1 is that of the language i. They are never changed.
+// shows one: bit i+1 is that of the language i. They are never changed.
 var tongues, tellingWords, tellingLetters = readTongues()
 
 func readTongues() (all []*tongue, telling map[string]uint16, letters [endOfLatin]uint16) {
@@ -90,7 +90,7 @@ func readTongues() (all []*tongue, telling map[string]uint16, letters [endOfLati
 }
 
 // recognize says which language other than English a text in Latin letters is in, or nil.
-// English is what nothing else is more likely than. Sure is whether several words tell it.
+// English is what nothing else is more likely than. Sure is whether several words show it.
 func recognize(text string) (t *tongue, sure bool) {
 	var v votes
 	text = text[:min(len(text), recognizeBytes)]
@@ -138,13 +138,13 @@ func isLatin(r rune) bool {
 // endOfLatin is behind the Latin letters of everyday languages.
 const endOfLatin = 0x0250
 
-// joins reports whether a digit stands at a place, or what joins the parts of an identifier:
-// what is beside it is no word of a language.
+// joins reports whether a digit stands at a place, or a joint of an identifier:
+// the text next to it is no word of a language.
 func joins(text string, at int) bool {
 	return at > 0 && at+1 < len(text) && (isDigit(text[at]) || isJoiner(text[at]) && isAlnum(text[at-1]) && isAlnum(text[at+1]))
 }
 
-// votes counts the words that tell languages.
+// votes counts the words that show languages.
 type votes struct {
 	words, english, best int
 	telling              int // words of seen
@@ -154,7 +154,7 @@ type votes struct {
 	letters              [16]int // by language: letters that few others have
 }
 
-// add counts a word for all languages that it tells.
+// add counts a word for all languages that it shows.
 func (v *votes) add(word string) {
 	v.words++
 	var buf [maxTellingBytes]byte
@@ -203,11 +203,11 @@ func (v *votes) letter(r rune) {
 }
 
 const (
-	// fewWords have their language told by a single word of them, if it is long enough.
+	// fewWords: a single word shows their language, if it is long enough.
 	fewWords, longWord = 12, 4
 )
 
-// winner is the language that more words tell than any other, or of several the one that
+// winner is the language that most words show, or of several the one that
 // has more of the letters.
 func (v *votes) winner() *tongue {
 	if v.best <= v.english || v.best == 1 && (v.words > fewWords || v.longest < longWord) {
@@ -230,7 +230,7 @@ func (v *votes) winner() *tongue {
 	return won
 }
 
-// stop reports whether a folded word carries no meaning of its own.
+// stop reports whether a folded word carries no meaning by itself.
 func (t *tongue) stop(word string) bool {
 	_, ok := t.words[word]
 	return ok
@@ -239,7 +239,7 @@ func (t *tongue) stop(word string) bool {
 // meaning is what a word is in a language that a text was recognised to be in.
 type meaning struct {
 	tongue *tongue
-	term   string // without accents, like those of English; empty: none
+	term   string // without accents, as English terms are; empty: none
 	stop   bool
 }
 

@@ -14,7 +14,7 @@ import (
 type walker struct {
 	analyzer *Analyzer
 	yield    func(string) bool
-	// aside takes the terms that Terms leaves out, see Indexed; nil: nobody asks.
+	// aside takes the terms that Terms leaves out, see Indexed; nil: they are dropped.
 	aside func(string)
 	// stopsAside: stop words are among them.
 	stopsAside bool
@@ -167,13 +167,13 @@ func (w *walker) chunk(text string) bool {
 }
 
 // normalize returns the form in which a chunk is cut into words: NFKC, with the marks and
-// digits of a keyboard in place of typographic ones, and without what nobody sees.
+// plain digits in place of typographic ones, and without invisible characters.
 func normalize(text string) string {
 	return strings.Map(plainRune, norm.NFKC.String(text))
 }
 
 // plainRune returns the character of a keyboard that people take a character for; less
-// than zero for one that has no look of its own.
+// than zero for one without a plain form.
 func plainRune(r rune) rune {
 	switch {
 	case r < utf8.RuneSelf:
@@ -192,7 +192,7 @@ func plainRune(r rune) rune {
 	return r
 }
 
-// digitOf is the value of a decimal digit: those of a script stand in a row, from zero.
+// digitOf is the value of a decimal digit: the digits of a script stand in a row, from zero.
 func digitOf(r rune) (value rune) {
 	for value < 9 && unicode.Is(unicode.Nd, r-value-1) {
 		value++
@@ -223,7 +223,7 @@ const (
 	separator runeKind = iota
 	wordly             // may stand in a word, or is ASCII
 	unspaced           // of a script without spaces between words
-	symbol             // a term of its own, such as an emoji
+	symbol             // a separate term, such as an emoji
 )
 
 func classify(r rune, size int) runeKind {
@@ -255,7 +255,7 @@ func isCJK(r rune) bool {
 }
 
 // isSoutheastAsian reports whether r is a letter or a mark on one of a script that
-// puts no spaces between words either. Where these end takes a dictionary to tell.
+// puts no spaces between words either. To find where these end takes a dictionary.
 func isSoutheastAsian(r rune) bool {
 	const first, last = 0x0e00, 0xaadf // Thai, Tai Viet
 	return first <= r && r <= last && !unicode.IsDigit(r) && (unicode.IsLetter(r) || unicode.IsMark(r)) &&
@@ -293,7 +293,7 @@ func (w *walker) pairs(run string) bool {
 	return w.lone(run[len(run)-first:])
 }
 
-// lone yields a character of a run as a term aside: many are words of their own. In a
+// lone yields a character of a run as a term aside: many are separate words. In a
 // query those of scripts with an alphabet say too little.
 func (w *walker) lone(character string) bool {
 	r, _ := utf8.DecodeRuneInString(character)

@@ -39,8 +39,8 @@ type Client struct {
 	options Options
 	url     string
 	http    *http.Client
-	// Queries have a breaker of their own: records in the background, of which some
-	// may be what the server fails at, must not take the vectors of those who wait.
+	// Queries have a separate breaker: records in the background, of which some
+	// may be what the server fails at, must not stop the vectors of waiting queries.
 	queries, texts *breaker
 }
 
@@ -110,7 +110,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	return vectors, checkDimensions(vectors)
 }
 
-// firstCause returns the first error that tells most: not that of requests which
+// firstCause returns the most informative error: not that of requests which
 // ended because of the others, and rather what the server did than that it is
 // left alone.
 func firstCause(errs []error) error {
@@ -206,7 +206,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// askOnce sends a request, unless the breaker is open, and tells the breaker how
+// askOnce sends a request, unless the breaker is open, and reports to the breaker how
 // it went.
 func (c *Client) askOnce(ctx context.Context, b *breaker, body []byte, texts int) ([][]float32, error) {
 	if err := b.enter(time.Now()); err != nil {

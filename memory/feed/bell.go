@@ -7,7 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Bell wakes those who wait for changes of a scope. The zero value is ready. All
+// Bell wakes the waiters for changes of a scope. The zero value is ready. All
 // methods are safe for concurrent use.
 type Bell struct {
 	waiting atomic.Int64
@@ -42,7 +42,7 @@ func (b *Bell) leave(scope kv.Scope, c chan struct{}) {
 	b.waiting.Add(-1)
 }
 
-// Ring says that the scope has changed. Where nobody listens it costs nothing.
+// Ring says that the scope has changed. Without a waiter it costs nothing.
 func (b *Bell) Ring(scope kv.Scope) {
 	if b.waiting.Load() == 0 {
 		return

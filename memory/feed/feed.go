@@ -1,4 +1,4 @@
-// Package feed keeps what the records of a scope can't tell to those who follow its
+// Package feed keeps what the records of a scope can't show to followers of its
 // changes: which records are gone, and which are related otherwise. It also gives the positions from which they go on.
 //
 // A scope has a feed from the moment that somebody followed it first; until then
@@ -36,12 +36,12 @@ const (
 
 // Head is the state of a feed.
 type Head struct {
-	// ID tells this feed from others of the same scope, before it was erased.
-	// Zero: nobody has followed the scope yet.
+	// ID distinguishes this feed from others of the same scope, before it was erased.
+	// Zero: the scope has had no follower yet.
 	ID uint64
 	// Last is the number of the last deletion; zero for none yet.
 	Last uint64
-	// First is the number of the first one that is kept.
+	// First is the number of the first one kept.
 	First uint64
 }
 
@@ -95,7 +95,7 @@ const relatedMark = "\x00"
 // Related is what Gone notes of a record that is there and has other relations.
 func Related(id string) string { return relatedMark + id }
 
-// CutRelated returns the id of a record whose relations changed; false for one that is gone.
+// CutRelated returns the id of a record whose relations changed; false for a deleted one.
 func CutRelated(note string) (id string, related bool) { return strings.CutPrefix(note, relatedMark) }
 
 // Gone notes that records were deleted, by id, or related, if the scope has a feed.
@@ -123,7 +123,7 @@ func key(scope kv.Scope, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(scope.Key(tag), number)
 }
 
-// Deleted returns what was noted behind a number, the oldest
+// Deleted returns the notes behind a number, the oldest
 // first, at most limit of them. The n-th has the number after+n.
 func Deleted(ctx context.Context, from kv.Reader, scope kv.Scope, after uint64, limit int) ([]string, error) {
 	var ids []string

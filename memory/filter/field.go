@@ -85,7 +85,7 @@ type field struct {
 	stored func(record.Record) (int64, bool)
 }
 
-// fields are the fields beside metadata. It is never changed.
+// fields are the fields other than metadata. It is never changed.
 var fields = map[string]field{
 	"id":          {kind: idField},
 	"key":         {kind: textField, index: segment.Key, of: func(r record.Record) string { return r.Key }},
@@ -196,7 +196,7 @@ func (f field) present() binder {
 	return fixed(selection.Matching(f.index, "", nil, nil))
 }
 
-// asked is a condition that only the records themselves can tell.
+// asked is a condition that only the records themselves can decide.
 func (f field) asked(accept func(record.Record) bool) binder {
 	return func(_ context.Context, b binding) (selection.Filter, error) {
 		return selection.Verified(f.where, b.verifier(accept)), nil
@@ -256,7 +256,7 @@ func (f field) like(p pattern) binder {
 	}
 }
 
-// unless turns a condition on a text round, for those records that have one.
+// unless negates a condition on a text, for records that have one.
 func (f field) unless(differs bool, found selection.Filter) selection.Filter {
 	if !differs {
 		return found

@@ -41,7 +41,7 @@ const served = "served are id, key, kind, session_id, author, origin, review, te
 //   - text is compared with = and !=, and text:"disk full" asks whether it holds
 //     that, letter by letter.
 //   - tags:"red" asks for a tag.
-//   - With =, != and : an asterisk in a text stands for any characters, or none
+//   - With =, != and : an asterisk in a text stands for zero or more characters
 //     (key = "ci*"); "\\*" is an asterisk.
 //   - importance, tier and version are compared with numbers, pinned with true or
 //     false.

@@ -29,7 +29,7 @@ type literal struct {
 }
 
 // misleads reports whether a text without quotes looks like something else, so that
-// who wrote it hardly meant the text.
+// its writer hardly meant the text.
 func (l literal) misleads() bool {
 	switch strings.ToLower(l.text) {
 	case "true", "false", "null", "none", "nil":
@@ -56,7 +56,7 @@ func (c *compiler) literal(e *expr.Expr) (literal, bool) {
 }
 
 // bare reads a text that may stand without quotes. After a colon the parser
-// makes a constant of it all the same, so the filter itself must tell.
+// makes a constant of it all the same, so the filter itself must decide.
 func (c *compiler) bare(e *expr.Expr, text string) literal {
 	quoted := strings.HasPrefix(c.filter[c.offset(e):], `"`) || strings.HasPrefix(c.filter[c.offset(e):], `'`)
 	switch {

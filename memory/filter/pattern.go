@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// pattern is a text in which asterisks stand for any characters, or none: the
+// pattern is a text in which asterisks stand for zero or more characters: the
 // parts between them. One part is a text without an asterisk.
 type pattern []string
 

@@ -86,7 +86,7 @@ func (s *Store) changeBy(ctx context.Context, operation string, permit *Permit, 
 	return nil
 }
 
-// wrap adds the operation to errors other than those about what was asked.
+// wrap adds the operation to errors other than errors about the request.
 func wrap(operation string, err error) error {
 	for _, own := range []error{ErrDenied, ErrInvalid, ErrExists, ErrLastAdmin, ErrNotFound, ErrFull, ErrClosed} {
 		if errors.Is(err, own) {

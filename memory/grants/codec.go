@@ -14,7 +14,7 @@ import (
 const (
 	// tagGrants is the tag of the grants of a memory, in its own scope.
 	tagGrants = 'g'
-	// tagSpace is the tag of the names of a tenant's spaces, tagLeaving of those that are
+	// tagSpace is the tag of the names of a tenant's spaces, tagLeaving of spaces that are
 	// being deleted.
 	tagSpace   = 'n'
 	tagLeaving = 'd'
@@ -22,7 +22,7 @@ const (
 	directory = kv.List("spaces")
 )
 
-// Fields of what is stored (memory/FORMAT.md).
+// Fields of the stored form (memory/FORMAT.md).
 const (
 	fieldMaker = iota + 1
 	fieldMade

@@ -8,9 +8,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
 
-// Erasure is what becomes of grants when a subject is erased: it is nobody's maker, granter or
-// grantee any more. A space that it made stays for those who have access; where nobody
-// administers it any more, who operates the server does.
+// Erasure is what becomes of grants when a subject is erased: it is no longer a maker, granter or
+// grantee. A space that it made stays for agents that have access; where no agent
+// administers it any more, the server's operator does.
 func Erasure() erase.Owner {
 	return erase.Owner{
 		Name: "memory/grants",

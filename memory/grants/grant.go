@@ -15,7 +15,7 @@ import (
 const (
 	// MaxSpaces bounds the spaces of a tenant.
 	MaxSpaces = 1000
-	// MaxSpacesMade bounds those that one agent made, so that none takes all names.
+	// MaxSpacesMade bounds the spaces that one agent made, so that none takes all names.
 	MaxSpacesMade = 100
 	// MaxGrants bounds the grants of one memory.
 	MaxGrants = 256
@@ -33,7 +33,7 @@ var (
 	ErrExists = errors.New("grants: space exists")
 	// ErrLastAdmin: a space would be left without an administrator.
 	ErrLastAdmin = errors.New("grants: nobody would administer the space; give somebody else admin first, or delete the space")
-	// ErrNotFound: nothing is granted to that pattern.
+	// ErrNotFound: the pattern has no grant.
 	ErrNotFound = errors.New("grants: nothing is granted to that pattern")
 	// ErrFull: there are as many spaces or grants as there may be.
 	ErrFull = errors.New("grants: too many")
@@ -85,7 +85,7 @@ type Space struct {
 	Time  time.Time // when it was made
 }
 
-// Matches reports whether a name fits a pattern: it is the same, or begins with what stands
+// Matches reports whether a name fits a pattern: it is the same, or begins with the text
 // before the `*` at its end.
 func Matches(pattern, name string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
@@ -95,7 +95,7 @@ func Matches(pattern, name string) bool {
 }
 
 // DeniedError says what a call would have needed. It is an ErrDenied. It says no more of a
-// space that is there than of one that is not.
+// space that is there than of an absent one.
 type DeniedError struct {
 	Agent string
 	Scope kv.Scope
@@ -118,7 +118,7 @@ type Caller struct {
 	// Users says which access the caller's credential gives it to a person's memory. Nil:
 	// none, so that grants alone count.
 	Users func(user string) Level
-	// Operates: the caller runs the server, so it may delete a space that nobody else can.
+	// Operates: the caller runs the server, so it may delete a space that no agent can.
 	Operates bool
 }
 
@@ -150,7 +150,7 @@ type memory struct {
 	// maker made the space, at a time; both are empty for a person's memory.
 	maker string
 	made  time.Time
-	// leaving: the space is being deleted, so that nobody has access.
+	// leaving: the space is being deleted, and no caller has access.
 	leaving bool
 	grants  []Grant // by pattern
 }

@@ -25,7 +25,7 @@ type Permit struct {
 	// What was found last.
 	level  Level
 	agents []string // the agent and those above it, whose grants count
-	raw    []byte   // what was granted, as stored
+	raw    []byte   // the grants, as stored
 }
 
 // Administers reports whether the agent may do everything with the memory.
@@ -70,7 +70,7 @@ func (p *Permit) Refs() []kv.Ref {
 }
 
 // Check returns a *DeniedError if the agent has lost the access, as a part of a commit:
-// one that is made after a grant was taken back writes nothing.
+// a commit after a grant was revoked writes nothing.
 func (p *Permit) Check(ctx context.Context, tx *kv.Tx) error {
 	if !p.granted() {
 		return nil

@@ -149,7 +149,7 @@ func (s *Store) Spaces(ctx context.Context, tenant, agent string) ([]Space, erro
 	return all, nil
 }
 
-// Delete deletes a space that by administers, or any if the caller operates. From its commit on nobody has access; the
+// Delete deletes a space that by administers, or any if the caller operates. From its commit on no caller has access; the
 // records go behind that, and Delete returns when they are gone, or ctx has ended.
 func (s *Store) Delete(ctx context.Context, tenant, name, by string) error {
 	scope := SpaceScope(tenant, name)

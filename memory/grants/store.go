@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxRemembered bounds the bytes of what is remembered of grants.
+	// maxRemembered bounds the bytes of cached grants.
 	maxRemembered = 8 << 20
 	// maxParents bounds the agents of which is remembered who spawned them.
 	maxParents = 1 << 14
@@ -29,7 +29,7 @@ type Options struct {
 	// Logger logs what fails in the background. Default silent.
 	Logger *slog.Logger
 	// Clear removes all records of a space. It may be called again after an error, and for
-	// one that is empty.
+	// an empty one.
 	Clear func(ctx context.Context, scope kv.Scope) error
 	// Parent returns the agent that spawned another one; empty for none. Its answer may only
 	// change with the sequence of the agent's scope in the keyspace system. Default: nobody
@@ -65,7 +65,7 @@ type known struct {
 	memory   *memory
 }
 
-// parentage is who spawned an agent as of a sequence. Who did never changes; that nobody
+// parentage is who spawned an agent as of a sequence. Who did never changes; that an agent
 // did may.
 type parentage struct {
 	sequence uint64
