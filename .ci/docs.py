@@ -2,7 +2,7 @@
 
 Every package that the server's binary is built from has exactly one line in the
 map, and every line names a package. README.md and the pages of the server have
-at most 120 lines of at most 200 characters.
+at most 120 lines of at most 200 characters, and all pages together 160 KB.
 
 Usage: docs.py [GO]
 """
@@ -21,6 +21,9 @@ MAP = ROOT / "ARCHITECTURE.md"
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("server/docs/*.md"))]
 MAX_LINES = 120
 MAX_LENGTH = 200
+MAX_BYTES = 160 * 1024
+"""Most that all pages under version control have together."""
+
 
 BINARY = "./server/cmd/loom-bridge-server"
 LINE = re.compile(r"^- `([\w./-]+)`: \S", re.MULTILINE)
@@ -66,6 +69,8 @@ def main(go: str = "go") -> int:
     for page in PAGES:
         problems += check_page(page)
     size = sum((ROOT / page).stat().st_size for page in output("git", "ls-files", "*.md"))
+    if size > MAX_BYTES:
+        problems.append(f"all pages have {size} bytes, at most {MAX_BYTES} are wanted")
     for problem in problems:
         print(problem)
     print(f"{size} bytes of pages, {len(problems)} problems")

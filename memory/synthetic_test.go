@@ -22,7 +22,7 @@ type synthetic struct {
 	questions []labelled
 }
 
-// labelled is a line of questions.jsonl; README.md there tells the fields.
+// labelled is a line of questions.jsonl; generate.py there describes the fields.
 type labelled struct {
 	Scope, Class, Question string
 	Evidence, Stale        []string

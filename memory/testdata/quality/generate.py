@@ -7,7 +7,28 @@ Run it with the folder to write to; without one it writes beside itself:
 Names, statements and questions are those of tables.py, lives.py and scripts.py; chance
 puts them together, always in the same way, so the files come out the same byte for byte.
 A change of a table, or of the order in which numbers are drawn, changes all that comes
-after it. README.md tells what the fields and the classes of questions mean.
+after it. synthetic_test.go saves all sessions and asks all questions with every `go test`.
+
+sessions.jsonl has one session a line: scope (each is searched for itself), session, time,
+and turns: author, text and, where a turn replaces an earlier one, that turn's id. Turn n
+of session s has the id s-n. questions.jsonl has one question a line: scope, class,
+question, evidence (ids of the turns that answer it) and stale (a turn that used to answer
+it). What each class needs:
+
+    single         one turn
+    speaker        one turn of the named person; the other one says the same of themselves,
+                   with other words in the place that matters
+    multi          two turns of different sessions
+    temporal       a turn about something that happened, asked for by the event or its day
+    reply          an answer that shares no word with the question, right behind its turn
+    updated        a fact that changed; the newer turn supersedes the older one
+    restated       a fact that changed; the newer turn just says so
+    contradiction  both sides
+    cjk            Chinese, Japanese and Korean
+    code           identifiers, paths, versions, error numbers
+    unanswerable   nothing: no scope speaks of it, or only other scopes do
+
+In English scopes two people talk over some months, in 22 sessions each, with small talk.
 """
 
 import collections

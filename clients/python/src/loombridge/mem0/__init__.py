@@ -9,7 +9,9 @@
 Methods, arguments and results are those of mem0ai 2.2.1, and the ids of `search` and
 `get_all` may also be given as before 2.0, `user_id="ann"`. No model is called, so `infer` is
 False unless it is asked for, and then needs `model`, a function as `ctx.memory.extract`
-takes one. Memories are records of the kind `mem0` of one agent.
+takes one. Memories are records of the kind `mem0` of one agent. A deleted memory has no
+history. Filters take no `contains`; `memory_type`, `prompt`, `timestamp`, `expiration_date`,
+`rerank` and `from_config` are not there.
 """
 
 from loombridge.mem0._memories import AsyncMemory
