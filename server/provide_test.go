@@ -194,13 +194,13 @@ func TestToolsAreBudgeted(t *testing.T) {
 	}
 	err := attachError(t, t.Context(), s, large("one", 20, 10_000))
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
-	if !strings.Contains(err.Error(), "--max-agent-tool-bytes") {
+	if !strings.Contains(err.Error(), "over the limit of 100000") {
 		t.Errorf("the error does not say what to do: %v", err)
 	}
 	MustAttach(t, t.Context(), s.Bridge, large("one", 9, 10_000))
 	err = attachError(t, t.Context(), s, large("two", 9, 10_000))
 	MustFail(t, err, codes.ResourceExhausted, "QUOTA_EXCEEDED")
-	if !strings.Contains(err.Error(), "--max-tenant-tool-bytes") {
+	if !strings.Contains(err.Error(), "bytes of agents' tools") {
 		t.Errorf("the error does not say what to do: %v", err)
 	}
 	MustAttach(t, t.Context(), s.Bridge, large("two", 3, 10_000))

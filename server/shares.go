@@ -65,17 +65,17 @@ func NewShares(l Limits, oneTenant bool) *Shares {
 			MaxWait: callWait, Contended: int64(l.ContendedCalls), Presence: presence, OneTenant: oneTenant,
 		}),
 		Searches: share.New(share.Options{
-			Name: "running queries", Setting: "--max-searches", Total: int64(l.MaxSearches), Waiting: int64(max(0, l.MaxWaitingCalls)),
+			Name: "running queries", Total: int64(l.MaxSearches), Waiting: int64(max(0, l.MaxWaitingCalls)),
 			MaxWait: callWait, Contended: int64(max(1, runtime.GOMAXPROCS(0)/2)), Presence: presence, OneTenant: oneTenant,
 		}),
 		Streams: share.New(share.Options{
 			Name: "open streams", Setting: "--max-streams", Total: int64(l.MaxStreams), OneTenant: oneTenant,
 		}),
 		Requests: share.New(share.Options{
-			Name: "bytes of requests in memory", Setting: "--max-request-bytes", Total: int64(l.MaxRequestBytes), OneTenant: oneTenant,
+			Name: "bytes of requests in memory", Setting: "--max-message-bytes", Total: int64(l.MaxRequestBytes), OneTenant: oneTenant,
 		}),
 		Answers: share.New(share.Options{
-			Name: "bytes of answers that wait for their readers", Setting: "--max-answer-bytes", Total: int64(l.MaxAnswerBytes),
+			Name: "bytes of answers that wait for their readers", Setting: "--max-message-bytes", Total: int64(l.MaxAnswerBytes),
 			Waiting: int64(l.MaxCalls + l.MaxStreams), MaxWait: callWait, OneTenant: oneTenant,
 		}),
 	}

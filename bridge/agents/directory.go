@@ -204,7 +204,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 		known:   newKnownTools(engine, writer, filled),
 		changes: newChanges(filled.OnChange, filled.Logger),
 		calls: share.New(share.Options{
-			Name: "calls that wait for agents", Setting: "--max-relayed-calls", Total: int64(filled.MaxCalls), OneTenant: filled.OneTenant,
+			Name: "calls that wait for agents", Total: int64(filled.MaxCalls), OneTenant: filled.OneTenant,
 		}),
 		done:    make(chan struct{}),
 		replan:  make(chan struct{}, 1),

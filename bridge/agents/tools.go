@@ -13,7 +13,7 @@ const toolOverhead = 64
 
 func newToolBytes(o Options) *share.Pool {
 	return share.New(share.Options{
-		Name: "bytes of agents' tools", Setting: "--max-tenant-tool-bytes", Total: int64(o.MaxTenantToolBytes),
+		Name: "bytes of agents' tools", Total: int64(o.MaxTenantToolBytes),
 		Quota: true, OneTenant: true,
 	})
 }
@@ -85,7 +85,7 @@ func (d *Directory) budget(e *directoryEntry, r Registration) ([]ProvidedTool, e
 func (d *Directory) roomForTools(e *directoryEntry, bytes int) error {
 	switch {
 	case bytes > d.opts.MaxToolBytes:
-		return invalid.Field(ErrInvalid, "tools", "take %d bytes together, over the limit of %d (--max-agent-tool-bytes)", bytes, d.opts.MaxToolBytes)
+		return invalid.Field(ErrInvalid, "tools", "take %d bytes together, over the limit of %d", bytes, d.opts.MaxToolBytes)
 	case e.toolBytes != nil:
 		return e.toolBytes.Resize(int64(bytes))
 	}

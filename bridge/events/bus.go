@@ -121,7 +121,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Bus {
 		rate:             opts.Rate,
 		quota:            opts.Quota,
 		queued: share.New(share.Options{
-			Name: "bytes of events that wait for readers", Setting: "--max-queued-event-bytes",
+			Name: "bytes of events that wait for readers", Setting: "--max-message-bytes",
 			Total: positive(opts.MaxQueuedBytes, DefaultMaxQueuedBytes), OneTenant: opts.OneTenant,
 		}),
 		elsewhere:     opts.Elsewhere,

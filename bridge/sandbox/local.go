@@ -28,11 +28,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// DefaultWarm is how many first stages are kept ready, and MaxWarm the most that may be.
-const (
-	DefaultWarm = 2
-	MaxWarm     = 64
-)
+// DefaultWarm is how many first stages are kept ready.
+const DefaultWarm = 2
 
 // Local runs jobs on this machine. Its methods are safe for concurrent use.
 type Local struct {

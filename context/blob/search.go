@@ -303,7 +303,7 @@ func (g *grep) one(text []byte, start, end int) error {
 		if !g.first {
 			return &UnfinishedError{From{Offset: g.offset + int64(start), Lines: g.line - 1}}
 		}
-		return invalid.Field(ErrInvalid, "regexp", "takes longer than %v for one line of %d bytes; make it simpler, or raise --blob-search-time", g.scan.limit, end-start)
+		return invalid.Field(ErrInvalid, "regexp", "takes longer than %v for one line of %d bytes; make it simpler", g.scan.limit, end-start)
 	}
 	if err != nil {
 		return err

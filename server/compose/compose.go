@@ -113,7 +113,7 @@ func Open(engine kv.Engine, workspaces hand.Workspaces, opts *Options) (*Domain,
 func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) error {
 	writer := kv.NewWriter(engine, &kv.WriterOptions{Gate: o.Shares.Disk})
 	d.onClose(writer.Close)
-	sweeper := answers.NewSweeper(engine, writer, &answers.Options{For: o.AnsweredFor, Now: o.Now, Logger: o.Logger})
+	sweeper := answers.NewSweeper(engine, writer, &answers.Options{Now: o.Now, Logger: o.Logger})
 	d.onClose(sweeper.Close)
 	d.openStores(engine, writer, o)
 	reducer, err := d.openPrompts(engine, o)

@@ -113,9 +113,6 @@ type Options struct {
 	OwnWorkspaces bool
 	// Disk says how tenants share it. Default: they do not.
 	Disk share.Disk
-	// AnsweredFor is how long the answer of a request with an id is kept; negative:
-	// for ever. Default answers.DefaultFor.
-	AnsweredFor time.Duration
 	// CloseTimeout bounds Close. Default DefaultCloseTimeout.
 	CloseTimeout time.Duration
 	// HolderOf says who holds an agent, to whose share of what several share it counts.

@@ -26,7 +26,7 @@ const (
 // the agent are collected.
 func (b *memoryBench) collect(ctx context.Context) error {
 	ttl := fmt.Sprintf("read=%[1]v,list=%[1]v,search=%[1]v,page=%[1]v,shell=%[1]v,tool=%[1]v", collectTTL)
-	server, err := b.serve(ctx, "collect", "--blob-gc-interval", "0", "--blob-gc-bytes", "0", "--blob-ttl", ttl)
+	server, err := b.serve(ctx, "collect", "--blob-ttl", ttl)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func TestBridgesLeaveChildren(t *testing.T) {
 	_, err = stream.Recv()
 	must(t, err)
 	mustBeNoted(t, store, "kept")
-	b := MustBridge(t, store, "b", "--workspace-shared", "--child-grace", "1ms")
+	b := MustRunWith(t, t.TempDir(), func(c *Config) { c.ChildGrace = time.Millisecond }, "--store", store, "--bridge-name", "b", "--workspace-shared")
 	spawn(b, "late", time.Second) // by the end of it the other one would have been lost
 	ended, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{AgentId: "a", ChildIds: []string{"late"}, Timeout: durationpb.New(20 * time.Second)})
 	must(t, err)
@@ -97,8 +97,9 @@ func TestBridgesTakeChildrenUp(t *testing.T) {
 func TestBridgesEndOrphans(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
-	grace := []string{"--child-grace", "3s"}
-	a, b, c := MustBridgeApart(t, store, "a", grace...), MustBridge(t, store, "b", grace...), MustBridge(t, store, "c", grace...)
+	grace := func(c *Config) { c.ChildGrace = 3 * time.Second }
+	of := func(name string) []string { return []string{"--store", store, "--bridge-name", name} }
+	a, b, c := MustBridgeApart(t, store, "a"), MustRunWith(t, t.TempDir(), grace, of("b")...), MustRunWith(t, t.TempDir(), grace, of("c")...)
 	for _, child := range []string{"orphan", "moved"} {
 		_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
 			AgentId: "parent", ChildId: child, Goal: "work", Limits: &loombridgev1.ChildLimits{Timeout: durationpb.New(10 * time.Minute)},

@@ -83,18 +83,18 @@ type Config struct {
 	Compaction
 	Prompts
 	Sessions
-	Children
-	Rules string
+	// OwnWorkspace gives every agent a folder of its own in the workspace, ChildGrace is how
+	// long a child may be away whose stream has ended: no setting, 0 for the default.
+	OwnWorkspace bool
+	ChildGrace   time.Duration
+	Rules        string
 	Reduction
 	Compress compress.Options
 	Blobs    blob.Options
 	// MaxResultBytes bounds one result that is streamed in.
 	MaxResultBytes int64
 
-	Retention        events.Retention
-	LoomReplay       time.Duration
-	RegistrationIdle time.Duration
-	RequestRetention time.Duration
+	Retention events.Retention
 
 	Scrub   Scrub
 	Backups Backups
@@ -133,17 +133,14 @@ type Sharing struct {
 	ToolLimits []throttle.Rule
 	// MaxJobs bounds the programs that run in the background.
 	MaxJobs int
-	// MaxRelayedCalls bounds the tool calls that wait for agents.
-	MaxRelayedCalls int
-	// MaxQueuedEventBytes bounds the volatile events that wait for readers.
+	// MaxQueuedEventBytes bounds the volatile events that wait for readers. No setting: 0
+	// for as much as Limits.MaxRequestBytes.
 	MaxQueuedEventBytes int64
-	// MaxAgentToolBytes bounds what one agent's tools say of themselves, and
-	// MaxTenantToolBytes what those of all agents of a tenant do.
-	MaxAgentToolBytes, MaxTenantToolBytes int
 	// MaxStoreBytes is what all tenants together may store; each has a share. 0: as
 	// much as there is room for on the disk.
 	MaxStoreBytes int64
-	// StoreCheckInterval is the time between two measurements of what tenants store.
+	// StoreCheckInterval is the time between two measurements of what tenants store. No
+	// setting: 0 for the default.
 	StoreCheckInterval time.Duration
 }
 
@@ -157,10 +154,6 @@ type Sandbox struct {
 	Allow []string
 	// AllowOff lets profiles leave the sandbox.
 	AllowOff bool
-	// Warm is how many starts are prepared for each workspace in use.
-	Warm int
-	// ScriptCacheBytes bounds the answers of scripts that are kept.
-	ScriptCacheBytes int
 }
 
 const (

@@ -193,12 +193,12 @@ func TestFieldsReadWhatTheyPrint(t *testing.T) {
 	t.Parallel()
 	given := map[string]string{
 		"addr": "unix:/x", "metrics-addr": "localhost:1", "blob-ttl": "shell=1h30m,note=forever", "blob-max-bytes": "3GiB",
-		"events-max-age": "0", "loom-replay": "0", "blob-gc-bytes": "0", "approval-timeout": "1h1s", "vector-weight": "0.3", "max-calls": "7",
+		"events-max-age": "0", "scrub-rate": "0", "approval-timeout": "1h1s", "vector-weight": "0.3", "max-calls": "7",
 		"max-receive-bytes": "64 KiB", "section-tokens": " plan=7, errors=0 ", "tool-levels": "1, 3", "tool-names": "fs:*, my:tool", "variation-level": "0",
 	}
 	want := map[string]string{
 		"addr": "unix:/x", "metrics-addr": "localhost:1", "blob-ttl": "note=forever,shell=1h30m", "blob-max-bytes": "3221225472",
-		"events-max-age": "0s", "loom-replay": "0s", "blob-gc-bytes": "0", "approval-timeout": "1h0m1s", "vector-weight": "0.3", "max-calls": "7",
+		"events-max-age": "0s", "scrub-rate": "0", "approval-timeout": "1h0m1s", "vector-weight": "0.3", "max-calls": "7",
 		"max-receive-bytes": "65536", "section-tokens": "errors=0,plan=7", "tool-levels": "1,3", "tool-names": "fs:*,my:tool", "variation-level": "0",
 	}
 	first, second := NewConfig(), NewConfig()

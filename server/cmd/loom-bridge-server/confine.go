@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/everyday"
@@ -22,7 +23,7 @@ import (
 // them what they need. Without a tier they run none.
 func openSandbox(ctx context.Context, config Config, runner *sandbox.Local, logger *slog.Logger) (sandbox.Confinement, native.ShellOptions, error) {
 	c := runner.Describe(ctx)
-	shell := native.ShellOptions{Runner: runner, Allow: config.Sandbox.Allow, ScriptCacheBytes: config.Sandbox.ScriptCacheBytes}
+	shell := native.ShellOptions{Runner: runner, Allow: config.Sandbox.Allow, ScriptCacheBytes: script.DefaultCacheBytes}
 	if c.Tier == sandbox.TierLandlock {
 		for _, name := range config.Policies.Names() {
 			if p, _ := config.Policies.Profile(name); len(p.Hide) > 0 && !p.HideBestEffort {
@@ -85,12 +86,8 @@ func (c Config) readPolicies(path string, written []byte, getenv func(string) st
 }
 
 func newRunner(config Config, logger *slog.Logger) *sandbox.Local {
-	warm := config.Sandbox.Warm
-	if warm == 0 {
-		warm = -1 // none
-	}
 	return sandbox.NewLocal(&sandbox.Options{
-		Setting: sandbox.Setting(config.Sandbox.Setting), Tier: config.Sandbox.Tier, AllowOff: config.Sandbox.AllowOff, Logger: logger, Warm: warm,
+		Setting: sandbox.Setting(config.Sandbox.Setting), Tier: config.Sandbox.Tier, AllowOff: config.Sandbox.AllowOff, Logger: logger,
 	})
 }
 

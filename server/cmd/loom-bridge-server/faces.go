@@ -66,7 +66,6 @@ func openMCP(config Config, parts *compose.Domain, o server.Options, opened *clo
 // openGRPC makes the faces that speak gRPC.
 func openGRPC(config Config, parts *compose.Domain, o server.Options, listener net.Listener, opened *closers) (faces, error) {
 	loom := parts.Loom()
-	loom.Options.Replay = config.LoomReplay
 	if o.Credentials == nil {
 		o.Loom = loom
 		return faces{{server.New(parts.Services(), &o), listener}}, nil

@@ -12,9 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -116,28 +113,9 @@ func (s *stand) emitted(topic string, bytes int, how loombridgev1.Delivery) erro
 	return err
 }
 
-// attached attaches an agent whose tool has so many bytes.
-func (s *stand) attached(agent string, bytes int) error {
-	ctx, cancel := context.WithCancel(s.ctx)
-	s.tb.Cleanup(cancel)
-	stream, err := s.bridge().Attach(ctx)
-	must(s.tb, err)
-	name := agent + ":t"
-	schema := `{"type":"object"}`
-	must(s.tb, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{
-		AgentId: agent, Tools: []*loombridgev1.ProvidedTool{{
-			Name: name, Description: strings.Repeat("d", bytes-len(name)-len(schema)), ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: schema},
-		}},
-	}}}))
-	if _, err = stream.Recv(); err != nil {
-		cancel()
-	}
-	return err
-}
-
 // drivenLimits are the limits that a started server is driven to, by server.
 func drivenLimits() []limits {
-	return slices.Concat(sizeLimits(), countLimits(), callLimits(), childLimits(), timeLimits())
+	return slices.Concat(sizeLimits(), countLimits(), callLimits(), timeLimits())
 }
 
 func sizeLimits() []limits {
@@ -167,18 +145,8 @@ func sizeLimits() []limits {
 					return err
 				})
 			}},
-			{"max-agent-tool-bytes", "2000", 2000, "bytes", "longer and longer tools", func(s *stand) float64 {
-				n := 0
-				return largest(2000, func(size int) bool {
-					n++
-					return s.attached(fmt.Sprint("one", n), size) == nil
-				})
-			}},
 		}},
 		{rows: []limit{
-			{"max-tenant-tool-bytes", "20000", 20000, "bytes", "agents with tools of 1,000 bytes", func(s *stand) float64 {
-				return 1000 * untilRefused(20, func(i int) error { return s.attached(fmt.Sprint("many", i), 1000) })
-			}},
 			{"tool-result-max-tokens", "50", 50, "tokens", "CompressResult of 290 words", func(s *stand) float64 {
 				return float64(strings.Count(s.compressed("my:tool", strings.Repeat("word ", 290)).GetContent(), "word"))
 			}},
@@ -202,19 +170,17 @@ func sizeLimits() []limits {
 			{"compress-file-chars", "300", 300, "characters", "CompressResult of 16,000 characters", marked("fs:read_file", wide, "§")},
 			{"compress-exec-chars", "300", 300, "characters", "CompressResult of 16,000 characters", marked("system:shell", wide, "§")},
 		}},
-		{both: []string{"--store-check-interval", "20ms"}, rows: []limit{
+		{change: checkedOften, rows: []limit{
 			{"max-store-bytes", "20000000", 20e6, "bytes", "events of 200,000 bytes until one is refused", func(s *stand) float64 {
 				return 200_000 * untilRefused(100, func(int) error { return s.emitted("large", 200_000, loombridgev1.Delivery_DELIVERY_DURABLE) })
 			}},
 		}},
-		{both: []string{"--events-sweep-interval", "20ms"}, rows: []limit{
-			{"events-max-topic-bytes", "20000", 20000, "bytes", "100 events of 1,000 bytes on a topic, when they were swept", func(s *stand) float64 { return s.keptEvents(20000, "one") }},
+		{change: func(c *Config) { c.Retention.Every = 20 * time.Millisecond }, rows: []limit{
 			{"events-max-bytes", "30000", 30000, "bytes", "100 events more on each of two topics", func(s *stand) float64 {
 				s.keptEvents(30000, "two", "one")
 				return s.keptEvents(30000, "three", "two", "one")
 			}},
 		}},
-		{rows: []limit{{"max-queued-event-bytes", "8MiB", 8 << 20, "bytes", "more and more volatile events before their reader takes one; 128 KiB of it are on the wire", (*stand).queued}}},
 		{both: []string{"--web-hosts", "site.test=$HOST"}, rows: []limit{
 			{"web-max-bytes", "1000", 1000, "bytes", "a page of 100,000 bytes", func(s *stand) float64 {
 				return float64(strings.Count(s.tool("web:fetch", `{"url":"http://site.test/long"}`), "x") - strings.Count("text", "x"))
@@ -259,38 +225,6 @@ func (s *stand) gone(topic string) float64 {
 	ready, err := stream.Recv()
 	must(s.tb, err)
 	return float64(ready.GetReady().GetPositions()[0].GetAfterSequence())
-}
-
-// queued is as much of volatile events as a reader gets in whole who takes none before all
-// were emitted.
-func (s *stand) queued() float64 {
-	const window = 64 << 10 // a fixed one: clients that guess theirs take megabytes ahead of their readers
-	conn, err := grpc.NewClient(s.Address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window))
-	must(s.tb, err)
-	defer func() { _ = conn.Close() }()
-	const size = 64 << 10
-	n := 0
-	return largest(8<<20, func(bytes int) bool {
-		n++
-		topic := fmt.Sprint("much", n)
-		ctx, cancel := context.WithCancel(s.ctx)
-		defer cancel()
-		stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
-			AgentId: s.agent, Topics: []*loombridgev1.TopicPosition{{Topic: topic}},
-		})
-		must(s.tb, err)
-		_, err = stream.Recv()
-		must(s.tb, err)
-		for range bytes / size {
-			must(s.tb, s.emitted(topic, size, loombridgev1.Delivery_DELIVERY_VOLATILE))
-		}
-		for range bytes / size {
-			if _, err := stream.Recv(); err != nil {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 func countLimits() []limits {
@@ -390,31 +324,20 @@ func (s *stand) listening(n int, of func() *process) float64 {
 }
 
 func callLimits() []limits {
-	var refused *atomic.Int64 // of the programs that are to run at once
 	both := []string{"--workspace", "$DIR/work", "--shell-allow", "sh"}
 	files := map[string]string{"work/f": ""}
 	return []limits{
 		{both: both, files: files, rows: []limit{
-			{"max-calls", "8", 8, "calls", "24 programs that do not end", func(s *stand) (running float64) {
-				running, refused = s.programs(24)
-				return running
-			}},
-			{"max-waiting-calls", "4", 4, "calls", "those of them that neither run nor are refused", func(s *stand) float64 {
-				return 24 - s.begun() - settled(func() int { return int(refused.Load()) })
-			}},
+			{"max-calls", "8", 8, "calls", "24 programs that do not end", func(s *stand) float64 { return s.programs(24) }},
 		}},
-		{both: both, files: files, rows: []limit{{"max-tools", "8", 8, "tools", "24 programs that do not end", func(s *stand) float64 {
-			running, _ := s.programs(24)
-			return running
-		}}}},
-		{rows: []limit{{"max-relayed-calls", "8", 8, "calls", "32 calls of a tool that does not answer", func(s *stand) float64 { return s.hanging(32, 10) }}}},
-		{rows: []limit{{"max-request-bytes", "200000", 200000, "bytes", "32 calls of 20,000 bytes that are not answered", func(s *stand) float64 { return 20000 * s.hanging(32, 20000) }}}},
+		{both: both, files: files, rows: []limit{{"max-tools", "8", 8, "tools", "24 programs that do not end", func(s *stand) float64 { return s.programs(24) }}}},
+		{rows: []limit{{"max-message-bytes", "200000", 200000, "bytes", "32 calls of 20,000 bytes that are not answered", func(s *stand) float64 { return 20000 * s.hanging(32, 20000) }}}},
 	}
 }
 
 // programs starts programs at once that do not end, and counts those that run.
-func (s *stand) programs(n int) (running float64, refused *atomic.Int64) {
-	refused = s.atOnce(n, func(ctx context.Context, i int) error {
+func (s *stand) programs(n int) float64 {
+	s.atOnce(n, func(ctx context.Context, i int) error {
 		_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{
 			AgentId: "a", Name: "system:shell", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{
 				ArgumentsJson: fmt.Sprintf(`{"command":"sh","args":["-c","touch run%d; sleep 1000"]}`, i),
@@ -425,7 +348,7 @@ func (s *stand) programs(n int) (running float64, refused *atomic.Int64) {
 	for s.begun() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	return settled(func() int { return int(s.begun()) }), refused
+	return settled(func() int { return int(s.begun()) })
 }
 
 // begun counts the programs that run.
@@ -443,58 +366,4 @@ func (s *stand) hanging(n, bytes int) float64 {
 		return err
 	})
 	return float64(n) - settled(func() int { return int(refused.Load()) })
-}
-
-func childLimits() []limits {
-	child := func(s *stand, id string) *stand {
-		if got := s.spawns("a", id); got != "OK" {
-			s.tb.Fatalf("spawn: %s", got)
-		}
-		c := *s
-		c.agent = id
-		return &c
-	}
-	refused := func(got, want string) error {
-		if got != want {
-			return fmt.Errorf("%s", got)
-		}
-		return nil
-	}
-	return []limits{
-		{rows: []limit{
-			{"child-files", "3", 3, "files", "files until one is refused", func(s *stand) float64 {
-				c := child(s, "c1")
-				return untilRefused(3, func(i int) error { return refused(c.write(fmt.Sprint("f", i), 1), "written") })
-			}},
-			{"child-bytes", "1000", 1000, "bytes", "longer and longer files", func(s *stand) float64 {
-				c := child(s, "c2")
-				return largest(1000, func(size int) bool { return c.write("f", size) == "written" })
-			}},
-			{"child-step-tokens", "50", 50, "tokens", "a step of 1,000 words", func(s *stand) float64 {
-				got := child(s, "c3").record("", "x:y", "{}", fmt.Sprintf("%q", strings.Repeat("some words ", 500)))
-				return float64(len(strings.Fields(got.GetStep().GetInline())))
-			}},
-			{"max-children", "6", 6, "agents", "children until one is refused", func(s *stand) float64 {
-				return 3 + untilRefused(6, func(i int) error { return refused(s.spawns("a", fmt.Sprint("d", i)), "OK") })
-			}},
-			{"max-tenant-children", "10", 10, "agents", "children of other parents until one is refused", func(s *stand) float64 {
-				return 6 + untilRefused(10, func(i int) error { return refused(s.spawns(fmt.Sprint("p", i), fmt.Sprint("e", i)), "OK") })
-			}},
-		}},
-		{rows: []limit{
-			{"child-steps", "4", 4, "steps", "steps until one is refused", func(s *stand) float64 {
-				c := child(s, "c")
-				return untilRefused(4, func(i int) error { return refused(c.write(fmt.Sprint("f", i), 1), "written") })
-			}},
-			{"max-depth", "3", 3, "agents", "children of children until one is refused", func(s *stand) float64 {
-				parent := "deep"
-				return untilRefused(3, func(i int) error {
-					id := fmt.Sprint("g", i)
-					err := refused(s.spawns(parent, id), "OK")
-					parent = id
-					return err
-				})
-			}},
-		}},
-	}
 }

@@ -34,9 +34,10 @@ type limit struct {
 
 // limits are what one server is held to, one after the other.
 type limits struct {
-	both  []string
-	files map[string]string
-	rows  []limit
+	both   []string
+	change func(c *Config)
+	files  map[string]string
+	rows   []limit
 }
 
 // unmeasured says why a number among the settings is not driven to its limit here, and which
@@ -80,29 +81,14 @@ func unmeasuredLimits() map[string]unmeasured {
 		"session-idle-ttl":         {clocked, "TestIdleSessionsClose"},
 		"session-end-after":        {clocked, "TestIdleSessionsEnd"},
 		"blob-ttl":                 {clocked, "TestWhatIsCollected"},
-		"blob-gc-interval":         {paces, "TestCollectingInTheBackground"},
-		"blob-gc-bytes":            {"is when the server works, and bounds nothing: what is wanted stays", "TestCollectingInTheBackground"},
-		"blob-search-time":         {"is time on a processor; a test counts the looks at the clock", "TestSearchesAreBounded"},
 		"events-max-age":           {clocked, "TestRetentionByAge"},
-		"events-sweep-interval":    {paces, "TestSweepsByItself"},
-		"loom-replay":              {ends, "TestSettings"},
-		"registration-idle":        {clocked, "TestIdleRegistrations"},
 		"approval-timeout":         {"needs a person who watches and says nothing", "TestApprovalThatNeverComes"},
 		"audit-retention":          {clocked, "TestOneServerSweeps"},
 		"retain-records":           {clocked, "TestRetainRecords"},
 		"retain-sessions":          {clocked, "TestRetainSessions"},
-		"request-retention":        {clocked, "TestRequestRetention"},
-		"sandbox-warm":             {"counts starts of every workspace in use", "TestWarmStagesAreBounded"},
-		"script-cache-bytes":       {"needs scripts of several tenants", "TestCacheShares"},
 		"llm-timeout":              {"is the time of web-timeout on the way to one host", "TestSettings"},
 		"egress-connections":       {inTurns, "TestLimits"},
 		"egress-call-bytes":        {"counts both ways of programs' own connections, too", "TestLimits"},
-		"contended-calls":          {inTurns, "TestOneTenantAtFullTilt"},
-		"contended-event-bytes":    {inTurns, "TestOneTenantAtFullTilt"},
-		"max-searches":             {"is time on a processor, which can't be held from outside; a property keeps the books of all pools", "TestBooks"},
-		"max-answer-bytes":         {"is what readers leave unread; a test counts the room that is taken", "TestSubscribersThatNeverRead"},
-		"store-check-interval":     {paces, "TestSettings"},
-		"scrub-interval":           {paces, "TestScrub"},
 		"scrub-rate":               {"is bytes a second of hours of reading; a test moves the clock", "TestScrub"},
 		"backup-interval":          {paces, "TestSettings"},
 	}
@@ -241,7 +227,7 @@ func rowsOf(groups []limits) (rows [][]limit) {
 // start runs a server with the limits of the group.
 func (l limits) start(t *testing.T) *stand {
 	t.Helper()
-	s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t)}
+	s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t), change: l.change}
 	for name, text := range l.files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))

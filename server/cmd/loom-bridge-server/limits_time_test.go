@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -35,31 +33,6 @@ func timeLimits() []limits {
 	}
 	n := atomic.Int64{}
 	return []limits{
-		{rows: []limit{
-			timed("child-timeout", "a child that does nothing", func(s *stand) {
-				parent := fmt.Sprint("p", n.Add(1))
-				if got := s.spawns(parent, parent+"c"); got != "OK" {
-					s.tb.Fatal(got)
-				}
-				_, err := s.contexts().WaitAgents(s.ctx, &loombridgev1.WaitAgentsRequest{AgentId: parent, Timeout: durationpb.New(waitTime)})
-				must(s.tb, err)
-			}),
-		}},
-		{rows: []limit{timed("child-grace", "a child whose stream has ended", func(s *stand) {
-			parent := fmt.Sprint("p", n.Add(1))
-			if got := s.spawns(parent, parent+"c"); got != "OK" {
-				s.tb.Fatal(got)
-			}
-			ctx, leave := context.WithCancel(s.ctx)
-			stream, err := s.bridge().Attach(ctx)
-			must(s.tb, err)
-			must(s.tb, stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{AgentId: parent + "c"}}}))
-			_, err = stream.Recv()
-			must(s.tb, err)
-			leave()
-			_, err = s.contexts().WaitAgents(s.ctx, &loombridgev1.WaitAgentsRequest{AgentId: parent, Timeout: durationpb.New(waitTime)})
-			must(s.tb, err)
-		})}},
 		{both: embedded(), rows: []limit{timed("embedder-timeout", "a request that is not answered", func(s *stand) {
 			s.model.hold()
 			asked := s.atModel()

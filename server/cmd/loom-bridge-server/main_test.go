@@ -122,6 +122,9 @@ func MustRunWith(tb testing.TB, dir string, change func(c *Config), args ...stri
 	return p
 }
 
+// checkedOften has a server measure what is stored again and again.
+func checkedOften(c *Config) { c.Sharing.StoreCheckInterval = 20 * time.Millisecond }
+
 // MustRunIn starts run in an environment, and waits until it serves.
 func MustRunIn(tb testing.TB, env environment, args ...string) *process {
 	tb.Helper()

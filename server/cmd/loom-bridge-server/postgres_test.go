@@ -247,8 +247,8 @@ func TestSoakPostgres(t *testing.T) {
 func TestPostgresStoreFull(t *testing.T) {
 	t.Parallel()
 	place := postgresPlace(t, mustStartPostgres(t).Address)
-	limit := []string{"--store", place, "--max-store-bytes", "2000000", "--store-check-interval", "20ms"}
-	a, b := MustRun(t, t.TempDir(), limit...), MustRun(t, t.TempDir(), limit...)
+	limit := []string{"--store", place, "--max-store-bytes", "2000000"}
+	a, b := MustRunWith(t, t.TempDir(), checkedOften, limit...), MustRunWith(t, t.TempDir(), checkedOften, limit...)
 	save := func(p *process, text string) (string, error) {
 		r, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: text})
 		return r.GetId(), err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -178,23 +179,20 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 	hosted, hostedFor := config.mcpServers(credentials, logger)
+	config.Limits.MaxAnswerBytes = cmp.Or(config.Limits.MaxAnswerBytes, config.Limits.MaxRequestBytes)
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
 		StoreDir: config.DataDir, Secrets: secrets, Mesh: others, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
 		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
 		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
-		AnsweredFor: config.RequestRetention, Shares: shares, OneTenant: credentials == nil, HolderOf: holders(credentials),
-		Children: config.children(), OwnWorkspaces: config.OwnWorkspace,
+		Shares: shares, OneTenant: credentials == nil, HolderOf: holders(credentials),
+		Children: children.Options{Grace: config.ChildGrace}, OwnWorkspaces: config.OwnWorkspace,
 		Jobs:    jobs.Options{MaxRunning: config.Sharing.MaxJobs},
 		Erasure: live.Options{Version: buildVersion(), Backups: config.knownBackups},
 		Audit:   audit.Options{Retention: config.AuditRetention}, Retention: retention.Options{Records: config.RetainRecords, Sessions: config.RetainSessions}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
 		Hand: hand.Options{Redact: config.Redact, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
 		Events: events.Options{
-			Retention: config.Retention, MaxQueuedBytes: config.Sharing.MaxQueuedEventBytes, MaxSubscriptions: config.Limits.MaxStreams,
-		},
-		Agents: agents.Options{
-			IdleRegistration: config.RegistrationIdle, MaxCalls: config.Sharing.MaxRelayedCalls,
-			MaxToolBytes: config.Sharing.MaxAgentToolBytes, MaxTenantToolBytes: config.Sharing.MaxTenantToolBytes,
+			Retention: config.Retention, MaxQueuedBytes: cmp.Or(config.Sharing.MaxQueuedEventBytes, int64(config.Limits.MaxRequestBytes)), MaxSubscriptions: config.Limits.MaxStreams,
 		},
 		Disk: share.Disk{Tenants: tenants(config, credentials), MaxBytes: config.Sharing.MaxStoreBytes, Every: config.Sharing.StoreCheckInterval},
 	})

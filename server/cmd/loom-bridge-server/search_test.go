@@ -63,7 +63,7 @@ func TestSearchTime(t *testing.T) {
 	for range lines {
 		text.WriteString(slowLine(1000) + "\nnone here\n")
 	}
-	p := MustRun(t, t.TempDir(), "--blob-search-time", "20ms")
+	p := MustRunWith(t, t.TempDir(), func(c *Config) { c.Blobs.SearchTime = 20 * time.Millisecond })
 	r := &loombridgev1.SearchBlobsRequest{
 		AgentId: "a", Name: recordText(t, p.conn, "a", text.String()), MaxMatches: 1000,
 		Pattern: &loombridgev1.SearchBlobsRequest_Regexp{Regexp: slowPattern},

@@ -24,7 +24,7 @@ func sessionEffects() []effect {
 			with: "0", without: "1", after: 20 * time.Millisecond,
 		},
 		{
-			setting: "session-end-after", args: []string{"--session-end-after", "1ms"}, both: []string{"--blob-ttl", "read=1ms", "--blob-gc-interval", "0"},
+			setting: "session-end-after", args: []string{"--session-end-after", "1ms"}, both: []string{"--blob-ttl", "read=1ms"},
 			see: func(s *stand) func() string {
 				s.read("s", "a.txt", 2000)
 				return func() string {

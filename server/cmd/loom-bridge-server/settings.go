@@ -5,16 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
-	"github.com/loom-bridge/loom-bridge/bridge/native/script"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
@@ -25,7 +22,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
-	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -60,9 +56,6 @@ type group struct {
 const (
 	// maxLimit keeps every limit within the 32 bits of the wire.
 	maxLimit = 1 << 30
-	// maxReplay bounds LoomReplay: an agent must not run again what was asked long
-	// ago.
-	maxReplay = time.Hour
 	// maxTierTasks bounds the capacity of a tier: more than that, and a move up
 	// reads and writes for too long.
 	maxTierTasks = 1000
@@ -103,10 +96,8 @@ func (c *Config) groups() []group {
 		{"events", "Events and agents", false, c.eventSettings()},
 		{"sandbox", "How programs that tools run are confined", false, c.sandboxSettings()},
 		{"web", "What tools reach on networks", false, c.Web.settings()},
-		{"children", "What the children of agents may do", false, c.childSettings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
-		{"scrub", "How a running server looks for damage in its store", false, c.scrubSettings()},
-		{"backups", "Copies of the store", false, c.Backups.settings()},
+		{"backups", "Copies of the store, and the look for damage in it", false, c.backupSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
 	}
 }
@@ -128,6 +119,7 @@ func (c *Config) servingSettings() []setting {
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
 		{keyWorkspaceShared, yes(&c.WorkspaceShared), nil, "every server on one postgres store has this folder, such as by NFS"},
+		{"own-workspace", yes(&c.OwnWorkspace), nil, "give every agent a folder of its own in the workspace, as children have"},
 		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},
 	}
 }
@@ -268,10 +260,7 @@ func (c *Config) blobSettings() []setting {
 	b := &c.Blobs
 	return []setting{
 		{"blob-ttl", blobTTLs(&b.TTL), nil, "how long results of a kind stay, such as shell=1h,note=forever"},
-		{"blob-gc-interval", zeroIsNone(span(&b.CollectEvery, 0, unlimited)), blob.DefaultCollectEvery, "time between two collections of expired results; 0: only when asked to"},
-		{"blob-gc-bytes", zeroIsNone(size(&b.CollectBytes, 0, unlimited)), blob.DefaultCollectBytes, "collect an agent's expired results as soon as its results take more; 0: never"},
 		{"blob-max-bytes", zeroIsNone(size(&b.MaxOwnerBytes, 0, unlimited)), int64(blob.DefaultMaxOwnerBytes), "most that one agent's results may take; 0: no bound"},
-		{"blob-search-time", zeroIsNone(span(&b.SearchTime, 0, unlimited)), blob.DefaultSearchTime, "longest scan of one search of results; 0: no bound"},
 	}
 }
 
@@ -279,16 +268,11 @@ func (c *Config) eventSettings() []setting {
 	r := &c.Retention
 	return []setting{
 		{"events-max-age", zeroIsNone(span(&r.MaxAge, 0, unlimited)), events.DefaultMaxAge, "keep durable events this long; 0: for ever"},
-		{"events-max-topic-bytes", size(&r.MaxTopicBytes, 1, maxLimit), events.DefaultMaxTopicBytes, "keep at most this much of one topic's events; the oldest go first"},
 		{"events-max-bytes", size(&r.MaxBytes, 1, unlimited), events.DefaultMaxBytes, "keep at most this much of all topics' events; tenants share it"},
-		{"events-sweep-interval", positive(&r.Every), events.DefaultSweepEvery, "time between two deletions of events that are too old or too many"},
-		{"loom-replay", zeroIsNone(span(&c.LoomReplay, 0, maxReplay)), time.Minute, "oldest event replayed to a loom.v1 agent after its stream broke; 0: none"},
-		{"registration-idle", positive(&c.RegistrationIdle), agents.DefaultIdleRegistration, "free an agent's registration this long after its last stream"},
 		{"approval-timeout", positive(&c.ApprovalTimeout), approval.DefaultWait, "longest wait of a call for a person's approval; then it is denied"},
 		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0, unlimited)), audit.DefaultRetention, "keep the record of each tool call so long; its digest stays; 0: for ever"},
 		{"retain-records", span(&c.RetainRecords, 0, unlimited), 0, "delete records neither changed nor repeated for so long; pinned ones stay; 0: never"},
 		{"retain-sessions", span(&c.RetainSessions, 0, unlimited), 0, "delete sessions in which nothing was recorded for so long, steps included; 0: never"},
-		{"request-retention", zeroIsNone(span(&c.RequestRetention, 0, unlimited)), answers.DefaultFor, "keep the answer of a request with a request_id so long; 0: for ever"},
 	}
 }
 
@@ -296,30 +280,14 @@ func (c *Config) sharingSettings() []setting {
 	s, l, d := &c.Sharing, &c.Limits, server.DefaultLimits()
 	bytes := func(to *int) field { return size(to, 1, maxLimit) }
 	return []setting{
-		{"max-waiting-calls", number(&l.MaxWaitingCalls, "calls", 1, maxLimit), d.MaxWaitingCalls, "calls that wait to run; more are refused"},
-		{"contended-calls", number(&l.ContendedCalls, "calls", 1, maxLimit), d.ContendedCalls, "calls that run at once while several tenants make some; each has its part"},
 		{"max-jobs", number(&s.MaxJobs, "jobs", 1, maxLimit), jobs.DefaultMaxRunning, "programs that run in the background at once; more are refused"},
 		{"max-tools", number(&s.MaxTools, "tools", 1, maxLimit), hand.DefaultMaxRunning, "tools that run at once; more wait"},
 		{
 			"tool-limits", toolRules(&s.ToolLimits), nil,
 			"most calls of tools, as 'web:* 30/m,* 50/s per tenant,shell:run 4 at once'; else refused",
 		},
-		{"max-relayed-calls", number(&s.MaxRelayedCalls, "calls", 1, maxLimit), agents.DefaultMaxCalls, "calls that wait for tools of agents; more are refused"},
-		{"max-searches", number(&l.MaxSearches, "queries", 1, maxLimit), d.MaxSearches, "queries, lists and counts that run at once; more wait"},
-		{"max-request-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "requests in memory, of all calls in flight; more are refused"},
-		{"max-answer-bytes", bytes(&l.MaxAnswerBytes), d.MaxAnswerBytes, "answers and events that wait for their readers; more wait, and are refused"},
-		{
-			"max-queued-event-bytes", size(&s.MaxQueuedEventBytes, 1, unlimited), int64(events.DefaultMaxQueuedBytes),
-			"volatile events that wait for readers; beyond it the slowest is cut off",
-		},
-		{
-			"contended-event-bytes", bytes(&l.ContendedEventBytes), d.ContendedEventBytes,
-			"bytes of events a second while several tenants are there; each has its part",
-		},
-		{"max-agent-tool-bytes", bytes(&s.MaxAgentToolBytes), agents.DefaultMaxToolBytes, "names, descriptions and schemas of the tools that one agent provides"},
-		{"max-tenant-tool-bytes", bytes(&s.MaxTenantToolBytes), agents.DefaultMaxTenantToolBytes, "the same of all agents of a tenant, which share it"},
+		{"max-message-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "requests, answers and events in memory, of each as much; more wait or are refused"},
 		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store; each has a share; 0: what the disk has room for"},
-		{"store-check-interval", positive(&s.StoreCheckInterval), share.DefaultDiskEvery, "time between two measurements of what tenants store"},
 	}
 }
 
@@ -336,24 +304,17 @@ func (c *Config) sandboxSettings() []setting {
 		},
 		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
 		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},
-		{"sandbox-warm", number(&s.Warm, "starts", 0, sandbox.MaxWarm), sandbox.DefaultWarm, "starts of programs prepared for each workspace in use; 0: none"},
-		{"script-cache-bytes", size(&s.ScriptCacheBytes, 0, maxLimit), script.DefaultCacheBytes, "answers of python:run_script that are kept for equal runs; 0: none"},
 		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that calls may run; *: all; none: all that are confined (loom.v1: its list)"},
 	}
 }
 
-func (c *Config) scrubSettings() []setting {
-	return []setting{
-		{"scrub-interval", zeroIsNone(span(&c.Scrub.Interval, 0, unlimited)), integrity.DefaultScrubEvery, "time between two readings of everything in the store; 0: never"},
-		{"scrub-rate", size(&c.Scrub.Rate, 1, maxLimit), integrity.DefaultScrubRate, "most that such a reading takes in a second"},
-	}
-}
-
-func (b *Backups) settings() []setting {
+func (c *Config) backupSettings() []setting {
+	b := &c.Backups
 	return []setting{
 		{keyBackupDir, anyText(&b.Dir, "directory"), nil, "make backups of the store in here; outside of the workspace; none: no backups"},
 		{"backup-interval", zeroIsNone(span(&b.Interval, 0, unlimited)), backup.DefaultEvery, "time between two backups; 0: only those that are asked for"},
 		{"backup-keep", number(&b.Keep, "backups", 1, maxLimit), backup.DefaultKeep, "how many stay"},
+		{"scrub-rate", size(&c.Scrub.Rate, 0, maxLimit), integrity.DefaultScrubRate, "most that is read of the store in a second, once a day, to find damage; 0: never"},
 	}
 }
 

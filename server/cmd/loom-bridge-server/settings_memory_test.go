@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -394,37 +393,8 @@ func eventEffects() []effect {
 			see: (*stand).firstEvent, with: "4", without: "1", after: 1500 * time.Millisecond,
 		},
 		{
-			setting: "events-max-topic-bytes", args: []string{"--events-max-topic-bytes", "2000"}, before: eventsKept,
-			see: (*stand).firstEvent, with: "3", without: "1", after: 1500 * time.Millisecond,
-		},
-		{
 			setting: "events-max-bytes", args: []string{"--events-max-bytes", "2000"}, before: eventsKept,
 			see: (*stand).firstEvent, with: "3", without: "1", after: 1500 * time.Millisecond,
-		},
-		{
-			setting: "events-sweep-interval", args: []string{"--events-sweep-interval", "50ms"}, both: []string{"--events-max-topic-bytes", "2000"},
-			see: func(s *stand) func() string {
-				time.Sleep(1200 * time.Millisecond) // beyond the sweep that follows the start
-				eventsKept(s)
-				return s.firstEvent()
-			},
-			with: "3", without: "1", after: 300 * time.Millisecond,
-		},
-		{
-			setting: "loom-replay", args: []string{"--loom-replay", "0"}, both: []string{"--metrics-addr", "127.0.0.1:0"},
-			see: (*stand).afterGap, with: "new", without: "missed",
-		},
-		{
-			setting: "request-retention", args: []string{"--request-retention", "20ms"}, after: 200 * time.Millisecond,
-			see: func(s *stand) func() string {
-				save := func(text string) error {
-					_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: s.agent, Text: text, RequestId: "r"})
-					return err
-				}
-				must(s.tb, save("first"))
-				return func() string { return ended(save("another")) }
-			},
-			with: "OK", without: "REQUEST_ID_REUSED",
 		},
 		{
 			setting: "approval-timeout", args: []string{"--approval-timeout", "1ms"}, both: []string{"--config", "$DIR/bind.toml"},
@@ -469,19 +439,6 @@ func eventEffects() []effect {
 			},
 			with: "0", without: "1",
 		},
-		{
-			setting: "registration-idle", args: []string{"--registration-idle", "20ms"}, both: []string{"--metrics-addr", "127.0.0.1:0"}, after: 200 * time.Millisecond,
-			see: func(s *stand) func() string {
-				helper := &peer{id: "helper", tool: "my:tool"}
-				stream, err := helper.open(s.ctx, s.conn)
-				must(s.tb, err)
-				stream.cancel()
-				_ = helper.run(stream)
-				address := s.metrics(s.tb)
-				return func() string { return fmt.Sprint(scrape(s.tb, address)["loom_bridge_agents"]) }
-			},
-			with: "0", without: "1",
-		},
 	}
 }
 
@@ -502,11 +459,7 @@ func scrubEffects() []effect {
 	remember := func(s *stand) { save(s.tb, s.process, strings.Repeat("remembered ", 1000)) }
 	return []effect{
 		{
-			setting: "scrub-interval", args: []string{"--scrub-interval", "20ms"}, before: remember, after: 600 * time.Millisecond,
-			see: scrubbed, with: "read", without: "not read",
-		},
-		{
-			setting: "scrub-rate", args: []string{"--scrub-rate", "1"}, both: []string{"--scrub-interval", "20ms"}, before: remember, after: 600 * time.Millisecond,
+			setting: "scrub-rate", args: []string{"--scrub-rate", "1"}, change: func(c *Config) { c.Scrub.Interval = 20 * time.Millisecond }, before: remember, after: 600 * time.Millisecond,
 			see: scrubbed, with: "not read", without: "read",
 		},
 	}
@@ -543,37 +496,4 @@ func backupEffects() []effect {
 			with: "1", without: "3",
 		},
 	}
-}
-
-// afterGap breaks the stream of a loom.v1 agent, publishes, and returns what the
-// agent hears first when it is back.
-func (s *stand) afterGap() func() string {
-	publish := func(id string) {
-		_, err := loomv1pb.NewEventBusClient(s.conn).Publish(s.ctx, &loomv1pb.PublishRequest{
-			Topic: "work", Event: &loomv1pb.Event{Id: id, Type: "t", TimestampMs: time.Now().UnixMilli()},
-		})
-		must(s.tb, err)
-	}
-	first := MustDial(s.tb, s.Address)
-	worker := &peer{id: "worker", loom: true, topics: []string{"work"}}
-	stream, err := worker.open(s.ctx, first)
-	must(s.tb, err)
-	publish("seen")
-	_, err = stream.receive()
-	must(s.tb, err)
-	stream.cancel()
-	must(s.tb, first.Close())
-	eventually(s.tb, waitTime, func() error {
-		if n := scrape(s.tb, s.metrics(s.tb))["loom_bridge_agents_attached"]; n > 0 {
-			return fmt.Errorf("%v agents are attached", n)
-		}
-		return nil
-	})
-	publish("missed")
-	stream, err = worker.open(s.ctx, s.conn)
-	must(s.tb, err)
-	publish("new")
-	got, err := stream.wire.(loomWire).Recv()
-	must(s.tb, err)
-	return once(got.GetDelivery().GetEvent().GetId())
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -264,14 +263,7 @@ func (s *stand) blobs() string {
 	return fmt.Sprint(len(got.GetBlobs()))
 }
 
-// endSession ends a session, so that its results may go.
-func (s *stand) endSession(session string) {
-	_, err := s.contexts().EndSession(s.ctx, &loombridgev1.EndSessionRequest{AgentId: s.agent, SessionId: session})
-	must(s.tb, err)
-}
-
 func blobEffects() []effect {
-	expiring := []string{"--blob-ttl", "read=1ms"}
 	return []effect{
 		{
 			setting: "blob-ttl", args: []string{"--blob-ttl", "read=90m"},
@@ -281,30 +273,6 @@ func blobEffects() []effect {
 			with: "1h30m0s", without: "24h0m0s",
 		},
 		{
-			setting: "blob-gc-interval", args: []string{"--blob-gc-interval", "20ms"}, both: expiring, after: 200 * time.Millisecond,
-			// The first step of a session has garbage collected, too: that is over, and
-			// kept the results of a session that goes on.
-			before: func(s *stand) { s.read("s", "a.txt", 2000) },
-			see: func(s *stand) func() string {
-				s.endSession("s")
-				return s.blobs
-			},
-			with: "0", without: "1",
-		},
-		{
-			setting: "blob-gc-bytes", args: []string{"--blob-gc-bytes", "1"}, both: expiring, after: 200 * time.Millisecond,
-			before: func(s *stand) {
-				s.record("other", "my:tool", "{}", "1")
-				s.read("s", "a.txt", 2000)
-			},
-			see: func(s *stand) func() string {
-				s.endSession("s")
-				s.read("other", "b.txt", 2100)
-				return s.blobs
-			},
-			with: "1", without: "2",
-		},
-		{
 			setting: "blob-max-bytes", args: []string{"--blob-max-bytes", "1KiB"}, files: map[string]string{"long.txt": strings.Repeat("x", 4000)},
 			see: func(s *stand) func() string {
 				got, err := callTool(s.tb, s.process, "fs:read_file", `{"path":"long.txt"}`)
@@ -312,18 +280,6 @@ func blobEffects() []effect {
 				return once(fmt.Sprint(got.GetRecorded()))
 			},
 			with: "false", without: "true",
-		},
-		{
-			setting: "blob-search-time", args: []string{"--blob-search-time", "1ms"},
-			see: func(s *stand) func() string {
-				_, next, err := searchPage(s.ctx, s.conn, &loombridgev1.SearchBlobsRequest{
-					AgentId: s.agent, Name: recordText(s.tb, s.conn, s.agent, strings.Repeat(slowLine(1000)+"\n", 40)),
-					Pattern: &loombridgev1.SearchBlobsRequest_Regexp{Regexp: slowPattern},
-				})
-				must(s.tb, err)
-				return once(fmt.Sprint(next != ""))
-			},
-			with: "true", without: "false",
 		},
 		{
 			setting: "max-result-bytes", args: []string{"--max-result-bytes", "1KiB"},

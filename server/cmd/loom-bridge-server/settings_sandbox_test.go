@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -42,23 +41,6 @@ func sandboxEffects() []effect {
 				return once(fmt.Sprint("seen: ", strings.Contains(s.tool("system:shell", `{"command":"ls","args":["/etc/apt"]}`), "sources.list.d")))
 			},
 			with: "seen: true", without: notStarted,
-		},
-		{
-			setting: "sandbox-warm", args: []string{"--sandbox-warm", "0"}, both: []string{"--workspace", "$DIR/work"}, files: map[string]string{"work/f": ""},
-			see: func(s *stand) func() string {
-				s.tool("system:shell", `{"command":"ls"}`)
-				return func() string { return fmt.Sprint("prepared: ", s.sandbox().GetPreparedStarts() > 0) }
-			},
-			with: "prepared: false", without: "prepared: true", after: time.Second,
-		},
-		{
-			setting: "script-cache-bytes", args: []string{"--script-cache-bytes", "0"}, both: []string{"--workspace", "$DIR/work"},
-			files: map[string]string{"work/s.py": "def f(): return 1\n"},
-			see: func(s *stand) func() string {
-				s.tool("python:run_script", `{"path":"s.py","function":"f"}`)
-				return once(s.tool("python:run_script", `{"path":"s.py","function":"f"}`))
-			},
-			with: `{"cached":false,"result":1}`, without: `{"cached":true,"result":1}`,
 		},
 		{
 			setting: "shell-allow", args: []string{"--shell-allow", "cat,echo"}, both: []string{"--workspace", "$DIR/work"},

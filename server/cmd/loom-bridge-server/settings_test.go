@@ -27,6 +27,8 @@ type effect struct {
 	args []string
 	// both are flags of the server with it and of the one without.
 	both []string
+	// change sets what no setting does, of both servers.
+	change func(c *Config)
 	// files are written into $DIR.
 	files map[string]string
 	// before works on a server of the flags both, which then stops: the two servers
@@ -48,9 +50,11 @@ const notStarted = "does not start"
 type stand struct {
 	tb testing.TB
 	*process
-	ctx   context.Context
-	dir   string // $DIR
-	agent string
+	ctx context.Context
+	dir string // $DIR
+	// change sets what no setting does; nil for nothing.
+	change func(c *Config)
+	agent  string
 	// refusal is why the server did not start; empty when it did.
 	refusal string
 	model   *fakeModel
@@ -60,7 +64,7 @@ type stand struct {
 // effects are those of all settings.
 func effects() []effect {
 	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(), pressureEffects(),
-		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), childEffects(), sandboxEffects(), webEffects(), scrubEffects(), backupEffects(), limitEffects())
+		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), workspaceEffects(), sandboxEffects(), webEffects(), scrubEffects(), backupEffects(), limitEffects())
 }
 
 // Every setting of the table has an effect that a client sees.
@@ -105,7 +109,7 @@ func TestSettings(t *testing.T) {
 
 // observe starts a server and looks, after a while, until it sees the one thing.
 func (e effect) observe(t *testing.T, args []string, want string, after time.Duration) string {
-	s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t)}
+	s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t), change: e.change}
 	for name, text := range e.files {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
@@ -142,7 +146,11 @@ func (s *stand) start(args []string) {
 		}
 		filled = append(filled, strings.NewReplacer("$DIR", s.dir, "$API", s.model.URL, "$MODEL", s.model.Listener.Addr().String(), "$WEB", s.site.URL, "$HOST", s.site.host(), "$SECURE", s.site.secure.Listener.Addr().String(), "$CERT", s.site.cert).Replace(arg))
 	}
-	p, err := tryRun(s.tb, noEnvironment, filled...)
+	change := s.change
+	if change == nil {
+		change = func(*Config) {}
+	}
+	p, err := tryRunWith(s.tb, noEnvironment, change, filled...)
 	if err != nil {
 		s.process, s.refusal = nil, err.Error()
 		return

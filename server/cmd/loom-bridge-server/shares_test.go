@@ -212,29 +212,6 @@ func saveAs(p *process, agent string) func(ctx context.Context) error {
 	}
 }
 
-// With authentication off a tool call of loom.v1 that gets no place is answered all
-// the same.
-func TestLoomCallWithoutAPlace(t *testing.T) {
-	t.Parallel()
-	p := MustRun(t, t.TempDir(), "--log-level", "off", "--max-relayed-calls", "1")
-	var waiting atomic.Int64
-	provide(t, t.Context(), p.conn, "hanging", "hanging:tool", func(*peerStream, pushed) { waiting.Add(1) })
-	answers := make(chan *loomv1pb.ToolResult, 2)
-	for range 2 {
-		go func() {
-			r, err := loomv1pb.NewBridgeClient(p.conn).ForwardToolCall(t.Context(), &loomv1pb.ToolCall{Id: "1", Name: "hanging:tool", TimeoutMs: 10_000})
-			if t.Context().Err() == nil {
-				must(t, err)
-				answers <- r
-			}
-		}()
-	}
-	r := <-answers
-	if r.GetStatus() != loomv1pb.ToolStatus_TOOL_ERROR || r.GetError().GetMessage() != "Execution failed: too many calls are waiting" {
-		t.Errorf("answer %v", r)
-	}
-}
-
 // emits emits events with so many bytes, on topics that begin with a name.
 func emits(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, name string, n, size, topics int) {
 	tb.Helper()
@@ -266,8 +243,9 @@ func keptFrom(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, topic s
 func TestEventsOfOthersStay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off",
-		"--events-max-bytes", "2000000", "--events-sweep-interval", "50ms", "--contended-event-bytes", "1000000000")
+	p := MustRunWith(t, dir, func(c *Config) {
+		c.Retention.Every, c.Limits.ContendedEventBytes = 50*time.Millisecond, 1e9
+	}, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off", "--events-max-bytes", "2000000")
 	acme, umbrella := as(t.Context(), "acme"), as(t.Context(), "umbrella")
 	emits(t, umbrella, p.conn, "quiet", 10, 1000, 1)
 	emits(t, acme, p.conn, "flood", 100, 60_000, 4)
@@ -295,8 +273,9 @@ func TestEventsOfOthersStay(t *testing.T) {
 func TestSlowReadersAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off",
-		"--max-queued-event-bytes", "4000000", "--contended-event-bytes", "1000000000")
+	p := MustRunWith(t, dir, func(c *Config) {
+		c.Sharing.MaxQueuedEventBytes, c.Limits.ContendedEventBytes = 4e6, 1e9
+	}, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off")
 	acme := as(t.Context(), "acme")
 	subscribe := func(ctx context.Context, topic string) grpc.ServerStreamingClient[loombridgev1.SubscribeResponse] {
 		t.Helper()

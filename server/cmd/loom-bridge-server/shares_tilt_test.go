@@ -92,8 +92,9 @@ func (f *flooding) begin(tb testing.TB) {
 // tools all answer.
 func TestOneTenantAtFullTilt(t *testing.T) {
 	dir := t.TempDir()
-	p := MustRun(t, dir, "--credentials", MustCallers(t, dir, "busy", "quiet"), "--log-level", "off",
-		"--max-streams", "256", "--events-max-bytes", "4000000", "--events-sweep-interval", "100ms", "--max-queued-event-bytes", "8000000")
+	p := MustRunWith(t, dir, func(c *Config) {
+		c.Retention.Every, c.Sharing.MaxQueuedEventBytes = 100*time.Millisecond, 8e6
+	}, "--credentials", MustCallers(t, dir, "busy", "quiet"), "--log-level", "off", "--max-streams", "256", "--events-max-bytes", "4000000")
 	quiet := as(t.Context(), "quiet")
 	conn := MustDial(t, p.Address)
 	emits(t, quiet, conn, "quiet", 20, 1000, 2)

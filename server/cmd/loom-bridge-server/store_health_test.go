@@ -198,8 +198,9 @@ func TestScrub(t *testing.T) {
 		must(t, p.Stop())
 	}
 	figures := freePort(t)
-	args := []string{"--scrub-interval=100ms", "--scrub-rate=1000000000", "--metrics-addr=" + figures}
-	p := MustRun(t, dir, args...)
+	args := []string{"--scrub-rate=1000000000", "--metrics-addr=" + figures}
+	often := func(c *Config) { c.Scrub.Interval = 100 * time.Millisecond }
+	p := MustRunWith(t, dir, often, args...)
 	waitUntil(t, "the store was read back", func() bool { return p.storeStatus(t).GetScrubTime() != nil })
 	if status := p.storeStatus(t); !p.serves(t, memoryService) || len(status.GetDamage()) > 0 ||
 		metric(t, figures, "loom_bridge_store_scrub_findings") != "0" || metric(t, figures, "loom_bridge_store_writable") != "1" {
@@ -208,7 +209,7 @@ func TestScrub(t *testing.T) {
 	must(t, p.Stop())
 
 	harmTable(t, filepath.Join(dir, "store"))
-	p = MustRun(t, dir, args...)
+	p = MustRunWith(t, dir, often, args...)
 	waitUntil(t, "the damage shows", func() bool { return !p.serves(t, memoryService) })
 	waitUntil(t, "the reading has ended", func() bool { return p.storeStatus(t).GetScrubTime() != nil })
 	if !p.serves(t, "") || !p.serves(t, eventService) {
@@ -241,7 +242,7 @@ func TestScrub(t *testing.T) {
 // Settings of a scrub that make no sense are refused.
 func TestScrubSettings(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--scrub-interval=-1s"}, {"--scrub-rate=0"}, {"--scrub-rate=2000000000"}} {
+	for _, args := range [][]string{{"--scrub-rate=-1"}, {"--scrub-rate=2000000000"}} {
 		var wrong *ConfigError
 		if err := run(context.Background(), args, noEnvironment, io.Discard, io.Discard); !errors.As(err, &wrong) || "--"+wrong.Field != strings.Split(args[0], "=")[0] {
 			t.Errorf("%v: %v", args, err)

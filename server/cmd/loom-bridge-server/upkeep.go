@@ -22,10 +22,11 @@ import (
 
 // Scrub is how a running server reads its store back.
 type Scrub struct {
-	// Interval is the time between the beginnings of two readings; less than 0 never reads.
-	Interval time.Duration
-	// Rate is how many bytes are read in a second.
+	// Rate is how many bytes are read in a second; 0 never reads.
 	Rate int
+	// Interval is the time between the beginnings of two readings. No setting: 0 for the
+	// default.
+	Interval time.Duration
 }
 
 // Backups is how copies of the store are made.
@@ -255,7 +256,7 @@ func (c Config) tellStore(ctx context.Context, out io.Writer) {
 // startScrub begins to read the store back, unless the settings say never. What it
 // has come to is told by the returned function.
 func startScrub(config Config, engine kv.Engine, logger *slog.Logger, opened *closers) func() integrity.Report {
-	if config.Scrub.Interval < 0 {
+	if config.Scrub.Rate == 0 {
 		return func() integrity.Report { return integrity.Report{} }
 	}
 	scrub := integrity.StartScrub(engine, &integrity.ScrubOptions{

@@ -1634,7 +1634,7 @@ type SandboxStatus struct {
 	// running_jobs is how many programs run in the background of sessions.
 	RunningJobs int32 `protobuf:"varint,8,opt,name=running_jobs,json=runningJobs,proto3" json:"running_jobs,omitempty"`
 	// prepared_starts is for how many further programs the first part of the start is done,
-	// which makes the next ones faster; at most `--sandbox-warm` for each workspace in use.
+	// which makes the next ones faster; at most two for each workspace in use.
 	PreparedStarts int32 `protobuf:"varint,9,opt,name=prepared_starts,json=preparedStarts,proto3" json:"prepared_starts,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1746,7 +1746,7 @@ type StoreStatus struct {
 	Problem string `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
 	// damage is what was found damaged, a part of the store each, for people; at most
 	// one for each part. It is found by calls, and by reading everything back
-	// (`--scrub-interval`); it goes when all was read back and found whole.
+	// once a day; it goes when all was read back and found whole.
 	Damage []string `protobuf:"bytes,3,rep,name=damage,proto3" json:"damage,omitempty"`
 	// scrub_time is when the whole store had last been read back; unset if that has not
 	// happened since the server was started.

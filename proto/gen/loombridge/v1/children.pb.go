@@ -81,8 +81,8 @@ func (ChildStatus) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{0}
 }
 
-// ChildLimits bound what a child may do. Each has a default, which settings of the server
-// change; 0 is no bound. A child of a child has at most what its parent has.
+// ChildLimits bound what a child may do. Each has a default, which a spawn changes;
+// 0 is no bound. A child of a child has at most what its parent has.
 type ChildLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// steps is how many steps it may have. Default 20.

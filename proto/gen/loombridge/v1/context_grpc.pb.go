@@ -83,8 +83,7 @@ type ContextServiceClient interface {
 	// before the answer, unless the call is a dry run. A goal, or a newest message of the
 	// user, that is too long is cut in its middle. What does not fit even so is
 	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
-	// are never folded: where they have more bytes than an answer may (4 MiB unless the
-	// server is started with another `--max-send-bytes`), no policy helps, and it is
+	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
 	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error)
 	// ConfigureSession changes how a session's prompts are made, and answers what
@@ -592,8 +591,7 @@ type ContextServiceServer interface {
 	// before the answer, unless the call is a dry run. A goal, or a newest message of the
 	// user, that is too long is cut in its middle. What does not fit even so is
 	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
-	// are never folded: where they have more bytes than an answer may (4 MiB unless the
-	// server is started with another `--max-send-bytes`), no policy helps, and it is
+	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
 	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error)
 	// ConfigureSession changes how a session's prompts are made, and answers what

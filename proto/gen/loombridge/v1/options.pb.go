@@ -99,7 +99,7 @@ type Conduct struct {
 	// anything, in a commit or a read that it makes anyway.
 	AsksItself bool `protobuf:"varint,4,opt,name=asks_itself,json=asksItself,proto3" json:"asks_itself,omitempty"`
 	// searches says that the work of a call grows with what is stored or sent, as that of a
-	// query does: it runs among the queries (--max-searches), which tenants share.
+	// query does: it runs among the queries, which tenants share.
 	Searches      bool `protobuf:"varint,5,opt,name=searches,proto3" json:"searches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -263,8 +263,7 @@ class ContextServiceServicer(object):
         before the answer, unless the call is a dry run. A goal, or a newest message of the
         user, that is too long is cut in its middle. What does not fit even so is
         CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
-        are never folded: where they have more bytes than an answer may (4 MiB unless the
-        server is started with another `--max-send-bytes`), no policy helps, and it is
+        are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
         TOO_LARGE with `limit` and `advice` in its metadata.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
