@@ -154,7 +154,7 @@ func (e *embeddings) report(ctx context.Context, work string, err error) {
 // embedClaim names the lease of the process that makes vectors of a scope's records.
 func embedClaim(scope kv.Scope) lease.Name { return lease.Scope(scope, "embed") }
 
-// step gives vectors to some records that wait, while no other process does, and tells
+// step gives vectors to some records that wait, while no other process does, and says
 // whether there may be more.
 func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err error) {
 	claim := embedClaim(scope)

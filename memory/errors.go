@@ -42,7 +42,7 @@ var (
 	// ErrOutdated: the index was made by another version or in another language. It
 	// is rebuilt when its scope is used.
 	ErrOutdated = errors.New("memory: index is made anew when it is used first")
-	// ErrMismatch: the index does not say what the records say; *MismatchError tells
+	// ErrMismatch: the index does not say what the records say; *MismatchError says
 	// where.
 	ErrMismatch = errors.New("memory: index does not agree with the records")
 )

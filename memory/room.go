@@ -32,8 +32,8 @@ const (
 	// trimRecords is how many leave at once in the background. They are chosen together,
 	// for which all documents of the memory are compared.
 	trimRecords = 512
-	// maxTold bounds the ids that one answer tells, and maxUntold those that wait to be
-	// told, of all memories: some megabytes. Others are listed in the archive alone.
+	// maxTold bounds the ids in one answer, and maxUntold the ids that wait for one,
+	// of all memories: some megabytes. Others are listed in the archive alone.
 	maxTold, maxUntold = 2048, 1 << 17
 	// roomLooked is how many times as many records are read as are taken, to weigh what
 	// the index does not know.
@@ -77,7 +77,7 @@ func (r *Room) forget(gone map[string]bool) {
 // makeRoom archives the records of a memory that are worth least, if it has more than it
 // may, and deletes those of the archive: as many as were added, and a few, so that no save
 // leaves it larger than it was. A memory that is further over its limit, which it did not
-// have before, comes down in the background; what left it there is told, too. In a memory
+// have before, comes down in the background; what left it is listed, too. In a memory
 // that several write to, who holds more than its share gives first. Those in spare were just
 // saved: one stays, and of several the least go last. The save was made already, so an error
 // is only logged: the next save goes on.
@@ -143,7 +143,7 @@ func newTrimming() *trimming {
 	return &trimming{list: packing.NewList(), untold: make(map[kv.Scope]Room)}
 }
 
-// note keeps what left a memory until an answer tells it.
+// note keeps the ids that left a memory until an answer lists them.
 func (t *trimming) note(scope kv.Scope, room Room) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +163,7 @@ func (t *trimming) put(scope kv.Scope, untold Room) {
 	}
 }
 
-// tell adds to the room of an answer what no answer has told, as far as one may.
+// tell adds to the room of an answer the ids that no answer has listed, up to the bound.
 func (t *trimming) tell(scope kv.Scope, room *Room) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -279,7 +279,7 @@ func (s *savers) saver(slot uint32) uint32 {
 	return s.of[slot]
 }
 
-// savers finds out who saved what. The first is for what nobody is known to have saved.
+// savers finds out who saved what. The first is for records without a known saver.
 func (m *roomMaking) savers(ctx context.Context, view kv.Reader, reader *lexical.Reader) (*savers, error) {
 	by := &savers{all: make([]shares.Saver, 1)}
 	if m.scope.Kind == kv.OwnerAgent {
@@ -479,7 +479,7 @@ func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.
 	if writer.Of(ctx) != writer.Program {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(firm, id) })
 	}
-	if len(m.spare) == 1 { // nobody wants to save something that is out of sight at once
+	if len(m.spare) == 1 { // a save must not be out of sight at once
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == m.spare[0] })
 	}
 	slices.SortFunc(ids, func(a, b string) int { return lighter(byID[a], byID[b]) })

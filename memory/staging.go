@@ -39,8 +39,8 @@ type Staging struct {
 }
 
 // Records are what the change left, as stored, after Stage: the saved records
-// in order, or the updated one. Of a deleted record only ID and Version are
-// told.
+// in order, or the updated one. For a deletion only ID and Version are
+// set.
 func (s *Staging) Records() []record.Record { return s.records }
 
 // Refs are what the stage reads and writes.
@@ -98,7 +98,7 @@ func (s *Staging) Do(ctx context.Context, commit func() error) error {
 	return s.store.current(ctx, s.scope, commit)
 }
 
-// Done tells the store that the commit has succeeded, so that its background
+// Done reports that the commit has succeeded, so that its background
 // work goes on. It makes the caller wait only when that has fallen far behind.
 func (s *Staging) Done(ctx context.Context) {
 	s.store.embeddings.saved(s.scope)
@@ -140,8 +140,8 @@ type edit struct {
 	versions   int64    // how many more earlier versions there are
 	archived   int64    // how many more records lie in the archive
 	removed    int      // about how many bytes removing records has written
-	gone       []string // ids of removed records that the feed is not told of yet
-	related    []string // ids of those whose relations changed; the feed is told at the end
+	gone       []string // ids of removed records that are not in the feed yet
+	related    []string // ids of those whose relations changed; they enter the feed at the end
 	statistics segment.Statistics
 	result     []record.Record // what the caller is answered
 }
@@ -438,7 +438,7 @@ func (e *edit) may(r *record.Record) error {
 	return nil
 }
 
-// instructs reports whether a record is of a kind that tells models what to do, and by the
+// instructs reports whether a record is of a kind that instructs models, and by the
 // words of somebody who may.
 func (s *Store) instructs(r *record.Record) bool {
 	return slices.Contains(s.instructing, r.Kind) && r.Vouched()

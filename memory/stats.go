@@ -117,7 +117,7 @@ type Owned struct {
 	// Records, Archived, Versions, Words and Sessions are those of Stats. They are zero for
 	// an index that an older version wrote and that was not used since.
 	Records, Archived, Versions, Words, Sessions int64
-	// Bytes is about what records and index take; zero where the engine does not tell.
+	// Bytes is about what records and index take; zero where the engine has no sizes.
 	Bytes int64
 }
 

@@ -89,7 +89,7 @@ type Options struct {
 	// Hold are the origins of records that wait for review before queries find them.
 	// Default none.
 	Hold []record.Origin
-	// Instructing are the kinds of records that tell models what to do. What a program has
+	// Instructing are the kinds of records that instruct models. What a program has
 	// saved of them no model changes, replaces or removes (writer.Model): such a call is an
 	// *InstructsError. Default none.
 	Instructing []string
@@ -112,7 +112,7 @@ type Options struct {
 	// use. Default false: nothing is written for reading.
 	CountAccesses bool
 	// Idle is called when a query begins to wait for the embedder, and what it returns
-	// when it goes on: whoever bounds the queries that run need not count it
+	// when it goes on: a bound on running queries need not count it
 	// meanwhile. Default nil: nothing is called.
 	Idle func(ctx context.Context) (resume func())
 	// EmbedTimeout bounds how long a query waits for its vector. Default

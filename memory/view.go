@@ -27,7 +27,7 @@ import (
 type View struct {
 	store *Store
 	from  kv.Reader
-	// onlyRemembered answers what is known, and nothing else.
+	// onlyRemembered answers from the cache alone.
 	onlyRemembered bool
 }
 
@@ -181,7 +181,7 @@ const (
 )
 
 // remember returns the answer of a view to what parts say, which find finds where it is
-// not known. Only a snapshot's is of one moment, so that it can be known. lasts tells
+// not known. Only a snapshot's is of one moment, so that it can be known. lasts says
 // whether the answer stays true.
 func remember[T any](ctx context.Context, v View, scopes []kv.Scope, kind byte, parts []string, find func() (T, []*record.Record, bool, error)) (T, error) {
 	var none T

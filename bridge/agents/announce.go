@@ -78,7 +78,7 @@ func (a *Announced) tool(name string) (AgentTool, bool) {
 	return AgentTool{ProvidedTool: a.Tools[at], AgentID: a.ID, Connected: a.Streams > 0}, true
 }
 
-// touch notes that the other bridges are to hear of an entry. The caller holds mu.
+// touch marks an entry to be announced to the other bridges. The caller holds mu.
 func (d *Directory) touch(e *directoryEntry) {
 	if d.opts.Elsewhere != nil {
 		d.version++

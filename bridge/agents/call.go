@@ -87,7 +87,7 @@ type outcome struct {
 
 // Call has a tool run by the agent that provides it, the latest registration
 // with an open stream, over its newest stream. Every call ends: with a result;
-// with ErrNotFound when nobody registered the tool; with a *NotConnectedError
+// with ErrNotFound when no agent registered the tool; with a *NotConnectedError
 // when no provider has a stream or the stream ends meanwhile, which says whether
 // the agent may have got the call; with ErrBusy; with a *share.ExhaustedError when
 // the caller waits for as many calls as it may; with the error of ctx, which Timeout
@@ -208,7 +208,7 @@ func (l *Link) settle(id string) chan<- outcome {
 	return call.answer
 }
 
-// Complete answers a call of this link. False means that nobody waits for it:
+// Complete answers a call of this link. False means that no call waits for it:
 // the id is unknown or of another link, or the answer is late. It is dropped.
 func (l *Link) Complete(callID string, r ToolResult) bool {
 	l.directory.seen(l)
@@ -220,7 +220,7 @@ func (l *Link) Complete(callID string, r ToolResult) bool {
 	return true
 }
 
-// Waiting reports whether somebody still waits for a call. One that nobody waits
+// Waiting reports whether a caller still waits for a call. One without a waiter
 // for need not be sent.
 func (l *Link) Waiting(callID string) bool {
 	l.mu.Lock()

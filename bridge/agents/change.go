@@ -39,8 +39,8 @@ type Change struct {
 	Parent   string
 	Depth    int
 	LastSeen time.Time
-	// Elsewhere: it is an agent of another bridge, which tells everybody itself, unless it
-	// is Lost: then that bridge is gone, and each of the others tells those it serves.
+	// Elsewhere: it is an agent of another bridge, which announces it to all, unless it
+	// is Lost: then that bridge is gone, and each of the others notifies the agents it serves.
 	Elsewhere, Lost bool
 }
 
@@ -74,7 +74,7 @@ func (d *Directory) report(e *directoryEntry) {
 		return
 	}
 	if len(e.links) == 0 && d.attachedElsewhere(e.tenant.tenant, e.id) {
-		return // it has moved there, and that bridge tells of it
+		return // it has moved there, and that bridge announces it
 	}
 	e.status, e.told = status, true
 	d.changes.add(e)

@@ -9,7 +9,7 @@ import (
 var (
 	// ErrInvalid: an id, a registration or a state is malformed.
 	ErrInvalid = errors.New("agents: invalid")
-	// ErrNotFound: nobody registered the tool, or nothing is stored for the agent.
+	// ErrNotFound: no agent registered the tool, or nothing is stored for the agent.
 	ErrNotFound = errors.New("agents: not found")
 	// ErrNotConnected: the agent has no open stream, or lost it during the call.
 	ErrNotConnected = errors.New("agents: not connected")

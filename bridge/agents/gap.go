@@ -53,19 +53,19 @@ func (k gapKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagGap, k.ag
 // If there is no gap and a stream of the agent still seems to be open, the new stream
 // takes over from it: the gap is what the old stream has been sent, and later marks of
 // the old stream count again only when the new one has ended. In both cases the open
-// streams are told (Link.GapTaken). So call TakeGap once for each new stream, before its
+// streams are notified (Link.GapTaken). So call TakeGap once for each new stream, before its
 // first mark.
 //
 // On a store that other bridges have, too, the gap is claimed and not deleted: what a bridge
 // that stood still stores after another one has claimed the gap is dropped, and its streams
-// are told that they were taken over from.
+// are notified that another server has taken over.
 //
 // If ctx ends, the gap is taken all the same. A gap that comes with an error is valid,
 // but could not be deleted in the store, so it may be taken again after a kill. If a gap
 // can't be read, it is lost, and the error is an ErrDamaged.
 func (d *Directory) TakeGap(ctx context.Context, tenant, id string) (Gap, bool, error) {
 	if id == "" {
-		return Gap{}, false, nil // it names nobody
+		return Gap{}, false, nil // it names no server
 	}
 	far, there := d.takeElsewhere(ctx, tenant, id)
 	g, found, err := d.gaps.take(ctx, newGapKey(tenant, id))

@@ -39,7 +39,7 @@ const (
 	fieldKnownTime
 )
 
-// knownTools remember which agent provided a tool. After a restart they tell a tool whose
+// knownTools remember which agent provided a tool. After a restart they distinguish a tool whose
 // agent has not reconnected yet from a tool that does not exist.
 type knownTools struct {
 	engine kv.Engine
@@ -71,7 +71,7 @@ func newKnownTools(engine kv.Engine, writer *kv.Writer, o Options) *knownTools {
 
 func (k knownKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagKnown, k.name[:]) }
 
-// nobody is the provider of a tool that is to be deleted.
+// no agent: the tool is to be deleted.
 const nobody = ""
 
 // provides notes an agent's tools. They are stored a little later.

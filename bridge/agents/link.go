@@ -96,7 +96,7 @@ func (l *Link) overdueAt(missed int) time.Time {
 }
 
 // Generation is the number of the link in this directory; later links have higher ones, and
-// so have those that other bridges on the store open later, as far as they hear of each other.
+// so have those that other bridges on the store open later, as far as they reach each other.
 func (l *Link) Generation() uint64 { return l.generation }
 
 // Registration returns the agent's registration as it was when the link was

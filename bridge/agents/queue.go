@@ -96,7 +96,7 @@ func (q *queue[T]) drop(unwanted func(T) bool) {
 	q.backlog = slices.DeleteFunc(q.backlog, unwanted)
 }
 
-// end takes out what nobody has taken, in no order, and returns it. Nothing is
+// end takes out the remaining calls, in no order, and returns it. Nothing is
 // put into the channel any more when it returns. Call it once.
 func (q *queue[T]) end() (left []T) {
 	q.mu.Lock()

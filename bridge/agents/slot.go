@@ -14,7 +14,7 @@ const comeback = 10 * time.Second
 // it.
 type gapSlot struct {
 	streams []*streamMarks // those that were marked and have not ended, by generation
-	left    *Gap           // of a stream that broke; nobody has taken it
+	left    *Gap           // of a stream that broke; not taken yet
 	// The fields up to lost matter where other servers have the store, too.
 	claim   claim // which the stored gap has; none until the first commit
 	opening bool  // a stream has taken the gap and is not marked yet

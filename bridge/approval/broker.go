@@ -59,7 +59,7 @@ const (
 	ForAgent   Answer = "agent"
 	ForAll     Answer = "always"
 	TimedOut   Answer = "timeout"
-	Unattended Answer = "unattended" // nobody watches, so nobody was asked
+	Unattended Answer = "unattended" // no watcher, so no person was asked
 )
 
 // Allows reports whether the call may run.
@@ -90,7 +90,7 @@ type Broker struct {
 type waiting struct {
 	Request
 	answer chan Answer // holds one
-	left   bool        // guarded by Broker.mu; nobody waits for the answer any more
+	left   bool        // guarded by Broker.mu; the caller has gone
 }
 
 // New returns a broker whose grants stand in engine. Both arguments stay the caller's.
@@ -109,7 +109,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Broker {
 }
 
 // Ask returns the answer to a request: from a grant, or from a person, for whom it waits at
-// most for limit. An error means that nobody could be asked: that of ctx, of the store, of
+// most for limit. An error means that no person could be asked: that of ctx, of the store, of
 // Describe, or a *share.LimitError.
 func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answer, error) {
 	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
@@ -141,7 +141,7 @@ func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answe
 	}
 	b.leave(w)
 	select {
-	case answer := <-w.answer: // it came at the last moment, and whoever gave it was told that it counts
+	case answer := <-w.answer: // it came at the last moment, and its giver was answered that it counts
 		return answer, nil
 	default:
 	}
@@ -163,7 +163,7 @@ func (b *Broker) seen(r Request) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(b.watchers)), func(w *Watcher) bool { return w.sees(r) })
 }
 
-// enter puts a call among those that wait; nil when nobody watches.
+// enter puts a call among those that wait; nil without a watcher.
 func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -257,7 +257,7 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answe
 	return w.Request, nil
 }
 
-// take takes a call that waits out of those that do, so that nobody else decides about it.
+// take takes a call that waits out of those that do, so that no other decision is made about it.
 func (b *Broker) take(by Decider, id string, answer Answer) (*waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

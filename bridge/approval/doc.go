@@ -9,7 +9,7 @@
 //     covers a session, an agent or all agents of a tenant, and is kept until it is revoked.
 //
 // Promises: a call that waits for the use of its tool holds no slot and has not begun. No answer in time is a denial,
-// and so is a tenant whose approvals nobody watches. A grant is on disk before the call goes
+// and so is a tenant whose approvals have no watcher. A grant is on disk before the call goes
 // on.
 //
 // Caveats: calls that wait end with the server. A [Decider] never decides about the calls of

@@ -44,7 +44,7 @@ type Options struct {
 	Others func() bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger takes the heads, and hears of what can't be sealed. Default silent.
+	// Logger takes the heads, and logs what can't be sealed. Default silent.
 	Logger *slog.Logger
 }
 

@@ -59,7 +59,7 @@ type Record struct {
 	// Args are the reduced arguments as JSON, made by Safe.
 	Args json.RawMessage
 	// Profile is what the call could do, Approval how it came to be approved; empty where
-	// nobody was asked.
+	// no person was asked.
 	Profile, Approval string
 	// Capability is what the approval was about, such as `host api.github.com:443`, where
 	// that is not the use of the tool; of several the last, or the one that was denied.

@@ -60,7 +60,7 @@ var (
 	ErrForkGone = errors.New("children: what the fork begins with was erased")
 )
 
-// The errors of results that nobody gave.
+// The errors of results that the server gives itself.
 const (
 	// TimedOut is that of a child that took too long.
 	TimedOut = "timeout"
@@ -150,7 +150,7 @@ type Spawn struct {
 	Tenant, Parent, ParentSession string
 	// Child is the id of the child. Required; see CheckID.
 	Child string
-	// Goal is what it shall do: all that it is told. Required.
+	// Goal is what it shall do, and all that it gets. Required.
 	Goal string
 	// SessionID is the child's session. Empty: a new one.
 	SessionID string
@@ -179,7 +179,7 @@ type Point struct {
 
 // Result is what a child returned.
 type Result struct {
-	// Parent is who it is for. Empty: whoever spawned the child; another one is an
+	// Parent is who it is for. Empty: the agent that spawned the child; another one is an
 	// *invalid.Error.
 	Parent string
 	// Success says whether it did its work. Text is the result, Error why there is none.

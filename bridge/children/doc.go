@@ -14,7 +14,7 @@
 // with the step of its parent. What crosses to a child is its goal and the blobs that were
 // granted to it, and back its result, and the blobs granted with that.
 //
-// Caveats: the events that tell of a child come after the commit, once more after a
+// Caveats: the events about a child come after the commit, once more after a
 // restart where it is not certain that they came. A program that runs in the background
 // of a shared workspace sees the folders of children that are spawned after it began.
 package children

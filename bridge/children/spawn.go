@@ -36,7 +36,7 @@ const (
 // user for a fork, and where a model's tool made the child.
 func GoalMessage(goal string) string { return "Goal: " + guard.Inline(text.Seen(goal)) }
 
-// Birth is a child that is about to be made: whoever commits the step of its parent
+// Birth is a child that is about to be made: the commit of its parent's step
 // commits Join with it, and calls End with what came of that; again is harmless.
 type Birth struct {
 	Child Child
@@ -53,7 +53,7 @@ func (b *Birth) Again() bool { return b.again }
 // End takes the child up after the commit, or gives its place free when there was none.
 func (b *Birth) End(err error) { b.end(err) }
 
-// Spawn makes a child, and tells it. It is durable when Spawn returns. Errors that change
+// Spawn makes a child, and notifies it. It is durable when Spawn returns. Errors that change
 // nothing: *invalid.Error, ErrExists, ErrDepth, ErrTooMany, ErrEnded where the
 // parent is a child that has ended, kv.ErrRequestReused, blob.ErrNotFound for a grant,
 // tools.ErrAgentLimit where the parent has no step left, or one of the store.
@@ -66,7 +66,7 @@ func (s *Spawner) Spawn(ctx context.Context, r Spawn) (Child, error) {
 	return c, nil
 }
 
-// announce tells a child that it was spawned, or has that done later.
+// announce notifies a child of its spawn, or has that done later.
 func (s *Spawner) announce(ctx context.Context, c *Child) {
 	if err := s.tellSpawned(ctx, c); err != nil {
 		s.opts.Logger.Warn("a child was not told that it was spawned", "scope", c.Scope().String(), "error", err)

@@ -27,7 +27,7 @@ func NewStore(engine kv.Reader, now func() time.Time) *Store {
 	return &Store{engine, now}
 }
 
-// Get returns a child; ErrNotChild for an agent that nobody has spawned.
+// Get returns a child; ErrNotChild for an agent that was not spawned.
 func (s *Store) Get(ctx context.Context, scope kv.Scope) (Child, error) {
 	c, found, err := get(ctx, kv.Current(ctx, s.engine), scope)
 	if err == nil && !found {
@@ -51,7 +51,7 @@ func get(ctx context.Context, from kv.Getter, scope kv.Scope) (Child, bool, erro
 	return c, err == nil, err
 }
 
-// Parent is the agent that spawned another one; empty for one that nobody has spawned.
+// Parent is the agent that spawned another one; empty for one that was not spawned.
 func (s *Store) Parent(ctx context.Context, scope kv.Scope) (string, error) {
 	c, _, err := get(ctx, kv.Current(ctx, s.engine), scope)
 	return c.Parent, err
@@ -73,7 +73,7 @@ func (s *Store) is(ctx context.Context, scope kv.Scope) bool {
 	return err != nil || values[0] != nil
 }
 
-// Bounds are what an agent may do, as hand.Deps asks for them. An agent that nobody has
+// Bounds are what an agent may do, as hand.Deps asks for them. An agent that was not
 // spawned has none.
 func (s *Store) Bounds(ctx context.Context, scope kv.Scope) (hand.Bounds, error) {
 	c, found, err := get(ctx, kv.Current(ctx, s.engine), scope)

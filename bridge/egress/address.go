@@ -17,7 +17,7 @@ type Resolver interface {
 
 // special are ranges that are not the public internet's, besides those that netip knows.
 // Source: the IANA special-purpose address registries (RFC 6890), and the addresses under
-// which clouds tell machines about themselves, where these are public by number.
+// which clouds give machines their metadata, where these are public by number.
 var special = prefixes(
 	"0.0.0.0/8",        // this network
 	"100.64.0.0/10",    // carriers' NAT (RFC 6598); 100.100.100.200 is Alibaba's metadata

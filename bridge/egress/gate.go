@@ -83,7 +83,7 @@ type Options struct {
 	// Secret reads the value of a secret from where its rule says. Default: none can be
 	// read.
 	Secret func(from string) (string, error)
-	// Secrets gets what was read. Default: nobody does.
+	// Secrets gets the secrets that were read. Default nil.
 	Secrets *secret.Set
 	// Now is the clock of the audit. Default time.Now.
 	Now func() time.Time

@@ -50,7 +50,7 @@ func FromProfile(p policy.Profile) Policy {
 	return out
 }
 
-// Know tells Secrets the value of the secret of a variable, as it was read.
+// Know passes the secret value of a variable, as it was read, to Secrets.
 func (o *Options) Know(env, from, value string) {
 	o.Secrets.Put("", "secret of egress, "+from, map[string]string{env: value})
 }

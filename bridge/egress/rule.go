@@ -45,7 +45,7 @@ type Rule struct {
 	// address, with a port or without. It may be one that is not public.
 	Address string
 	// Private lets the name lead to a private network, or to this machine. Addresses that are
-	// local to a link, under which clouds tell secrets, are refused all the same.
+	// local to a link, where clouds serve secrets, are refused all the same.
 	Private bool
 	// Secret is what requests to the host carry. Default: none.
 	Secret *Secret
@@ -74,7 +74,7 @@ type Policy struct {
 	// Open allows every public host besides.
 	Open bool
 	// Ask asks a person about a host, such as api.example.com:443, that no rule allows. An
-	// error says for a model why it is refused. Default: nobody is asked.
+	// error says for a model why it is refused. Default nil: none is asked.
 	Ask func(ctx context.Context, host string) error
 	// Via is a proxy of the operator's through which requests of this process go. Names are
 	// then looked up there. Default: none.

@@ -12,7 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/secret"
 )
 
-// Limits of the value of a secret. A shorter one could not be told from other text in
+// Limits of the value of a secret. A shorter one could not be distinguished from other text in
 // answers.
 const (
 	MinSecretBytes = secret.MinBytes

@@ -187,7 +187,7 @@ func (s *Session) decide(ctx context.Context, t target) ([]Rule, error) {
 	}
 	if err := s.ask(ctx, t); err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err() // the request gave up: nobody said no
+			return nil, ctx.Err() // the request gave up: it was not refused
 		}
 		return nil, s.deny(t, err.Error())
 	}

@@ -5,7 +5,7 @@
 //
 //   - A [Subject] is an agent, a person or a tenant: whose data goes.
 //   - [Owners] are the packages whose entries stand in a store. Each says which those are and
-//     what becomes of them; an entry that nobody owns may not name a subject.
+//     what becomes of them; an entry without an owner may not name a subject.
 //   - An [Eraser] asks them, entry by entry, what a copy of the store keeps. The store is
 //     rewritten without the rest, so that no file of the copy ever held it. A finder looks for
 //     what is left, and for the subject's id in all bytes.

@@ -92,7 +92,7 @@ func newRegistry() *registry {
 	return r
 }
 
-// find is the sort of an entry; false for one that nobody owns.
+// find is the sort of an entry; false for one without an owner.
 func (r *registry) find(ks kv.Keyspace, scope kv.Scope, tag byte) (*sorted, bool) {
 	all := r.sorts[[3]byte{byte(ks), byte(scope.Kind), tag}]
 	for i := range all {

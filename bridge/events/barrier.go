@@ -13,7 +13,7 @@ type barrier struct {
 	mu      sync.Mutex // guards the fields below
 	current int        // the group that emitters enter
 	inside  [2]int
-	empty   chan struct{} // closed when the other group is; nil when nobody waits
+	empty   chan struct{} // closed when the other group is; nil without a waiter
 }
 
 // enter counts an emitter in and returns its group, for leave.
@@ -51,7 +51,7 @@ func (g *barrier) wait(ctx context.Context) error {
 }
 
 // turn makes emitters enter the other group. It can't while some are still in
-// there, left behind by a wait that was given up. Empty is closed when nobody is
+// there, left behind by a wait that was given up. Empty is closed when no one is
 // left in the group that emitters do not enter.
 func (g *barrier) turn() (empty chan struct{}, changed bool) {
 	g.mu.Lock()

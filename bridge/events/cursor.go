@@ -17,7 +17,7 @@ type cursor struct {
 	gone  bool
 	// next is the sequence to read; 0 until that is known.
 	next uint64
-	// known is the last sequence that the cursor was told of.
+	// known is the last sequence announced to the cursor.
 	known uint64
 	// claims are the selections that read here, by their place.
 	claims []claim
@@ -202,7 +202,7 @@ func (c *cursor) backlog() int {
 	return int(c.waiting())
 }
 
-// waiting is backlog for whoever holds the subscription's lock.
+// waiting is backlog for the holder of the subscription's lock.
 func (c *cursor) waiting() int64 {
 	switch {
 	case !c.pending():

@@ -76,7 +76,7 @@ func (s *Subscription) forget(e queueItem) {
 	e.count.queued(-1)
 }
 
-// addDurable tells a reader of an event of its topic, or without one that the
+// addDurable announces an event of its topic to a reader, or without one that the
 // store has them up to last.
 func (s *Subscription) addDurable(c *cursor, last uint64, e *Event) {
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func (s *Subscription) putCursor(c *cursor, last uint64, e *Event) (queued bool)
 	case c.fresh == nil && last < c.next, e == nil && last <= before:
 		return false
 	case c.fresh == nil && e != nil && !c.late && c.listed == 0 && c.next == e.Sequence && !c.accepts(e):
-		c.next++ // nobody needs to wake up for it
+		c.next++ // no reader needs to wake up for it
 		s.rest(c)
 		return false
 	case c.late:

@@ -39,7 +39,7 @@
 //   - An event id is a name, not a key: emitting the same id twice stores two
 //     events. A request id makes an emit safe to repeat while its event is kept.
 //   - A pattern takes up a topic that another process writes to with the event
-//     that is the last when the engine tells of it.
+//     that is the last when the engine announces it.
 //   - Payloads, headers and tags of delivered events are shared between
 //     subscribers and must not be changed.
 package events

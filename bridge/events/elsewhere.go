@@ -7,11 +7,11 @@ import (
 )
 
 // Elsewhere are the other bridges on the store. Its methods are safe for concurrent use and
-// don't block. What they are told may be lost.
+// don't block. Notices may be lost.
 type Elsewhere interface {
-	// Volatile tells them of a volatile event, for Bus.Hear. The event is the caller's.
+	// Volatile passes a volatile event to them, for Bus.Hear. The event is the caller's.
 	Volatile(tenant string, e *Event, legacy bool)
-	// Stored tells them that a topic has a new durable event, for Bus.Wake.
+	// Stored announces that a topic has a new durable event, for Bus.Wake.
 	Stored(tenant, topic string)
 }
 
@@ -31,7 +31,7 @@ func (b *Bus) Hear(tenant string, e Event, legacy bool) error {
 }
 
 // Wake looks for durable events that another bridge has stored. Without it they are found
-// when the engine tells of them.
+// when the engine announces them.
 func (b *Bus) Wake(ctx context.Context, tenant, topic string) {
 	if ref := store.Ref(tenant, topic); ref.Scope.Validate() == nil && !b.isClosed() {
 		b.moved(ctx, ref.Scope)

@@ -105,7 +105,7 @@ func (b *Bus) queueVolatile(tenant string, m *emission, c *count, f *fan) {
 	}
 }
 
-// moved tells the readers of a topic about events that were stored in another
+// moved notifies the readers of a topic of events that were stored in another
 // way than by an Emit of this bus that returned.
 func (b *Bus) moved(ctx context.Context, scope kv.Scope) {
 	x := b.indexOf(scope.Tenant)

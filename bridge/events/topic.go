@@ -44,7 +44,7 @@ func (b *Bus) topicShard(scope kv.Scope) *topicShard {
 }
 
 // hold returns a topic, which stays in memory until it is released. Without
-// create it is nil when nobody else holds it.
+// create it is nil when no other call holds it.
 func (b *Bus) hold(scope kv.Scope, create bool) *topic {
 	shard := b.topicShard(scope)
 	shard.mu.Lock()
@@ -64,7 +64,7 @@ func (b *Bus) hold(scope kv.Scope, create bool) *topic {
 	return t
 }
 
-// release forgets the topic when nobody holds it any more.
+// release forgets the topic when it has no holder any more.
 func (b *Bus) release(t *topic) {
 	shard := b.topicShard(t.scope)
 	shard.mu.Lock()

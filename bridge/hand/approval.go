@@ -17,7 +17,7 @@ import (
 // so it has a lock of its own.
 type asked struct {
 	mu     sync.Mutex
-	answer approval.Answer   // of the last question; empty when nobody was asked
+	answer approval.Answer   // of the last question; empty when no person was asked
 	what   policy.Capability // it was about; the zero Capability for the use of the tool
 }
 
@@ -112,7 +112,7 @@ func (h *Hand) ask(ctx context.Context, c *call, root *os.Root, what policy.Capa
 	return nil
 }
 
-// bound is what a call is answered with of which nobody may be asked.
+// bound is the answer to a call about which no person may be asked.
 func (c *call) bound(what policy.Capability) *tools.Error {
 	failure := c.denied(what, approval.Unattended)
 	failure.Message = needsPerson(what) + `, and its binding lets nobody be asked (approval = "never" or "tool" in the settings file)`

@@ -51,7 +51,7 @@ func refusal(err error) string {
 	return refusedStore
 }
 
-// audited is the part of a record that a request tells.
+// audited is the part of a record that comes from a request.
 func (h *Hand) audited(req Request, came time.Time) audit.Record {
 	return audit.Record{
 		Tenant: req.Scope.Tenant, Agent: req.Scope.Owner, Session: req.SessionID, CallID: req.CallID, TurnID: req.TurnID,
@@ -59,7 +59,7 @@ func (h *Hand) audited(req Request, came time.Time) audit.Record {
 	}
 }
 
-// auditedCall is the part of a record that a call tells.
+// auditedCall is the part of a record that comes from a call.
 func (h *Hand) auditedCall(c *call, args json.RawMessage) audit.Record {
 	r := h.audited(c.Request, c.came)
 	if r.Tool = c.name(); c.Name != r.Tool {

@@ -16,9 +16,9 @@ import (
 // *invalid.Error, kv.ErrRequestReused, *throttle.LimitedError, *share.ExhaustedError, ErrNoWorkspace,
 // ErrClosed, an error of the store before the tool ran, or that of ctx while the
 // call had to wait. Those that are mistakes of a model are failed steps where the call has a
-// CallID: see mistake. Everything that happens from then on is told by the answer.
+// CallID: see mistake. Everything that happens from then on is in the answer.
 //
-// If ctx ends while the tool runs, the tool is told to stop, and the step is
+// If ctx ends while the tool runs, the tool is stopped, and the step is
 // recorded all the same.
 func (h *Hand) Call(ctx context.Context, req Request) (Answer, error) {
 	if err := h.begin(); err != nil {
@@ -71,7 +71,7 @@ func (h *Hand) end(c *call) {
 }
 
 // performOnce is perform for a call with a request or call id: an answer that was given
-// before is given again, and an outcome that got lost is told as unknown.
+// before is given again, and an outcome that got lost is answered as unknown.
 func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 	unlock, err := h.requests.lock(ctx, c.Scope, c.once)
 	if err != nil {
@@ -118,7 +118,7 @@ func away(ctx context.Context) error {
 	return err
 }
 
-// perform runs the tool, if it may run, and records the step: whoever makes the next
+// perform runs the tool, if it may run, and records the step: the next
 // prompt has to see what came of the call.
 func (h *Hand) perform(ctx context.Context, c *call) (Answer, error) {
 	if err := ctx.Err(); err != nil {

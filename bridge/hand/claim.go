@@ -106,7 +106,7 @@ func (h *Hand) lostIntent(ctx context.Context, tx *kv.Tx, c *call) (bool, error)
 }
 
 // StartSettling settles, from now on until Close, what other servers leave that end without
-// a word. On a store that nobody shares there is nothing to do.
+// a word. On a store of one process there is nothing to do.
 func (h *Hand) StartSettling() {
 	if h.Bridges == nil || h.begin() != nil {
 		return

@@ -154,7 +154,7 @@ func (w *wholeResult) shorten() compress.Compressed {
 	return w.hand.Compressor.Compress(in)
 }
 
-// keep returns the blob of the whole, and stores it if nobody did before.
+// keep returns the blob of the whole, and stores it unless it is stored.
 // errTaken says that other content has the ref.
 func (w *wholeResult) keep(ctx context.Context) (blob.Entry, error) {
 	for range maxRaces {

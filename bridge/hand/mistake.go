@@ -9,7 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
-// mistake tells the mistakes of a model from those of the program that runs it. It returns
+// mistake distinguishes mistakes of a model from mistakes of the program that runs it. It returns
 // how a call with a CallID fails for an error that refuses calls: a model chose the tool and
 // wrote the arguments, so it reads in a failed step what was wrong with them. Nil leaves the
 // error to the program, which alone can mend it.

@@ -60,7 +60,7 @@ func answerOf(out map[string]any, key string) any {
 	return out[key]
 }
 
-// showBody puts the body's text into the output, cut to what fits, and tells
+// showBody puts the body's text into the output, cut to what fits, and reports
 // whether it was cut. Bytes that are no text are described instead.
 func showBody(out map[string]any, result tools.Output, b body) bool {
 	fit := textFit(b.shown, MaxOutputBytes-outputReserve)

@@ -11,7 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-// RawAnswer is what came of a call that nobody recorded. It belongs to the
+// RawAnswer is the answer of a call that was not recorded. It belongs to the
 // receiver.
 type RawAnswer struct {
 	// Output is the whole result as compact JSON with sorted keys; nil after

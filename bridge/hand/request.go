@@ -101,7 +101,7 @@ type call struct {
 	Request
 	tool *tools.Tool
 	// asked is what came of asking people, shown what they saw of a call that had to be
-	// allowed before it began; nil where nobody was shown it.
+	// allowed before it began; nil where it was shown to no person.
 	asked asked
 	shown *approval.Sheet
 	// profile is what it may do; the zero Profile until that was found, and for tools of

@@ -22,7 +22,7 @@ import (
 type outcome struct {
 	result tools.Output
 	body   body
-	// given is the result as whoever ran the tool gave it. Its Form is FormUnknown
+	// given is the result as the tool's runner gave it. Its Form is FormUnknown
 	// for a tool of the server.
 	given step.Result
 	// json is the result of a tool of the server as JSON text, where it has no body.
@@ -141,7 +141,7 @@ func (h *Hand) input(c *call, root *os.Root) tools.Input {
 // ProgressEvery is the least time between two reports of the progress of one call.
 const ProgressEvery = 100 * time.Millisecond
 
-// reporter is what a call's tool tells its progress to: what comes too soon after the last
+// reporter takes the progress of a call's tool: what comes too soon after the last
 // is left out.
 func (h *Hand) reporter(ctx context.Context, c *call) func(tools.Progress) {
 	if h.onProgress == nil {

@@ -108,7 +108,7 @@ func network(p policy.Profile) []string {
 }
 
 // unchanged returns why a call that a person approved may not run: something of what they were
-// shown is no longer the same. Nil for one that nobody was asked about.
+// shown is no longer the same. Nil for one without a question.
 func (h *Hand) unchanged(ctx context.Context, c *call, root *os.Root) *tools.Error {
 	if c.shown == nil {
 		return nil

@@ -64,7 +64,7 @@ type requestKey struct {
 	id    string
 }
 
-// lock waits until nobody else runs the request, and returns what ends that. Who
+// lock waits until no other call runs the request, and returns what ends that. Who
 // waits holds no place among the running calls.
 func (l *requestLocks) lock(ctx context.Context, scope kv.Scope, id string) (unlock func(), err error) {
 	key := requestKey{scope, id}

@@ -40,7 +40,7 @@ func (f Finding) String() string {
 type Options struct {
 	// Found is called for each finding. Required.
 	Found func(Finding)
-	// Read, unless nil, is called with how many bytes of entries were read since it was told
+	// Read, unless nil, is called with how many bytes of entries were read since its last call
 	// last. It may wait; its error ends the reading.
 	Read func(bytes int64) error
 	// Memory, unless nil, compares the index of each owner with its records.
@@ -95,7 +95,7 @@ func (r *reading) owners(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, kv.ErrDamaged) || errors.Is(err, kv.ErrBadScope): // nobody knows who comes behind it
+		case errors.Is(err, kv.ErrDamaged) || errors.Is(err, kv.ErrBadScope): // what follows is unknown
 			r.options.Found(Finding{Keyspace: r.keyspace, Problem: err})
 			return nil
 		case err != nil:

@@ -15,7 +15,7 @@ const (
 	// DefaultScrubEvery is the time between the beginnings of two passes.
 	DefaultScrubEvery = 24 * time.Hour
 	// DefaultScrubRate is how many bytes a scrub reads in a second: so few that
-	// nobody notices, and enough for 300 GB a day.
+	// no caller notices, and enough for 300 GB a day.
 	DefaultScrubRate = 4 << 20
 	// firstScrub is when the first pass begins, or a whole interval after the start
 	// if that is shorter: a server that is starting has other things to do.

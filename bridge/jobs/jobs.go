@@ -50,7 +50,7 @@ const (
 	sweepEvery = time.Minute
 	// anyOutput is no limit on what a job prints: what is old is dropped.
 	anyOutput = 1 << 60
-	// maxCommandBytes bounds what is told of a command line.
+	// maxCommandBytes bounds the shown part of a command line.
 	maxCommandBytes = 256
 )
 
@@ -71,7 +71,7 @@ const (
 	Failed  Status = "failed"  // it could not be run, or not to its end
 )
 
-// Info tells of a job.
+// Info describes a job.
 type Info struct {
 	ID      string
 	Command string
@@ -101,7 +101,7 @@ type Options struct {
 	// Closed reports whether a session is over. It is asked from time to time. Default: only
 	// EndSession ends one.
 	Closed func(ctx context.Context, scope kv.Scope, session string) (bool, error)
-	// Audit takes a record of each job's end. Default: nobody does.
+	// Audit takes a record of each job's end. Default nil: none is taken.
 	Audit func(ctx context.Context, r audit.Record) error
 	// Secrets are what the server knows to be secret: stars stand for it in what jobs print.
 	// Default: it knows none.
@@ -214,13 +214,13 @@ func (j *Jobs) Start(s Start) (Info, error) {
 	run.Policy.Limits.Output = anyOutput
 	go func() {
 		defer cancel()
-		// Masked as it comes: whoever reads it in small pieces would see through a later mask.
+		// Masked as it comes: a reader of small pieces would see through a later mask.
 		mask := j.opts.Secrets.For(owner.Scope.Tenant)
 		stdout, stderr := mask.Writer(out), mask.Writer(out)
 		outcome, err := j.runner.Run(ctx, run, sandbox.Streams{Stdout: stdout, Stderr: stderr})
 		err = errors.Join(err, stdout.Close(), stderr.Close())
 		done()
-		place.Leave() // before the end is told: who hears of it may start the next at once
+		place.Leave() // before the end is reported: its reader may start the next at once
 		b.finish(outcome, err, j.opts.Now())
 		j.audit(b)
 		close(b.audited)
@@ -295,7 +295,7 @@ func (j *Jobs) ended(of func(Owner) bool) (all []*job) {
 	return all
 }
 
-// mostOf are those jobs, in their order, of whoever has most of them; of several who have as
+// mostOf are those jobs, in their order, of the owner that has most of them; of several who have as
 // many, of the one whose first is the oldest.
 func mostOf[K comparable](jobs []*job, whose func(*job) K) []*job {
 	of := map[K][]*job{}
@@ -355,7 +355,7 @@ func (b *job) info() Info {
 	return i
 }
 
-// List tells of the jobs of an owner, oldest first.
+// List describes the jobs of an owner, oldest first.
 func (j *Jobs) List(owner Owner) []Info {
 	j.mu.Lock()
 	list := slices.Clone(j.owners[owner])
@@ -428,7 +428,7 @@ func (j *Jobs) Read(ctx context.Context, owner Owner, id string, offset int64, l
 	}
 }
 
-// Stop ends a job with all that it started, and tells of it.
+// Stop ends a job with all that it started, and describes it.
 func (j *Jobs) Stop(ctx context.Context, owner Owner, id string) (Info, error) {
 	b, err := j.find(owner, id)
 	if err != nil {

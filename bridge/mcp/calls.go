@@ -88,7 +88,7 @@ func (c *calls) progress(p *sdk.ProgressNotificationParams) {
 	}
 }
 
-// call calls a tool of the server. When ctx ends the server is told that nobody waits.
+// call calls a tool of the server. When ctx ends the call is cancelled at the server.
 func (n *connected) call(ctx context.Context, name string, in tools.Input) (tools.Output, error) {
 	params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(text.CanonicalJSON(in.Args))}
 	if in.Report != nil {

@@ -31,7 +31,7 @@ const (
 	maxListBytes = 4 << 20
 	// maxDescription bounds what one tool says of itself; the rest is cut off.
 	maxDescription = 2 << 10
-	// maxProblem bounds what is told of a fault, maxIdentity what a server calls itself.
+	// maxProblem bounds the description of a fault, maxIdentity what a server calls itself.
 	maxProblem, maxIdentity = 500, 100
 )
 
@@ -82,7 +82,7 @@ type client struct {
 	configured bool
 	set        *Clients
 	ready      atomic.Pointer[connected]
-	again      chan struct{} // whoever wants it connected anew
+	again      chan struct{} // callers that want it connected anew
 	stop       context.CancelFunc
 	ended      chan struct{}
 	accepted   atomic.Bool // somebody says yes to what the server says of its tools now

@@ -62,7 +62,7 @@ type Options struct {
 	// Count counts the tokens that a tool takes in a prompt. Default: it is not counted.
 	Count func(d tools.Descriptor) int
 	// Secrets gets what is secret of the variables, headers, arguments and addresses of servers:
-	// stars stand for it in what they say. Default: nobody does.
+	// stars stand for it in what they say. Default nil.
 	Secrets *secret.Set
 	// Logger logs servers that come and go. Default: silent.
 	Logger *slog.Logger
@@ -141,7 +141,7 @@ func Start(ctx context.Context, servers map[string][]Server, opts Options) (*Cli
 // Close ends all connections and the programs behind them.
 func (c *Clients) Close() error {
 	c.cancel()
-	c.changing.Lock() // whoever adds one now finds it closed
+	c.changing.Lock() // a later addition finds it closed
 	defer c.changing.Unlock()
 	c.running.Wait()
 	return nil

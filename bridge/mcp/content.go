@@ -19,7 +19,7 @@ const maxResult = 8 << 20
 const outputKey = "output"
 
 // outputOf is the result of a tool: a text where it is nothing else, or else all of it, with
-// its images and other bytes, which steps keep and tell by type and size.
+// its images and other bytes, which steps keep and describe by type and size.
 func outputOf(result *sdk.CallToolResult) (tools.Output, error) {
 	said, plain := contentText(result.Content)
 	switch {
@@ -53,7 +53,7 @@ func valueOutput(value any) (tools.Output, error) {
 	return tools.Output{Values: values, Given: step.Original{Form: step.FormJSON, Data: exact}}, nil
 }
 
-// contentText is what a result says: its texts, and a few words for what is none. It tells
+// contentText is what a result says: its texts, and a few words for other content. It reports
 // whether there is nothing but texts.
 func contentText(content []sdk.Content) (said string, plain bool) {
 	var parts []string

@@ -66,7 +66,7 @@ func (c *Clients) keep(ctx context.Context, form byte, tenant string, s Server) 
 	})
 }
 
-// forget deletes a server that was stored, and what its tools were: whoever adds it again has
+// forget deletes a server that was stored, and what its tools were: when it is added again, it has
 // looked at it again.
 func (c *Clients) forget(ctx context.Context, tenant, name string) error {
 	return c.commit(ctx, tenant, func(_ context.Context, tx *kv.Tx) error {

@@ -12,7 +12,7 @@ import (
 const (
 	// maxSkipped bounds the lines without a message between two messages of a program.
 	maxSkipped = 10_000
-	// maxToldSkipped is how many of them a log hears of, for the life of the program.
+	// maxToldSkipped is how many of them are logged, for the life of the program.
 	maxToldSkipped = 5
 )
 
@@ -20,12 +20,12 @@ const (
 var errNoise = errors.New("mcp: the program writes no messages of the protocol to its standard output")
 
 // messages reads the lines of a program that are messages. Many programs also write a word of
-// welcome or of their log to standard output, for which nobody should lose their tools.
+// welcome or of their log to standard output, which should not cost the tools.
 type messages struct {
 	from *bufio.Reader
 	// end is what from reads.
 	end io.Closer
-	// skipped hears of each of the first lines that are left out.
+	// skipped is called for each of the first lines that are left out.
 	skipped func(line string)
 
 	rest []byte // of the line that is read
@@ -36,7 +36,7 @@ func newMessages(from io.ReadCloser, skipped func(line string)) *messages {
 	return &messages{from: bufio.NewReaderSize(from, 64<<10), end: from, skipped: skipped}
 }
 
-// Close ends the reading: what the program writes after it is refused, and holds nobody up.
+// Close ends the reading: what the program writes after it is refused, and holds nothing up.
 func (m *messages) Close() error { return m.end.Close() }
 
 // Read gives whole lines that are messages, in parts.

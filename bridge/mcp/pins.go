@@ -34,7 +34,7 @@ func digest(v any) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// saidOf stands for all that a server says of a tool and a model, or a person, is told.
+// saidOf stands for all that a server says of a tool and that a model, or a person, is shown.
 func saidOf(t *sdk.Tool) string {
 	return digest([]any{t.Name, t.Title, t.Description, t.InputSchema, t.OutputSchema, t.Annotations})
 }

@@ -16,7 +16,7 @@ var tagged = strings.NewReplacer("</", "&lt;/", "<|", "&lt;|")
 // line that closes no tag and looks like none of a prompt's own.
 func told(s string) string { return guard.Text(tagged.Replace(text.OneLine(text.Valid(s)))) }
 
-// toldSchema is a schema whose words are told; false for one that hides letters in the name
+// toldSchema is a schema with cleaned words; false for one that hides letters in the name
 // of a parameter, or that is none.
 func toldSchema(schema json.RawMessage) (json.RawMessage, bool) {
 	if !suspicious(schema) {

@@ -113,7 +113,7 @@ func (c *client) program(ctx context.Context) (sdk.Transport, func(), error) {
 	}()
 	closing := func() {
 		_ = fromUs.Close()
-		_ = fromProgram.Close() // nobody reads on, and a program that writes on would never be done
+		_ = fromProgram.Close() // there is no reader, and a program that writes on would never be done
 		cancel()
 		<-ended
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// MaxFrameBytes bounds a frame: what any server of NATS takes unless it is told
+	// MaxFrameBytes bounds a frame: what any server of NATS takes unless it is set
 	// otherwise.
 	MaxFrameBytes = 1 << 20
 	// partBytes is how much of a message is in one frame.
@@ -32,7 +32,7 @@ const (
 	kindAnswer                  // the answer of a request
 	kindFailed                  // the request failed; the payload says why
 	kindBusy                    // the request was not taken
-	kindCancel                  // nobody waits for the request any more
+	kindCancel                  // the request has no waiter any more
 	kinds
 )
 

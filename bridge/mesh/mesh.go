@@ -74,7 +74,7 @@ type Peer struct {
 	Epoch uint64
 }
 
-// IsZero reports whether the peer is nobody.
+// IsZero reports whether the peer is the zero Peer.
 func (p Peer) IsZero() bool { return p == Peer{} }
 
 // String is the peer as logs show it.
@@ -104,7 +104,7 @@ type Options struct {
 	// Group names what the bridges share, such as a store: those of other groups are not
 	// heard.
 	Group string
-	// Secret is what only the bridges of the group know. Default: none, so that whoever
+	// Secret is what only the bridges of the group know. Default: none, so that anybody who
 	// reaches the transport can be a peer.
 	Secret []byte
 	// MaxMessageBytes bounds one message. Default DefaultMaxMessageBytes.
@@ -161,7 +161,7 @@ type Stats struct {
 	Serving int
 	// Sent and Received are messages, requests and answers; beats are not counted.
 	Sent, Received uint64
-	// Dropped are messages for which there was no room here, or nobody to handle them.
+	// Dropped are messages for which there was no room here, or no handler.
 	Dropped uint64
 	// Unsent are frames that the transport did not take.
 	Unsent uint64
@@ -275,7 +275,7 @@ func (m *Mesh) Serve(topic string, serve func(ctx context.Context, from Peer, pa
 	}
 }
 
-// OnPeer has a function told of peers that come and go, one after another. It may call
+// OnPeer registers a function for peers that come and go, one after another. It may call
 // the mesh.
 func (m *Mesh) OnPeer(tell func(p Peer, here bool)) {
 	if m != nil {
@@ -306,7 +306,7 @@ func (m *Mesh) Open() error {
 	return nil
 }
 
-// Close tells the peers, ends what runs and closes the transport. Closing twice is
+// Close notifies the peers, ends what runs and closes the transport. Closing twice is
 // harmless.
 func (m *Mesh) Close() error {
 	if m == nil {
@@ -375,7 +375,7 @@ func (m *Mesh) Stats() Stats {
 }
 
 // Publish sends a message to all peers; with none it does nothing. An error means that
-// nobody gets it; without one each may.
+// no peer gets it; without one each may.
 func (m *Mesh) Publish(topic string, payload []byte) error {
 	if m.Alone() {
 		return nil

@@ -94,7 +94,7 @@ func (r *receiver) receive(sealed []byte) {
 	}
 	m.received(f.from)
 	if msg.kind == kindRequest && msg.wait > 0 {
-		if msg.wait -= max(0, age-maxSkew); msg.wait <= 0 { // it waited here until nobody waited for it
+		if msg.wait -= max(0, age-maxSkew); msg.wait <= 0 { // it waited here until its sender gave up
 			m.counts.dropped.Add(1)
 			return
 		}
@@ -207,5 +207,5 @@ func (m *Mesh) serve(from Peer, msg *message) {
 	}()
 }
 
-// reply sends what is lost if it can't be sent: whoever asked stops waiting by itself.
+// reply sends what is lost if it can't be sent: the requester stops waiting by itself.
 func (m *Mesh) reply(to Peer, msg *message) { _ = m.send(to, msg) }

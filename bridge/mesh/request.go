@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Request asks one peer and waits for its answer, until ctx ends, which the peer is told.
+// Request asks one peer and waits for its answer, until ctx ends, which cancels it at the peer.
 // Errors: ErrNotSent, ErrTooLarge and ErrBusy, when nothing happened there; ErrLost, when
 // something may have; a *FailedError, which the peer's handler returned; the error of ctx.
 func (m *Mesh) Request(ctx context.Context, to Peer, topic string, payload []byte) ([]byte, error) {

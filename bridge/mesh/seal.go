@@ -90,7 +90,7 @@ func (s *sealer) next(plain []byte) []byte {
 	return s.own.Seal(out, nonceOf(s.number), plain, out[:headBytes])
 }
 
-// open returns what a frame holds, and who sealed it: nil if that was nobody of the
+// open returns what a frame holds, and who sealed it: nil if the sealer is not of the
 // group.
 func (s *sealer) open(sealed []byte) (plain []byte, by *sender, number uint64) {
 	if len(sealed) < headBytes+tagBytes || len(sealed) > MaxFrameBytes || sealed[0] != sealVersion {

@@ -13,7 +13,7 @@
 //
 // A message names an agent, and may name a node besides: it stands in the box of each.
 //
-// Caveats: nobody but [Box.Delete] and time removes a message. An id that was deleted can
-// be sent again. This package tells nobody of a message; package topics has the event
+// Caveats: only [Box.Delete] and time remove a message. An id that was deleted can
+// be sent again. This package announces no message; package topics has the event
 // that does.
 package messages

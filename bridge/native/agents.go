@@ -33,7 +33,7 @@ var ErrNotOwned = errors.New("native: the caller may not act for that agent")
 // toolSend is the tool that sends direct messages.
 const toolSend = "message:send"
 
-// agents are the tools of agents. Most agents have nobody to deal with.
+// agents are the tools of agents. Most agents have no agent to deal with.
 type agents struct{ agents Agents }
 
 func (a agents) tools() []tool {
@@ -94,7 +94,7 @@ func (a agents) spawn(ctx context.Context, c tools.Input) (tools.Output, error) 
 		}
 		r.Limits.Timeout = new(time.Duration(math.Ceil(n*1e6)) * time.Microsecond)
 	}
-	// A goal that a model wrote instructs nobody by its role.
+	// A goal that a model wrote has no role that instructs.
 	b, err := a.agents.Prepare(writer.As(ctx, writer.Model), r)
 	if err != nil {
 		return tools.Output{}, agentFailure(err)

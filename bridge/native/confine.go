@@ -24,7 +24,7 @@ type guard struct {
 	hide []string
 	// protect is what stays as it is; nil for nothing.
 	protect *commands.Set
-	// closed tells names of the workspace that belong to another agent; nil for none.
+	// closed returns names of the workspace that belong to another agent; nil for none.
 	closed func(name string) bool
 	// room is what the call may add; nil for any amount.
 	room *tools.Room

@@ -20,7 +20,7 @@
 //     do not show it: it is known by its identity on disk, not by its spelling.
 //   - Only regular files are opened. A pipe or a device neither hangs a call
 //     nor is touched.
-//   - A file is replaced in one step: whoever reads it finds the old or the new
+//   - A file is replaced in one step: a reader finds the old or the new
 //     content whole. Appending is one write at the end of the file, undone when
 //     it can't be finished.
 //

@@ -213,7 +213,7 @@ func readEdited(p *target, want change) (edited, error) {
 	return decodeEdited(content, want)
 }
 
-// decodeEdited tells the text of a file. What can't be written again as it is, is refused.
+// decodeEdited returns the text of a file. What can't be written again as it is, is refused.
 func decodeEdited(content []byte, want change) (edited, error) {
 	e := edited{content: content}
 	isText := true
@@ -279,7 +279,7 @@ func (e edited) encode(text string, w change) ([]byte, error) {
 	return content, nil
 }
 
-// encoded is an encoding that results tell of.
+// encoded is an encoding that results name.
 type encoded struct{ charset.Encoding }
 
 // tell adds the encoding to a result, where it is not the usual one.
@@ -313,7 +313,7 @@ func changed(name, sum string) error {
 }
 
 // same makes sure that what is at the target has not changed since it was looked at, by
-// its identity, size and time: nobody outside waits for our locks.
+// its identity, size and time: programs outside do not take these locks.
 func (p *target) same() error {
 	seen := p.info
 	if err := p.look(); err != nil {

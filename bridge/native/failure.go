@@ -24,7 +24,7 @@ const escapes = "path escapes from parent"
 
 // failure says for the model what went wrong with a path. Errors of a context
 // and those made for the model already stay as they are. The workspace's own
-// place on disk is not told.
+// place on disk is left out.
 func failure(name string, err error) error {
 	if _, ok := errors.AsType[*tools.Error](err); ok || errors.Is(err, tools.ErrAgentLimit) {
 		return err

@@ -72,7 +72,7 @@ func (s *shell) startJob(ctx context.Context, c tools.Input, job sandbox.Job, ti
 	return tools.Output{Values: values, Tier: tier}, nil
 }
 
-// jobValues are what a result tells of a job.
+// jobValues describe a job in a result.
 func jobValues(i jobs.Info) map[string]any {
 	out := map[string]any{
 		"job_id": i.ID, "command": i.Command, "status": string(i.Status), "printed_bytes": i.Printed,

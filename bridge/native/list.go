@@ -124,7 +124,7 @@ func (f *files) entries(ctx context.Context, dir *os.Root, names []string) (entr
 		}
 		info, err := dir.Lstat(name)
 		if err != nil || f.isStore(info) {
-			hidden++ // it has gone since the names were read, or nobody is to see it
+			hidden++ // it has gone since the names were read, or it is hidden
 			continue
 		}
 		entries = append(entries, map[string]any{

@@ -35,7 +35,7 @@ type Memory interface {
 
 var _ Memory = (*tiers.Tiers)(nil)
 
-// How many items the memory tools give when nobody says.
+// How many items the memory tools give by default.
 const (
 	defaultRecent    = 10
 	defaultImportant = 10

@@ -131,7 +131,7 @@ func placesOf(c tools.Input) (parts []tools.Part, err error) {
 	return parts, nil
 }
 
-// readByDefault are files that programs follow without being told their names.
+// readByDefault are files that programs follow without naming them.
 var readByDefault = map[string][]string{
 	"make": {"GNUmakefile", "makefile", "Makefile"}, "cmake": {"CMakeLists.txt"},
 	"npm": {"package.json"}, "cargo": {"Cargo.toml", "build.rs"},
@@ -179,7 +179,7 @@ func (s *shell) startedFiles(ctx context.Context, c tools.Input, cwd string, cmd
 }
 
 // filePart is a file of the workspace with all its content; false where there is none of the
-// name. Of a program that was compiled, whose bytes tell nobody anything, it is the hash.
+// name. Of a program that was compiled, whose bytes say nothing to a person, it is the hash.
 func (s *shell) filePart(ctx context.Context, c tools.Input, name string) (tools.Part, bool, error) {
 	file, info, rel, err := s.files.open(ctx, c.Root, name)
 	if ctx.Err() != nil {

@@ -301,9 +301,9 @@ type scriptBody struct {
 	ended chan struct{}
 }
 
-// Close waits for the end of the script. Output that nobody has read is lost.
+// Close waits for the end of the script. Unread output is lost.
 func (b *scriptBody) Close() error {
-	_, _ = io.Copy(io.Discard, b.from) // how it ended is told to readers
+	_, _ = io.Copy(io.Discard, b.from) // readers get how it ended
 	<-b.ended
 	return nil
 }

@@ -408,7 +408,7 @@ func runFailure(name string, err error) error {
 // They are the two that run programs, under either of their names, for servers that run
 // none: they refuse every command with the words of loom.v1's core, and say why where
 // that is known. loom-py looks for the words: it then asks the person in front of it, and
-// runs the command itself. That there is no such tool would tell it to give up.
+// runs the command itself. An answer that there is no such tool would make it give up.
 func Absent(why string) func(name string) *tools.Tool {
 	absent := map[string]*tools.Tool{}
 	for _, name := range []string{toolShell, toolShellRun} {

@@ -54,14 +54,14 @@ func (p *printed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close waits for the end of the command. Output that nobody has read is lost.
+// Close waits for the end of the command. Unread output is lost.
 func (p *printed) Close() error {
-	_, _ = io.Copy(io.Discard, p.from) // how it ended is told to readers
+	_, _ = io.Copy(io.Discard, p.from) // readers get how it ended
 	p.complete()
 	return nil
 }
 
-// complete fills in what is known at the end.
+// complete fills in the fields known at the end.
 func (p *printed) complete() {
 	p.once.Do(func() {
 		<-p.ended
@@ -121,7 +121,7 @@ func instead(names ...string) string {
 	return ""
 }
 
-// textValues is what a result tells of protected paths that a program was kept from.
+// textValues describes in a result the protected paths that a program was kept from.
 func textValues(restored []string) []any {
 	list := make([]any, len(restored))
 	for i, path := range restored {

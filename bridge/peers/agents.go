@@ -107,7 +107,7 @@ func (p *Peers) hearAgents(from mesh.Peer, payload []byte) {
 	}
 }
 
-// onPeer hears of peers that come and go.
+// onPeer handles peers that come and go.
 func (p *Peers) onPeer(at mesh.Peer, here bool) {
 	p.hearing.Lock()
 	defer p.hearing.Unlock()

@@ -34,8 +34,8 @@ const (
 	repeatEvery = 2 * time.Second
 	// batchBytes is about how much goes into one message, and one page.
 	batchBytes = 256 << 10
-	// maxWoken bounds the topics that wait to be told of; what comes then is found when
-	// the store tells of it.
+	// maxWoken bounds the topics that wait to be announced; what comes then is found when
+	// the store announces it.
 	maxWoken = 65_536
 	// answerTime bounds the questions that are not tool calls.
 	answerTime = 5 * time.Second
@@ -45,17 +45,17 @@ const (
 
 // Options adjusts Peers. Nil and zero fields mean the defaults.
 type Options struct {
-	// Logger logs what could not be told. Default silent.
+	// Logger logs what could not be sent. Default silent.
 	Logger *slog.Logger
 }
 
-// Parts are the bridge's own parts that hear of the others.
+// Parts are the bridge's own parts that get news of the others.
 type Parts struct {
 	Events *events.Bus
 	Agents *agents.Directory
 	// Places answers calls that touch the workspaces of this bridge.
 	Places *places.Places
-	// Returned is told of children that have their results. Default: nobody is.
+	// Returned is called for children that have their results. Default nil.
 	Returned func(child, parent kv.Scope)
 }
 
@@ -64,7 +64,7 @@ type Peers struct {
 	mesh   *mesh.Mesh
 	parts  Parts
 	logger *slog.Logger
-	wake   chan struct{} // holds a token when something is to be told
+	wake   chan struct{} // holds a token when something is to be sent
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
@@ -90,7 +90,7 @@ var (
 	_ places.Elsewhere = (*Peers)(nil)
 )
 
-// New returns the peers on a mesh, which is not open yet. Nothing is told before Open.
+// New returns the peers on a mesh, which is not open yet. Nothing is sent before Open.
 func New(m *mesh.Mesh, opts *Options) *Peers {
 	p := &Peers{
 		mesh: m, logger: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1),
@@ -181,7 +181,7 @@ func (p *Peers) nudge() {
 	}
 }
 
-// Result tells the others that a child has its result.
+// Result announces to the others that a child has its result.
 func (p *Peers) Result(child, parent kv.Scope) {
 	if !p.mesh.Alone() {
 		b := wire.AppendText(nil, fieldTenant, child.Tenant)
@@ -210,7 +210,7 @@ func (p *Peers) hearResult(_ mesh.Peer, payload []byte) {
 	}
 }
 
-// tell tells the others what is to be told, until Close.
+// tell sends the others what waits, until Close.
 func (p *Peers) tell() {
 	repeat := time.NewTicker(repeatEvery)
 	defer repeat.Stop()

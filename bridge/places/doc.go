@@ -4,10 +4,10 @@
 // A workspace is a folder. Where each server has a folder of its own, the first server that
 // a call which touches the workspace comes to becomes its owner: it is kept in the store by
 // the name of the folder, which outlives a restart. All agents of a tenant have one
-// workspace, or each its own, as the servers are told; the owner is that of the workspace.
+// workspace, or each its own, as the servers are set; the owner is that of the workspace.
 //
 //   - [Places.Where] says which server runs a call, and makes this one the owner of a
-//     workspace that is nobody's.
+//     workspace without an owner.
 //   - [Places.Forward] takes a call to another server, whose [Places.Serve] answers it.
 //   - [Places.Move] gives a workspace to another server. No file is copied.
 //

@@ -57,7 +57,7 @@ type Places struct {
 // Handler answers calls that other servers forward. An answer is not empty.
 type Handler func(ctx context.Context, payload []byte) []byte
 
-// New returns the workspaces of a server; nil where they are nobody's: on a store that this
+// New returns the workspaces of a server; nil where they have no owner: on a store that this
 // server has alone, and where all servers share one folder.
 func New(engine kv.Reader, writer *kv.Writer, registry *bridges.Registry, opts *Options) *Places {
 	if registry.Workspace() == "" {
@@ -136,7 +136,7 @@ func decode(value []byte) (o Owner) {
 	return o
 }
 
-// at is an owner with what is known of it just now, and the server that has the folder.
+// at is an owner with its present state, and the server that has the folder.
 func (p *Places) at(o Owner) (Owner, bridges.Bridge) {
 	self := p.registry.Self()
 	o.Away = false
@@ -153,7 +153,7 @@ func (p *Places) at(o Owner) (Owner, bridges.Bridge) {
 	return o, bridges.Bridge{}
 }
 
-// Of says whose folder the workspace of an agent is; false for nobody's yet. A nil Places
+// Of says whose folder the workspace of an agent is; false without an owner yet. A nil Places
 // is ErrNowhere.
 func (p *Places) Of(ctx context.Context, scope kv.Scope) (Owner, bool, error) {
 	if p == nil {
@@ -172,13 +172,13 @@ func (p *Places) Of(ctx context.Context, scope kv.Scope) (Owner, bool, error) {
 }
 
 // Where says which server runs what touches the workspace of an agent: the zero Peer for
-// this one, which becomes the owner of a workspace that is nobody's. It fails with an *Error
+// this one, which becomes the owner of a workspace without one. It fails with an *Error
 // where the owner can't be reached.
 func (p *Places) Where(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {
 	return p.where(ctx, scope, true)
 }
 
-// Look is Where, but a workspace that is nobody's stays so, and counts as this server's.
+// Look is Where, but a workspace without an owner stays so, and counts as this server's.
 func (p *Places) Look(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {
 	return p.where(ctx, scope, false)
 }
@@ -251,7 +251,7 @@ func (p *Places) write(ctx context.Context, scope kv.Scope, to Owner, takeAway b
 }
 
 // Move gives the workspace of an agent to a server that is registered, by its name or its
-// folder, and returns the owner before, without a folder for nobody, and the one after. Its
+// folder, and returns the owner before, without a folder if it had none, and the one after. Its
 // files stay where they are, and calls that run end where they run. It fails with ErrUnknown
 // or ErrNowhere.
 func (p *Places) Move(ctx context.Context, scope kv.Scope, to string) (before, after Owner, err error) {
@@ -314,7 +314,7 @@ const (
 	fieldPayload
 )
 
-// Serve has calls of a method answered that other servers forward. Until then they are told
+// Serve has calls of a method answered that other servers forward. Until then the answer is
 // that this server is not there.
 func (p *Places) Serve(method string, h Handler) { p.handlers.Store(method, h) }
 

@@ -15,7 +15,7 @@ type Approval string
 // The approvals. A level is written `level:3`: it asks for tools of that level and above,
 // too. The zero Approval is OnLeave.
 const (
-	// Never asks nobody: what needs approval is denied.
+	// Never asks no person: a call that needs approval is denied.
 	Never Approval = "never"
 	// OnLeave asks for what leaves the profile, and for tools that require approval.
 	OnLeave Approval = "on-leave"

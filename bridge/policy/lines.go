@@ -38,7 +38,7 @@ type document struct {
 	lines map[string]int
 }
 
-// newDocument finds the lines of the keys. What is wrong with the text itself, decode tells.
+// newDocument finds the lines of the keys. Errors of the text itself come from decode.
 func newDocument(file string, text []byte) document {
 	d := document{file, text, map[string]int{}}
 	p := unstable.Parser{}
@@ -153,7 +153,7 @@ var kinds = map[string]string{
 }
 
 // kindProblem says in plain words that a value is of the wrong kind; other problems stay as
-// the library tells them.
+// the library reports them.
 func kindProblem(text string) string {
 	if at := strings.LastIndex(text, "of type "); at >= 0 {
 		if kind, ok := kinds[strings.TrimLeft(text[at+len("of type "):], "*")]; ok {

@@ -103,7 +103,7 @@ const (
 	KindWrite = "write"
 )
 
-// ErrUnattended: what was asked for is denied because nobody could be asked.
+// ErrUnattended: the request is denied because no person could be asked.
 var ErrUnattended = errors.New("policy: nobody could be asked")
 
 // Capability is one thing beyond a profile: never a command line, never the arguments of

@@ -79,7 +79,7 @@ func (r *Resolver) Set() *Set { return r.set }
 func (r *Resolver) Approvals(scope kv.Scope, tool string) Approvals {
 	all := Approvals{r.set.Approval(scope.Tenant, scope.Owner, tool)}
 	if !r.set.asks {
-		return all // nobody is bound to another one: who stands above makes no difference
+		return all // no agent is bound to another profile: agents above make no difference
 	}
 	for _, parent := range r.Above(scope) {
 		if theirs := r.set.Approval(scope.Tenant, parent, tool); !slices.Contains(all, theirs) {

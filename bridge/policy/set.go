@@ -57,7 +57,7 @@ type Set struct {
 	asks      bool // a binding says something of approval
 }
 
-// Refuses says why nobody can allow a capability; empty when a person may.
+// Refuses says why no person can allow a capability; empty when a person may.
 func (s *Set) Refuses(c Capability) string {
 	if c.Kind != KindRead && c.Kind != KindWrite {
 		return ""

@@ -19,7 +19,7 @@ const (
 	fileFolder, fileName = ".loom", "sandbox.toml"
 )
 
-// stamp is what tells one state of the file from another.
+// stamp distinguishes states of the file.
 type stamp struct {
 	dev, ino uint64
 	size     int64

@@ -7,7 +7,7 @@
 //   - A [Follower] adds what a workspace's own settings say: the folder that core.hooksPath
 //     names, programs and files that git's settings name, of repositories below it too, and
 //     where links in it lead.
-//   - A [Runner] is a sandbox's runner that tells it both, remembers which repositories
+//   - A [Runner] is a sandbox's runner that passes it both, remembers which repositories
 //     programs have made themselves, and has the audit say what programs were kept from.
 //
 // The sandbox refuses a call before anything is changed: nothing is put back, nothing is

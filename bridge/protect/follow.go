@@ -52,7 +52,7 @@ type known struct {
 	paths     []string
 }
 
-// state is what tells one state of a workspace's own settings from another.
+// state distinguishes states of a workspace's own settings.
 type state struct {
 	folder, config stamp
 	own            int
@@ -81,7 +81,7 @@ func NewFollower(now func() time.Time) *Follower {
 	return &Follower{now: now, known: map[string]*known{}}
 }
 
-// of returns what is known of a workspace. The caller holds mu.
+// of returns the state of a workspace. The caller holds mu.
 func (f *Follower) of(root *os.Root) *known {
 	k, ok := f.known[root.Name()]
 	if !ok {
@@ -173,7 +173,7 @@ func (f *Follower) nested(root *os.Root) []string {
 		defer f.mu.Unlock()
 		return k.repositories
 	}
-	k.looking = true // while one looks again, the others take what is known
+	k.looking = true // while one looks again, the others use the last state
 	f.mu.Unlock()
 	found := search(root)
 	f.mu.Lock()
@@ -211,7 +211,7 @@ func search(root *os.Root) []string {
 func entries(root *os.Root, folder string) []fs.DirEntry {
 	file, err := root.Open(folder)
 	if err != nil {
-		return nil // nobody relies on what can't be read
+		return nil // an unreadable file protects nothing
 	}
 	defer file.Close()
 	list, _ := file.ReadDir(4 * maxFolders) // what was read until then

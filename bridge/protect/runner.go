@@ -102,7 +102,7 @@ func (r *Runner) remember(made []sandbox.Folder) {
 	r.own = slices.Clone(r.own[max(0, len(r.own)-maxOwn):])
 }
 
-// tell tells the log and the audit what a program was kept from.
+// tell adds to the log and the audit what a program was kept from.
 func (r *Runner) tell(job sandbox.Job, out sandbox.Outcome) {
 	if len(out.Refused) == 0 {
 		return

@@ -43,7 +43,7 @@ type Drafts struct {
 }
 
 // Learn makes a draft of a session that got a reward, and returns the id of its record; the
-// one there is if there is one, and none if the session did not go well enough, or nobody
+// one there is if there is one, and none if the session did not go well enough, or no model
 // said what it was about.
 func (d *Drafts) Learn(ctx context.Context, scope kv.Scope, sessionID string, reward float64, taskType string) (id string, err error) {
 	if reward < playbook.MinReward {

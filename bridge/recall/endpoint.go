@@ -66,7 +66,7 @@ func NewEndpoint(address string) (*Endpoint, error) {
 	return e, nil
 }
 
-// checkRedirect lets the endpoint send on to itself only: what is asked is nobody
+// checkRedirect lets the endpoint send on to itself only: the question is not
 // else's.
 func (e *Endpoint) checkRedirect(r *http.Request, via []*http.Request) error {
 	switch {

@@ -39,7 +39,7 @@ type Base interface {
 // maxLabelChars bounds titles, types and sources.
 const maxLabelChars = 200
 
-// Knowledge finds what is known about the subject of a prompt.
+// Knowledge finds records about the subject of a prompt.
 type Knowledge struct {
 	Store Store
 	Terms Terms
@@ -120,7 +120,7 @@ func (k *Knowledge) records(ctx context.Context, view memory.View, a *gather.Ask
 }
 
 // pieceOf is a record of the kind, without its content: metadata say title, type and
-// source (or path); the record's key stands in for a title or source that nobody gave.
+// source (or path); the record's key stands in for a missing title or source.
 func pieceOf(r *record.Record) piece {
 	var m struct {
 		Title, Type, Source, Path, URL any

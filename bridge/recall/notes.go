@@ -39,7 +39,7 @@ type Workspaces interface {
 	RootIn(ctx context.Context, scope kv.Scope) (*os.Root, error)
 }
 
-// Notes are what an agent is told in any case: the AGENTS.md of its workspace, or the
+// Notes stand in every prompt of an agent: the AGENTS.md of its workspace, or the
 // text of the settings in its place, and the records of the kind `note` of the agent and
 // the user. The section's cap is that of both; AGENTS.md goes first.
 type Notes struct {
@@ -90,7 +90,7 @@ func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (g
 }
 
 // agents is the text of AGENTS.md, and where it is from; empty where there is none. The
-// file is that of the workspace, so all agents that work there are told it.
+// file is that of the workspace, so all agents that work there get it.
 func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source string, err error) {
 	if own := a.Settings.AgentsMD; own != "" || n.Agents == nil {
 		return own, fmt.Sprintf("agents_md of the settings, %d bytes", len(own)), nil

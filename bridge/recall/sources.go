@@ -25,7 +25,7 @@ type Options struct {
 	Workspaces Workspaces
 	// StoreDir is the directory of the store, which is never read; empty is none.
 	StoreDir string
-	// Parent returns the agent that started another. Nil: nobody has one.
+	// Parent returns the agent that started another. Nil: no agent has one.
 	Parent func(ctx context.Context, scope kv.Scope) string
 	// Base is asked for knowledge in place of records. Nil: records are.
 	Base Base
@@ -57,7 +57,7 @@ func Refusal(from Grants) func(ctx context.Context, a *gather.Ask) string {
 	}
 }
 
-// Sources are all sources of prompts. Close them after whoever gathers from them.
+// Sources are all sources of prompts. Close them after their users.
 type Sources struct {
 	all       []gather.Source
 	playbooks *Playbooks

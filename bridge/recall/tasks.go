@@ -43,7 +43,7 @@ type Tasks struct {
 	// Messages has the direct messages, which stand before the tasks. Nil: there are none.
 	Messages *messages.Box
 	// Parent returns the agent that started an agent, whose events count as its own;
-	// empty is none. Nil: nobody has one.
+	// empty is none. Nil: no agent has one.
 	Parent func(ctx context.Context, scope kv.Scope) string
 	Terms  Terms
 }

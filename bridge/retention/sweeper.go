@@ -56,7 +56,7 @@ type Parts struct {
 	// Busy reports whether a session in which nothing was recorded for long is in use
 	// nevertheless. Nil: none is.
 	Busy func(ctx context.Context, scope kv.Scope, session string) (bool, error)
-	// Gone hears of each session that was deleted. Nil: nobody does.
+	// Gone, unless nil, is called for each session that was deleted.
 	Gone func(scope kv.Scope, session string)
 }
 

@@ -3,7 +3,7 @@
 //
 // The nouns:
 //
-//   - A [Runner] runs a [Job] somewhere, with [Streams], under a [Policy], and tells the
+//   - A [Runner] runs a [Job] somewhere, with [Streams], under a [Policy], and returns the
 //     [Outcome]. [Local] is the one that runs it on this machine.
 //   - A tier is a set of layers that stand together. Tier N, "namespaces", gives the tool
 //     a file tree, processes and a network of its own, and Landlock, seccomp and limits

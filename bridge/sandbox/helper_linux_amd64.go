@@ -22,7 +22,7 @@ type machine struct {
 }
 
 // helper returns the program of the stages: the embedded one, as a sealed file in
-// memory that nobody can change, else that of this process.
+// memory that cannot be changed, else that of this process.
 func (m *machine) helper() (*os.File, error) {
 	m.program.once.Do(func() {
 		if len(embedded) > 0 {

@@ -65,7 +65,7 @@ func (l *launcher) drop() {
 	if l.cmd == nil {
 		return
 	}
-	_ = unix.Close(l.orders)                                               // it ends when nobody is left to order
+	_ = unix.Close(l.orders)                                               // it ends when the last orderer has ended
 	slow := time.AfterFunc(orderTime, func() { _ = l.cmd.Process.Kill() }) // it may have ended
 	_ = l.cmd.Wait()                                                       // however it ended
 	slow.Stop()
@@ -218,7 +218,7 @@ func (s *launched) wait() error {
 func (s *launched) close() {
 	for _, f := range []*os.File{s.answers, s.said} {
 		if f != nil {
-			_ = f.Close() // read to its end, or nobody is left to read it
+			_ = f.Close() // read to its end, or it has no reader left
 		}
 	}
 	s.mu.Lock()

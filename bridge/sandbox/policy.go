@@ -51,7 +51,7 @@ const (
 	ModeNet Mode = "net"
 	// ModeOpen: work, and every public host, by the job's Network.
 	ModeOpen Mode = "open"
-	// ModeOff: unconfined, with limits alone; a runner must have been told to allow it.
+	// ModeOff: unconfined, with limits alone; a runner must be set to allow it.
 	ModeOff Mode = "off"
 )
 

@@ -52,7 +52,7 @@ func (d *diagnostic) String() string {
 	return string(d.text)
 }
 
-// start starts a first stage, tells it a base, and what to do on top of it.
+// start starts a first stage, and sends it a base and what to do on top of it.
 func (m *machine) start(spec inner.Spec, helper *os.File) (*process, error) {
 	p, err := m.prepare(spec.Base(), helper)
 	if err != nil {
@@ -65,13 +65,13 @@ func (m *machine) start(spec inner.Spec, helper *os.File) (*process, error) {
 	return p, nil
 }
 
-// begin tells a stage its job.
+// begin sends a stage its job.
 func (p *process) begin(spec inner.Spec) error {
 	if err := inner.WriteMessage(p.control, spec); err != nil {
 		return fmt.Errorf("sandbox: start: %w", err)
 	}
 	if !spec.Input {
-		_ = p.stdin.Close() // nobody reads it
+		_ = p.stdin.Close() // it has no reader
 		p.stdin = nil
 	}
 	return nil
@@ -274,7 +274,7 @@ func (p *process) wait() (inner.Report, error) {
 func (p *process) close() {
 	for _, f := range []*os.File{p.control, p.stdin, p.stdout, p.stderr} {
 		if f != nil {
-			_ = f.Close() // read to its end, or nobody is left to read it
+			_ = f.Close() // read to its end, or it has no reader left
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (l *Local) plan(c Confinement, job Job, policy Policy) (inner.Spec, error) 
 	return spec, nil
 }
 
-// workspaceOf describes a workspace, and tells whom its tools run as: the server's own
+// workspaceOf describes a workspace, and says whom its tools run as: the server's own
 // user, but for a root server the owner of the workspace.
 func workspaceOf(root *os.Root) (inner.Folder, identity, error) {
 	info, err := root.Stat(".")

@@ -108,7 +108,7 @@ func (l *Local) sweep() {
 	}
 }
 
-// abandoned reports whether a folder is this user's, and nobody holds its lock.
+// abandoned reports whether a folder is this user's, and its lock is free.
 func abandoned(place string) bool {
 	info, err := os.Lstat(place)
 	if err != nil || !info.IsDir() {

@@ -27,7 +27,7 @@ const (
 )
 
 // pool keeps first stages that have made everything that all jobs of a base have, and wait for
-// a job. They were told of no job, and each gets one at most, so that nothing of one reaches
+// a job. They know of no job, and each gets one at most, so that nothing of one reaches
 // another.
 type pool struct {
 	mu     sync.Mutex
@@ -35,7 +35,7 @@ type pool struct {
 	ended  bool             // guarded by mu
 	making sync.WaitGroup   // added to under mu
 	renew  *time.Timer      // guarded by mu; nil while there are no kinds
-	mounts int              // guarded by mu; a descriptor that tells of changed mounts, 0 for none yet
+	mounts int              // guarded by mu; a descriptor that signals changed mounts, 0 for none yet
 }
 
 // kind is what there is of one base. The pool's lock guards it.
@@ -54,7 +54,7 @@ type warm struct {
 	made time.Time
 }
 
-// begun returns a stage that was told a job: one that was ready if there is one.
+// begun returns a stage that was sent a job: one that was ready if there is one.
 func (l *Local) begun(spec inner.Spec, helper *os.File) (*process, error) {
 	if l.opts.Warm < 0 || spec.Check != nil {
 		return l.start(spec, helper)
@@ -141,7 +141,7 @@ func (m *pool) makeWay() bool {
 // wait have the mounts of before. The caller holds mu.
 func (m *pool) changed() bool {
 	if m.mounts == 0 {
-		// No os.File: the runtime would be told of the change in our place.
+		// No os.File: the runtime would be notified in our place.
 		n, err := unix.Open("/proc/self/mounts", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return true
@@ -210,7 +210,7 @@ func (l *Local) makeWarm(k *kind, round int) {
 	}
 }
 
-// tend replaces stages that are too old, and ends those that nobody uses any more.
+// tend replaces stages that are too old, and ends unused ones.
 func (l *Local) tend() {
 	m := &l.machine.pool
 	m.mu.Lock()

@@ -14,7 +14,7 @@ const maxEntity = 32
 // behind it.
 const maxEscape = maxEntity
 
-// special are the bytes that escapes begin with, and those of letters that nobody sees.
+// special are the bytes that escapes begin with, and invisible letters.
 var special = func() (t [256]bool) {
 	for _, c := range "%\\&\x00" {
 		t[c] = true

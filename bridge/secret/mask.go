@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// MinBytes is the least part of a value that is looked for: a shorter one could not be told
+// MinBytes is the least part of a value that is looked for: a shorter one could not be distinguished
 // from other text.
 const MinBytes = 8
 

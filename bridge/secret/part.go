@@ -185,7 +185,7 @@ func ordinaryName(name string) bool {
 	return strings.HasPrefix(name, "lc_") || slices.Contains(ordinaryNames, name) || slices.Contains(ordinaryEnds, last)
 }
 
-// randomRun is how many letters and digits in a row, of both, nobody writes by hand.
+// randomRun is how many letters and digits in a row, of both, are not written by hand.
 const randomRun = 16
 
 // random reports whether a text looks as if a machine had chosen it.

@@ -32,7 +32,7 @@ type Disk struct {
 }
 
 // Watch measures from time to time what tenants store, until stop is called. It does
-// nothing without a quota, without tenants, or if the engine can't tell sizes.
+// nothing without a quota, without tenants, or if the engine has no sizes.
 func (q *Quota) Watch(d Disk) (stop func() error) {
 	sizer, ok := d.Engine.(kv.Sizer)
 	if !ok || q == nil || d.Tenants == nil {
@@ -178,7 +178,7 @@ func (d Disk) reclaim(ctx context.Context, tenants []string) error {
 	return reclaimer.Reclaim(ctx, ranges)
 }
 
-// sizes are what tenants store, and what they may store together; zero if nobody knows.
+// sizes are what tenants store, and what they may store together; zero if unknown.
 func (d Disk) sizes(ctx context.Context, sizer kv.Sizer) (sizes map[string]int64, total int64, err error) {
 	sizes = make(map[string]int64)
 	sum := int64(0)

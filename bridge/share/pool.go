@@ -24,7 +24,7 @@ type Options struct {
 	// Total is how many units there are.
 	Total int64
 	// Waiting is how many callers may wait in Take; these places are shared as the units
-	// are. Default: nobody waits.
+	// are. Default: none waits.
 	Waiting int64
 	// MaxWait is how long Take waits at most. Default: as long as its context lasts.
 	MaxWait time.Duration

@@ -8,7 +8,7 @@ import (
 
 // Quota bounds what tenants use of something that is measured from time to time, and
 // counted in between. It is a kv.Gate. All methods are safe for concurrent use; a nil
-// Quota bounds nobody.
+// Quota bounds nothing.
 type Quota struct {
 	name, setting string
 	rooms         atomic.Pointer[map[string]*room]
@@ -93,7 +93,7 @@ func (q *Quota) all() map[string]*room {
 }
 
 // slack is the part of its limit (one in eight) by which what one commit adds may pass it.
-// Less would refuse large commits while small ones are taken, so that nobody knew what is
+// Less would refuse large commits while small ones are taken, so that it were unclear what is
 // full.
 const slack = 8
 

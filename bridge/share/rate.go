@@ -8,7 +8,7 @@ import (
 )
 
 // Rate divides a number of units a second among the active tenants. A single tenant is
-// not limited. All methods are safe for concurrent use; a nil Rate limits nobody.
+// not limited. All methods are safe for concurrent use; a nil Rate limits nothing.
 type Rate struct {
 	name      string
 	perSecond int64

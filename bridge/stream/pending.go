@@ -38,7 +38,7 @@ type Publication[A any] struct {
 	Refused *A
 }
 
-// answer is what the agent is told about one message of its own.
+// answer is the answer to one message of the agent.
 type answer[A any] struct {
 	message A
 	publish bool

@@ -20,7 +20,7 @@ const (
 	// maxSentTopics is how many topics a stream remembers its place in; one more
 	// and the silent half is forgotten. A gap has room for more.
 	maxSentTopics = agents.MaxGapTopics / 2
-	// maxReplayedIDs bounds the ids that a replay remembers, to tell repetitions.
+	// maxReplayedIDs bounds the ids that a replay remembers, to recognize repetitions.
 	maxReplayedIDs = 8192
 	// commitLag is how much older than its commit the time of an event may be: a
 	// stream that has taken all there is can't say of younger ones that it had
@@ -166,7 +166,7 @@ func (p *Progress) holds(d *events.Delivery) bool {
 }
 
 // wants reports whether an event is to be sent. All are, except of those replayed
-// what the last stream or this one was sent, what nobody waits for any more, and
+// what the last stream or this one was sent, what has no waiter any more, and
 // what a newer stream sends in the place of this one: that one is given all that
 // was stored when it took the gap.
 func (p *Progress) wants(d *events.Delivery) bool {

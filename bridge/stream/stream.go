@@ -28,7 +28,7 @@ type Face[A any] interface {
 	// says that the agent has closed its side. It may go on when Run has returned,
 	// until the transport ends.
 	Receive(ctx context.Context) error
-	// Answer says what the agent is told of an event that it published; false:
+	// Answer is the answer to an event that the agent published; false:
 	// nothing.
 	Answer(ctx context.Context, p *Publication[A], result events.EmitResult) (A, bool)
 	// SendAnswer, SendCall and SendEvent send one message.

@@ -8,7 +8,7 @@
 //     counts for every rule that its tool matches, or is refused by one and counts for none.
 //
 // A rate of 30 a minute is a bucket of 30 calls that fills evenly. Where agents share a
-// bucket, half of it is for whoever comes first; the other half is for agents within their
+// bucket, half of it is for the first comer; the other half is for agents within their
 // part, which is the rate divided among the tenants that call, then among the agents of
 // each. So an agent that calls without end gets what the others leave, and they get their
 // part. Numbers at once are shared as everything is that package share divides: the last

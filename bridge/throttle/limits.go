@@ -12,7 +12,7 @@ import (
 // ErrLimited: a rule has no room for the call. It comes as a *LimitedError.
 var ErrLimited = errors.New("throttle: limited")
 
-// retryRunning is when a call should come again that found too many at once: nobody knows
+// retryRunning is when a call should come again that found too many at once: it is unknown
 // when one of them ends.
 const retryRunning = time.Second
 
@@ -22,7 +22,7 @@ type LimitedError struct {
 	Tool string
 	// Agent and Tenant are whose call it was.
 	Tenant, Agent string
-	// Retry is when it may come again: exact for a rate that nobody else uses meanwhile,
+	// Retry is when it may come again: exact for a rate without other users,
 	// else a guess.
 	Retry time.Duration
 }
@@ -211,7 +211,7 @@ type Used struct {
 	Running, Refused int64
 }
 
-// Used tells of all rules, in their order.
+// Used describes all rules, in their order.
 func (l *Limits) Used() []Used {
 	if l == nil {
 		return nil

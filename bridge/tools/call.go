@@ -38,13 +38,13 @@ type Input struct {
 	Closed func(name string) bool
 	// Ask asks a person for something beyond the profile, and waits for the answer. It
 	// returns nil when it was allowed, an *Error with PermissionDenied when it was not, or
-	// the error of ctx. Nil where nobody can be asked: use Need.
+	// the error of ctx. Nil where no person can be asked: use Need.
 	Ask func(ctx context.Context, c policy.Capability) error
 	// Approved is what a person was shown of this call before it was allowed; nil where
-	// nobody was asked. It is still the same when the tool begins.
+	// no person was asked. It is still the same when the tool begins.
 	Approved []Part
-	// Report tells whoever listens how far the call has come. It does not block. Nil where
-	// nobody can listen.
+	// Report reports how far the call has come. It does not block. Nil where
+	// there is no listener.
 	Report func(p Progress)
 }
 
@@ -56,7 +56,7 @@ type Progress struct {
 	Message string
 }
 
-// Need asks for something beyond the profile, as Ask does; where nobody can be asked it is
+// Need asks for something beyond the profile, as Ask does; where no person can be asked it is
 // denied.
 func (c Input) Need(ctx context.Context, what policy.Capability) error {
 	if c.Ask == nil {
@@ -136,7 +136,7 @@ type Output struct {
 	// Tier is how the process that the tool started was confined, for the audit; empty where
 	// it started none. It counts beside an error, too.
 	Tier string
-	// Written tells about a file the call has written; nil when it wrote none.
+	// Written describes a file that the call has written; nil when it wrote none.
 	Written *Written
 	// Join is what the call does to the store, in the commit of its step; nil for
 	// nothing.
@@ -151,7 +151,7 @@ type Join struct {
 	// error of its own leaves the step unrecorded, too.
 	Stage func(ctx context.Context, tx *kv.Tx, step uint64) error
 	// End hears once what came of the commit: nil when it was made, kv.ErrUnknownOutcome
-	// where nobody knows. Nil: nobody asks.
+	// where it is unknown. Nil: it is not asked for.
 	End func(err error)
 }
 

@@ -11,7 +11,7 @@
 //   - A [Catalogue] is a registry and what each [Supplier] adds, such as the
 //     agents: all ask it which tool a name means and which tools there are.
 //   - [ParseArguments] reads the JSON a model wrote; [Tool.Check] compares it
-//     with the schema, and an [ArgumentsError] tells all that is wrong at once,
+//     with the schema, and an [ArgumentsError] lists all faults at once,
 //     so that the model can correct itself.
 //
 // Caveats: the package runs nothing by itself and records nothing. Deadlines,

@@ -130,7 +130,7 @@ func (v Violation) String() string {
 	return v.Path + ": " + v.Problem
 }
 
-// ArgumentsError tells everything that is wrong with a call's arguments, and
+// ArgumentsError lists all faults of a call's arguments, and
 // the schema they should match. It is an ErrInvalidArguments.
 type ArgumentsError struct {
 	// Tool is the tool's name; empty when the arguments were read on their own.

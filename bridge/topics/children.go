@@ -28,7 +28,7 @@ const (
 // there.
 func Spawned(child string) string { return agentPrefix + child + spawnSuffix }
 
-// Results is the topic on which a parent hears of the results of its children. Only the
+// Results is the topic on which a parent gets the results of its children. Only the
 // bridge emits there.
 func Results(parent string) string { return agentPrefix + parent + resultsSuffix }
 
@@ -61,23 +61,23 @@ type spawnResult struct {
 	Error    string `json:"error"`
 }
 
-// Teller tells children and parents by events, as a children.Spawner asks for it.
+// Teller notifies children and parents by events, as a children.Spawner asks for it.
 type Teller struct{ Bus *events.Bus }
 
 var _ children.Teller = Teller{}
 
-// Spawned tells a child that it was spawned.
+// Spawned notifies a child of its spawn.
 func (t Teller) Spawned(ctx context.Context, c *children.Child) error {
 	return t.tell(ctx, c.Tenant, spawnedEvent(c), c.ID)
 }
 
-// Returned tells a parent that its child has a result.
+// Returned notifies a parent that its child has a result.
 func (t Teller) Returned(ctx context.Context, c *children.Child) error {
 	return t.tell(ctx, c.Tenant, returnedEvent(c), c.ID)
 }
 
 // tell emits a durable event once for each child. An agent whose id no topic can hold is
-// not told.
+// left out.
 func (t Teller) tell(ctx context.Context, tenant string, e events.Event, child string) error {
 	if e.Check() != nil {
 		return nil
@@ -86,7 +86,7 @@ func (t Teller) tell(ctx context.Context, tenant string, e events.Event, child s
 	return err
 }
 
-// spawnedEvent tells a child of itself, and nothing else of its parent.
+// spawnedEvent describes a child to itself, and nothing else of its parent.
 func spawnedEvent(c *children.Child) events.Event {
 	r := spawnRequest{ParentID: c.Parent, ChildID: c.ID, Goal: c.Goal, Tools: c.Tools, SessionID: c.SessionID}
 	if c.Limits.Timeout > 0 {
@@ -103,7 +103,7 @@ func returnedEvent(c *children.Child) events.Event {
 	return events.Event{Topic: Results(c.Parent), Type: Result, Source: c.ID, SessionID: c.ParentSession, Payload: payload}
 }
 
-// spawn makes the child that an event on Spawn asks for. The child hears of it on its own
+// spawn makes the child that an event on Spawn asks for. The child gets it on its own
 // topic; the event itself goes on to who reads Spawn.
 func (r *Rules) spawn(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	var asked spawnRequest
@@ -135,7 +135,7 @@ func (r *Rules) spawn(ctx context.Context, tenant string, e *events.Event, opts 
 	return nil
 }
 
-// complete takes the result that an event on Result is. The parent hears of it on its own
+// complete takes the result that an event on Result is. The parent gets it on its own
 // topic, and is the only one to read the event itself.
 func (r *Rules) complete(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	var said spawnResult
@@ -175,7 +175,7 @@ func pass(e *events.Event, reader string) {
 	}
 }
 
-// Hears tells for each event whether an agent may read it on a topic that it may read: a
+// Hears reports for each event whether an agent may read it on a topic that it may read: a
 // result is the parent's alone.
 func Hears(agent string) func(e *events.Event) bool {
 	return func(e *events.Event) bool {
@@ -204,7 +204,7 @@ func readKeys(e *events.Event, into any, required ...string) error {
 	return nil
 }
 
-// isFamily reports whether a topic is one on which the bridge tells of children.
+// isFamily reports whether a topic is one of events about children.
 func isFamily(topic string) bool { return isOwned(topic, spawnSuffix) || isOwned(topic, resultsSuffix) }
 
 // isOwned reports whether a topic is that of an agent with an ending.

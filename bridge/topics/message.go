@@ -16,10 +16,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
-// messagesSuffix ends the topic on which an agent hears of its direct messages.
+// messagesSuffix ends the topic on which an agent gets its direct messages.
 const messagesSuffix = ".messages"
 
-// Messages is the topic on which an agent hears of its direct messages. Only the bridge
+// Messages is the topic on which an agent gets its direct messages. Only the bridge
 // emits there.
 func Messages(agent string) string { return agentPrefix + agent + messagesSuffix }
 
@@ -30,14 +30,14 @@ type Messenger interface {
 
 var _ Messenger = (*messages.Box)(nil)
 
-// Sender sends direct messages, and tells their targets. Safe for concurrent use.
+// Sender sends direct messages, and notifies their targets. Safe for concurrent use.
 type Sender struct {
 	Box Messenger
 	Bus *events.Bus
 }
 
-// Send keeps a message and emits the durable event that tells its target, once however
-// often it is sent. A target whose id no topic can hold is not told; it lists the message
+// Send keeps a message and emits the durable event for its target, once however
+// often it is sent. A target whose id no topic can hold is not notified; it lists the message
 // all the same.
 func (s Sender) Send(ctx context.Context, tenant string, m messages.Message) (messages.Message, error) {
 	sent, err := s.Box.Send(ctx, tenant, m)
@@ -79,7 +79,7 @@ type messageParameter struct {
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 }
 
-// telling is the event that tells the target of a message. It is the same for the same
+// telling is the event for the target of a message. It is the same for the same
 // message.
 func telling(m *messages.Message) (events.Event, events.EmitOptions) {
 	t := told{
@@ -99,7 +99,7 @@ func telling(m *messages.Message) (events.Event, events.EmitOptions) {
 }
 
 // send keeps the message that an event on node.message is, and makes the event the one
-// that tells its target.
+// for its target.
 func (r *Rules) send(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	m, err := messageOf(e)
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 // which then misses it: changes that wait hold memory.
 const maxStatusWait = 10 * time.Millisecond
 
-// Notices emits the events of the bridge's own topics. An event that nobody takes is
+// Notices emits the events of the bridge's own topics. An event without a taker is
 // no error, nor is a bus that was closed.
 type Notices struct{ Bus *events.Bus }
 
-// Status tells of a change of an agent, as agents.Options.OnChange.
+// Status announces a change of an agent, as agents.Options.OnChange.
 func (n Notices) Status(tenant string, c agents.Change) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxStatusWait)
 	defer cancel()
@@ -36,7 +36,7 @@ func (n Notices) Status(tenant string, c agents.Change) {
 	})
 }
 
-// Folded tells of a batch of folds, as assemble.Options.OnBatch.
+// Folded announces a batch of folds, as assemble.Options.OnBatch.
 func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
 	n.emit(ctx, scope.Tenant, events.Event{Topic: Folded, Source: scope.Owner, SessionID: sessionID}, events.EmitOptions{}, map[string]any{
 		"session_id":    sessionID,

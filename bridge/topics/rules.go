@@ -34,7 +34,7 @@ func NewRules(tasks Tasks, box Messenger, spawner Spawner) *Rules { return &Rule
 // Admit does what the topic of an event asks for, before the bus takes the event: it
 // refuses what is reserved with a *ReservedError, keeps loom.v1's answers out of the
 // store, adds the task that an event of the native API is, to the tasks of the
-// event's source, and sends the message that it is. An event that nobody stores is no
+// event's source, and sends the message that it is. An event that is not stored is no
 // task. The event was checked.
 func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	// A result that comes again is no new one.
@@ -89,7 +89,7 @@ func (r *Rules) admitLegacy(ctx context.Context, tenant string, e *events.Event,
 	if e.Topic == nodeMessage {
 		said := events.EmitOptions{}
 		if err := r.send(ctx, tenant, &own, &said); err != nil {
-			return err // nobody would have it
+			return err // no one would have it
 		}
 		*e, *opts = own, said
 		return nil

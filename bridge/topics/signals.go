@@ -17,7 +17,7 @@ import (
 // interruptsSuffix ends the topic on which an agent hears that it should stop and look.
 const interruptsSuffix = ".interrupts"
 
-// Interrupts is the topic on which an agent hears of urgent events. Only the bridge emits
+// Interrupts is the topic on which an agent gets urgent events. Only the bridge emits
 // there.
 func Interrupts(agent string) string { return agentPrefix + agent + interruptsSuffix }
 
@@ -36,18 +36,18 @@ type Emitter interface {
 	Emit(ctx context.Context, tenant string, e events.Event, opts events.EmitOptions) (events.Event, error)
 }
 
-// Signals takes in what happened elsewhere, and tells agents at once what is urgent. Safe
+// Signals takes in what happened elsewhere, and notifies agents at once of urgent events. Safe
 // for concurrent use.
 type Signals struct {
 	Log WorkingLog
 	Bus Emitter
-	// Told is called for each agent that was told of something urgent. It must not block.
-	// Default: nobody is.
+	// Told is called for each agent that was notified. It must not block.
+	// Default nil.
 	Told func()
 }
 
 // Update changes what an agent is at, as session.Log does. An urgent signal that waits then
-// is told on the agent's topic, too, if anybody listens there.
+// goes to the agent's topic, too, if it has a listener.
 func (s Signals) Update(ctx context.Context, scope kv.Scope, sessionID string, u session.WorkingUpdate) (working.Working, error) {
 	w, err := s.Log.UpdateWorking(ctx, scope, sessionID, u)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s Signals) Update(ctx context.Context, scope kv.Scope, sessionID string, u
 	return w, nil
 }
 
-// tell emits a volatile event. One that nobody takes is no error: the next prompt has it.
+// tell emits a volatile event. One without a taker is no error: the next prompt has it.
 func (s Signals) tell(ctx context.Context, scope kv.Scope, sessionID string, e working.Event) {
 	event := events.Event{Topic: Interrupts(scope.Owner), Type: "interrupt", Source: scope.Owner, SessionID: sessionID}
 	event.Payload, _ = json.Marshal(map[string]string{ // texts are JSON

@@ -134,7 +134,7 @@ func (p *taskPayload) addParameters(payload json.RawMessage) error {
 	return err
 }
 
-// isTaskField tells the names that taskPayload reads, in any case, as
+// isTaskField reports the names that taskPayload reads, in any case, as
 // encoding/json reads them.
 func isTaskField(name string) bool {
 	return slices.ContainsFunc(taskFields, func(field string) bool { return strings.EqualFold(field, name) })

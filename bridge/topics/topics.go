@@ -53,7 +53,7 @@ func isMessages(topic string) bool {
 	return isOwned(topic, messagesSuffix)
 }
 
-// Plain reports whether an event on a topic does nothing but be stored and told.
+// Plain reports whether an event on a topic is stored and delivered, and does nothing else.
 func Plain(topic string) bool {
 	return !strings.HasPrefix(topic, agentPrefix) && !strings.HasPrefix(topic, nodePrefix) && topic != execute
 }
@@ -63,7 +63,7 @@ func isTask(topic string) bool {
 	return topic == execute || strings.HasPrefix(topic, nodePrefix) && topic != nodeMessage
 }
 
-// toldTo is the agent that the bridge tells something on a topic; false for any other
+// toldTo is the agent that the bridge writes to on a topic; false for any other
 // topic.
 func toldTo(topic string) (agent string, ok bool) {
 	for _, suffix := range []string{messagesSuffix, spawnSuffix, resultsSuffix} {
@@ -74,9 +74,9 @@ func toldTo(topic string) (agent string, ok bool) {
 	return "", false
 }
 
-// Readable tells for each topic whether an agent may read it, whose caller may act for
-// some agents. What the bridge tells an agent is read by that one alone, and a spawned
-// agent reads no inbox but its own. An empty agent is nobody.
+// Readable reports for each topic whether an agent may read it, whose caller may act for
+// some agents. What the bridge writes to an agent is read by that one alone, and a spawned
+// agent reads no inbox but its own. An empty agent is no agent.
 func Readable(agent string, spawned bool, actsFor func(agent string) bool) func(topic string) bool {
 	if spawned {
 		actsFor = func(other string) bool { return other == agent }
@@ -90,7 +90,7 @@ func Readable(agent string, spawned bool, actsFor func(agent string) bool) func(
 	}
 }
 
-// ReadableBy tells for each topic whether a reader that may act for some agents may
+// ReadableBy reports for each topic whether a reader that may act for some agents may
 // read it. An id may hold dots: `agent.a.b.replies` is a.b's, any other
 // `agent.a.b.c` that of a or of a.b.
 func ReadableBy(actsFor func(agent string) bool) func(topic string) bool {

@@ -232,7 +232,7 @@ func (c *compiler) restriction(e *expr.Expr) (Expression, error) {
 	return each(right)
 }
 
-// isOrder tells the operators that compare by order.
+// isOrder reports whether an operator compares by order.
 func isOrder(operator string) bool {
 	switch operator {
 	case filtering.FunctionLessThan, filtering.FunctionLessEquals,

@@ -34,7 +34,7 @@ func (w *Writer) changeBars(change func(map[Scope]error)) {
 
 type pastBars struct{}
 
-// PastBars returns ctx as that of whoever has put a bar up.
+// PastBars returns ctx as the context of the caller that has put a bar up.
 func PastBars(ctx context.Context) context.Context { return context.WithValue(ctx, pastBars{}, true) }
 
 // barred is the error of a bar that a request meets.

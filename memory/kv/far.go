@@ -120,7 +120,7 @@ func Ahead(ctx context.Context, engine Reader, foresee Foresight) (_ context.Con
 	}
 	view, err := far.SnapshotLater(ctx, foresee.reads())
 	if err != nil {
-		return ctx, func() {} // who reads hears of it
+		return ctx, func() {} // the reader gets the error
 	}
 	return Within(ctx, view), func() { _ = view.Close() } // nothing was written to it
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Gate bounds what tenants store. A Writer asks it before each commit of a call that is
-// Bounded, and tells it what every commit has written. All methods are safe for concurrent
+// Bounded, and reports to it what every commit has written. All methods are safe for concurrent
 // use and must not block.
 type Gate interface {
 	// Admit returns why a tenant may not store n bytes more; nil if it may.
@@ -35,7 +35,7 @@ type boundKey struct{}
 // admits their tenant. Commits that only delete are always made, and so is what belongs to
 // a call that has written already, since it would leave half of its work behind; with each
 // every commit is asked for, which is for calls of any length. Without Bounded a commit is
-// not asked for: expiry, sweeps, indexes and all else that nobody calls goes on when the
+// not asked for: expiry, sweeps, indexes and all other background work goes on when the
 // store is full.
 func Bounded(ctx context.Context, each bool) context.Context {
 	return context.WithValue(ctx, boundKey{}, &bound{each: each})
@@ -62,7 +62,7 @@ func (w *Writer) admit(c *call, tx *Tx) error {
 	return w.gate.Admit(c.req.tenant(), tx.batch.size)
 }
 
-// count tells the gate what a commit of calls has written.
+// count reports to the gate what a commit of calls has written.
 func (w *Writer) count(group []*call, commit *Commit) {
 	for _, c := range group {
 		if c.bound != nil && c.err == nil {

@@ -15,7 +15,7 @@ type Monitored interface {
 }
 
 // Health describes how a store is. The engine notes what it meets, as does
-// whoever reads the store back; a server watches. The zero value is that of a store
+// a check that reads the store back; a server watches. The zero value is that of a store
 // about which nothing is known to be wrong. All methods are safe for concurrent use.
 type Health struct {
 	failing atomic.Bool // condition.Failed is set

@@ -180,7 +180,7 @@ type Sweeper interface {
 // Verifier is an Engine that can read back what it has on disk.
 type Verifier interface {
 	// Verify reads everything that the store has on disk and compares it with its
-	// checksums, while the store serves. It is told by v how, and returns nil when
+	// checksums, while the store serves. v says how, and it returns nil when
 	// it has come through, however much it found; otherwise the error of v or ctx,
 	// or that of a file that can't be read at all.
 	Verify(ctx context.Context, v Verification) error
@@ -197,7 +197,7 @@ type Verification struct {
 }
 
 // Reclaimer is an Engine that keeps in its files what was deleted or overwritten, until it
-// is told to let go of it.
+// is asked to let go of it.
 type Reclaimer interface {
 	// Reclaim returns when no file of the engine has anything of the ranges that was
 	// deleted or overwritten before the call. It works beside those who read and write,

@@ -9,14 +9,14 @@ import (
 // leads: the first to come, on its own goroutine, stages and commits all that
 // wait with it. So a lone call pays for no hand-over. While its commit is under
 // way, the first of those who came meanwhile leads next and stages on top of
-// it, so that nobody's staging waits for a disk.
+// it, so that no staging waits for a disk.
 type queue struct {
 	id   string
 	refs []Ref
 
 	// The writer's mu guards what follows.
 	waiting []*call
-	leading bool    // somebody was told to lead and has not begun to commit
+	leading bool    // a leader was chosen and has not begun to commit
 	held    bool    // the queue has the turn at its refs
 	flight  *flight // the commit under way, if any
 }
@@ -29,8 +29,8 @@ type flight struct {
 	failed bool          // it is not the outcome of it; set before done is closed
 }
 
-// enqueue puts c behind those that name the same refs. Where nobody leads it is
-// told to.
+// enqueue puts c behind those that name the same refs. Without a leader it is
+// chosen.
 func (w *Writer) enqueue(c *call) (*queue, error) {
 	refs, id := canonical(c.req.Refs)
 	w.mu.Lock()
@@ -76,7 +76,7 @@ func (w *Writer) lead(q *queue, leader *call) {
 	departed := false
 	failed := w.commitGroup(q.refs, w.take(q), before, func(staged *overlay, next []Guard) {
 		if departed {
-			return // staged anew after a conflict; whoever built on it is staged again too
+			return // staged anew after a conflict; commits built on it are staged again too
 		}
 		departed, own.staged, own.next = true, staged, next
 		w.mu.Lock()
@@ -135,7 +135,7 @@ func (w *Writer) take(q *queue) []*call {
 }
 
 // advance lets the first that waits lead, if it may; gives the turn up when
-// nobody of the queue needs it or somebody else waits for it; and ends the
+// no commit of the queue needs it or another queue waits for it; and ends the
 // queue. The caller holds mu.
 func (w *Writer) advance(q *queue) {
 	if q.leading {

@@ -90,7 +90,7 @@ func (s Scope) AppendPrefix(dst []byte) []byte {
 }
 
 // Key returns a new key of the scope: its prefix, then tag, then the parts as
-// they are. The tag tells the kinds of entries in a keyspace apart; zero is
+// they are. The tag distinguishes the kinds of entries in a keyspace; zero is
 // reserved for engines.
 func (s Scope) Key(tag byte, parts ...[]byte) []byte {
 	size := len(s.Tenant) + len(s.Owner) + 4

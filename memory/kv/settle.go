@@ -15,7 +15,7 @@ const settleAttempts = 5
 // Settle finds out the outcome of a commit that ended with ErrUnknownOutcome, and
 // makes it if it has not happened. It returns what Commit should have: nil when the
 // commit is written, once; an ErrConflict when it never will be; and an
-// ErrUnknownOutcome with the cause where that can't be told: the store takes no
+// ErrUnknownOutcome with the cause where that is unknown: the store takes no
 // commits any more, or others have raised the sequences of all exact guards since, or
 // there are none, or the commit has no token.
 func Settle(ctx context.Context, engine Engine, c Commit) error {
@@ -51,7 +51,7 @@ func Settle(ctx context.Context, engine Engine, c Commit) error {
 	return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 }
 
-// Why nothing can be told of a commit.
+// Why the outcome of a commit is unknown.
 var (
 	errOvertaken = errors.New("later commits hide it")
 	errWatched   = errors.New("it can't be made again, a watched key has changed")
@@ -59,7 +59,7 @@ var (
 )
 
 // outcome reports whether a commit is written or can't be any more; neither if no guard
-// has moved. An error says why nothing can be told.
+// has moved. An error says why it is unknown.
 func outcome(ctx context.Context, engine Engine, c Commit) (happened, refused bool, err error) {
 	guards := slices.DeleteFunc(slices.Clone(c.Guards), func(g Guard) bool { return g.Any })
 	if len(guards) == 0 || c.Token == 0 {
@@ -91,7 +91,7 @@ func outcome(ctx context.Context, engine Engine, c Commit) (happened, refused bo
 	return false, refused, nil
 }
 
-// Bounds of the pause before a commit that others keep coming before, or that nobody
+// Bounds of the pause before a commit that others keep coming before, or that no server
 // answers, is tried again.
 const (
 	// patience is how many conflicts in a row are usual among a few writers.

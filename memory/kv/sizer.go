@@ -2,7 +2,7 @@ package kv
 
 import "context"
 
-// Sizer is an Engine that can tell about how much it stores, without reading it.
+// Sizer is an Engine that knows about how much it stores, without reading it.
 type Sizer interface {
 	// Size returns about how many bytes the keys and values of a range take. What was
 	// written lately may be missing, and large values of the blobs keyspace are.

@@ -101,7 +101,7 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 }
 
 // open takes a snapshot to stage on, and returns the exact guards of refs that hold
-// if nobody interferes: those behind the commit under way, those that are remembered,
+// without interference: those behind the commit under way, those that are remembered,
 // or those that the snapshot has read along.
 func (w *Writer) open(ctx context.Context, refs []Ref, group []*call, before *flight) (Snapshot, []Guard, error) {
 	if before != nil {
@@ -212,7 +212,7 @@ func (w *Writer) stageAll(base Getter, guards []Guard, group []*call) (Commit, *
 			return commit, staged, i
 		}
 		if commit.Batch.Len() == 0 {
-			*commit.Batch = tx.batch // which nobody uses any more
+			*commit.Batch = tx.batch // which is not used any more
 		} else {
 			commit.Batch.Append(&tx.batch)
 		}

@@ -7,9 +7,9 @@ import (
 	"iter"
 )
 
-// Walk is for whoever looks whether everything in a range can be read: it calls see
-// for each pair and tells found what see says is wrong with it. Where the store
-// itself can't be read, found is told and the walk ends, since nobody knows what
+// Walk checks that everything in a range can be read: it calls see
+// for each pair and found for each fault that see reports. Where the store
+// itself can't be read, found is called and the walk ends, since it is unknown what
 // would follow. The error is that of ctx, or ErrClosed.
 func Walk(ctx context.Context, from Reader, ks Keyspace, r Range, found func(error), see func(Pair) error) error {
 	for pair, err := range from.Scan(ctx, ks, r) {

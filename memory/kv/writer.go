@@ -36,7 +36,7 @@ type Request struct {
 	// that share a ref run one after another, and the commit is refused and
 	// repeated when somebody else changed one.
 	Refs []Ref
-	// Blind are refs it writes without reading: nobody waits for it, nobody's
+	// Blind are refs it writes without reading: no commit waits for it, no
 	// commit is refused because of it, and who has read one of its keys does not
 	// notice. Keys that somebody reads, and writes or deletes because of what they
 	// hold, must be read by Tx.Watch there.

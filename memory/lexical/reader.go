@@ -41,7 +41,7 @@ func (x *Index) Open(ctx context.Context, view kv.Reader, scope kv.Scope) (*Read
 	return r, nil
 }
 
-// Frame returns what is known of the documents of the scope, in this state.
+// Frame returns the frame of the scope's documents, in this state.
 func (r *Reader) Frame() *frame.Frame { return r.frame }
 
 // Statistics returns the counts of the scope.

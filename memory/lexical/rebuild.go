@@ -42,7 +42,7 @@ type Source struct {
 // Rebuild makes the index of a scope anew if it has an older layout or terms of
 // another analysis, and goes on with what an earlier call began; with what one
 // for another analysis began it does not. Until it is done, the scope answers
-// ErrOutdated to whoever reads or adds documents; so none may be lost. Commits
+// ErrOutdated to readers and writers of documents; so none may be lost. Commits
 // are small, and the old index is deleted by Merge. For an index that needs no
 // rebuilding it does nothing.
 func (x *Index) Rebuild(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope, from Source) error {

@@ -16,7 +16,7 @@ func (x *Index) Outdate(ctx context.Context, writer *kv.Writer, scope kv.Scope) 
 		if err != nil || h.Incarnation == 0 || h.Outdated {
 			return err
 		}
-		h.Analysis = "" // which is nobody's
+		h.Analysis = "" // which no analysis has
 		tx.Put(kv.Index, segment.HeadKey(scope), h.Encode())
 		return nil
 	}})

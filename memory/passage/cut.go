@@ -9,7 +9,7 @@ import (
 
 const (
 	// minPiece is the length in bytes up to which sentences and lines are joined: a few
-	// words tell nothing alone.
+	// words say nothing alone.
 	minPiece = 80
 	// maxPiece bounds a piece in bytes; a longer sentence is cut between words.
 	maxPiece = 480

@@ -153,7 +153,7 @@ func (g *filling) whole(i int, t Text) offer {
 }
 
 // worth is what something is worth for its length: less the longer it is, by the root, as
-// something that is twice as long also tells more.
+// something that is twice as long also says more.
 func worth(value float64, size int) float64 {
 	return value / math.Sqrt(max(1, float64(size)/bytesPerToken))
 }

@@ -10,5 +10,5 @@
 //     order nothing. An append is on disk when it returns.
 //
 // Caveats: an append made twice stands there twice. A plan and its execution are bound
-// by the hash alone, which nobody checks. memory/FORMAT.md is the layout on disk.
+// by the hash alone, which is not checked. memory/FORMAT.md is the layout on disk.
 package plans

@@ -96,7 +96,7 @@ func (s *dateScanner) numeric() int {
 	return 2
 }
 
-// yearLast reads 8.5.2023 and 5/8/2023. Where the day and the month can't be told
+// yearLast reads 8.5.2023 and 5/8/2023. Where the day and the month are unclear
 // apart, both readings are meant, but for points, which stand behind the day.
 func (s *dateScanner) yearLast() int {
 	first, second, year := numberOf(s.word(0), 31), numberOf(s.word(1), 31), yearOf(s.word(2))

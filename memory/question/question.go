@@ -84,7 +84,7 @@ type Question struct {
 	// ImportanceWeight, from 0 to 1, is the part of a score that records of
 	// importance zero lose. Default 0.
 	ImportanceWeight float64
-	// AccessWeight, from 0 to 1, is the part of a score that records lose which nobody reads;
+	// AccessWeight, from 0 to 1, is the part of a score that unread records lose;
 	// those read often and of late lose little. It counts where the store counts accesses.
 	// Default 0.
 	AccessWeight float64

@@ -34,7 +34,7 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, 
 }
 
 // nowWeight is how much a word such as now counts in a question for how things are: it is
-// asked for, and hardly a text that tells it says so.
+// asked for, and the texts with the answer hardly have it.
 const nowWeight = 0.5
 
 // weakenNow takes words such as now for what they are.

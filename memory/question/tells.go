@@ -23,8 +23,8 @@ const (
 	newWord
 )
 
-// classes has the English words by which Tells knows what a text tells. One in another
-// language tells its numbers all the same. They are one map, because it is asked for
+// classes has the English words by which Tells recognizes what a text holds. One in another
+// language has its numbers all the same. They are one map, because it is asked for
 // each word of all that is saved.
 var classes = classesOf(map[class]string{
 	timeWord:   "yesterday today tonight tomorrow ago monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october november december",
@@ -38,7 +38,7 @@ var classes = classesOf(map[class]string{
 })
 
 // classLengths are, for each first letter of the words in classes, their lengths as bits:
-// most words of a text are told by it to have no class.
+// most words of a text are known by it to have no class.
 var classLengths = func() (lengths [utf8.RuneSelf]uint32) {
 	for word := range classes {
 		lengths[word[0]] |= 1 << len(word)
@@ -67,11 +67,11 @@ func classesOf(words map[class]string) map[string]class {
 // minNameBytes is the length of the shortest word that is taken for a name.
 const minNameBytes = 3
 
-// maxToldBytes is how much of a text is read for what it tells: beyond, nearly
-// every text tells everything.
+// maxToldBytes is how much of a text is searched for facts: beyond, nearly
+// every text holds every kind.
 const maxToldBytes = 4 << 10
 
-// Tells returns what a text tells, by which it can answer a question, and
+// Tells returns the kinds of facts that a text holds, by which it can answer a question, and
 // whether it asks something itself.
 func Tells(text string) segment.Flags {
 	var told segment.Flags
@@ -90,7 +90,7 @@ func Tells(text string) segment.Flags {
 			changes += 2
 		}
 		if known[i]&newWord != 0 {
-			changes++ // two of them tell as much as one of the others
+			changes++ // two of them count as one of the others
 		}
 	}
 	if changes > 1 {
@@ -99,17 +99,17 @@ func Tells(text string) segment.Flags {
 	return told
 }
 
-// wordsAhead is how many words are read behind one for what it tells.
+// wordsAhead is how many words are read behind one to classify it.
 const wordsAhead = 2
 
-// reading is a text that is read for what it tells: its words and their classes, with
+// reading is a text that is searched for facts: its words and their classes, with
 // wordsAhead more that are none.
 type reading struct {
 	words []word
 	known []class
 }
 
-// readings are those that nobody reads: each takes some KiB, for every record that is saved.
+// readings are unused ones: each takes some KiB, for every record that is saved.
 var readings = sync.Pool{New: func() any { return &reading{} }}
 
 func (r *reading) read(text string) {
@@ -127,7 +127,7 @@ func (r *reading) done() {
 }
 
 // maxStated is how many words a text may state beside its question and still be one that
-// asks: who says more tells something, and asks for something else.
+// asks: a longer text states something, and asks for something else.
 const maxStated = 30
 
 // asksMostly reports whether one of the lines of a text ends with a question, and
@@ -164,7 +164,7 @@ func endsWithQuestion(text string) bool {
 	return false
 }
 
-// tells returns what the word tells, with those behind it. known are the classes of the
+// tells returns the kinds of the word, with the words behind it. known are the classes of the
 // word and of at least wordsAhead behind it.
 func (w word) tells(next []word, known []class) (told segment.Flags) {
 	if w.capital && !w.begins && len(w.lower) >= minNameBytes {

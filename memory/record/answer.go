@@ -40,7 +40,7 @@ func EncodeRepeated(r Record, similarity float64) []byte {
 	return wire.AppendFixed64(b, answerSimilarity, math.Float64bits(similarity))
 }
 
-// Repeated tells from a kept answer whether the save repeated a record, and how similar
+// Repeated reports by a kept answer whether the save repeated a record, and how similar
 // they were.
 func Repeated(answer []byte) (similarity float64, ok bool) {
 	for f, err := range wire.Fields(answer) {

@@ -1,4 +1,4 @@
-// Package record is one thing remembered: a text and what is known about it.
+// Package record is one thing remembered: a text with its properties.
 //
 //   - A [Record] has fields with limits, which [Check] and [MetadataTerms] hold and
 //     [Normalize] completes.

@@ -112,9 +112,9 @@ type Record struct {
 	Writer writer.Writer
 	// Author is who said it, or empty. It is searched like the text.
 	Author string
-	// EventTime is when what it tells happened. Its date is searched, too.
+	// EventTime is when the told event happened. Its date is searched, too.
 	EventTime time.Time
-	// ValidUntil is when what it tells stops being true; zero means that nobody knows. It
+	// ValidUntil is when the text stops being true; zero: unknown. It
 	// hides the record from those alone who ask for what was true at a moment.
 	ValidUntil time.Time
 	// CreateTime is when it was saved; set by the store.
@@ -154,7 +154,7 @@ type Record struct {
 	Review Review
 	// Tier is the memory tier, 1 to 4. Zero when saving: LongTerm.
 	Tier int
-	// Pinned tells whatever makes room or forgets to pass over the record.
+	// Pinned: eviction and retention pass over the record.
 	Pinned bool
 	// Archived takes the record out of what queries find unless they ask for it.
 	Archived bool

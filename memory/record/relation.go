@@ -81,7 +81,7 @@ func checkRelations(r Record) error {
 		return invalid.Field(ErrInvalid, "relations", "has %d items, more than %d", len(r.Relations), MaxRelations)
 	}
 	for _, one := range r.Relations {
-		one.From = cmp.Or(r.ID, "\ufffd") // which nobody knows yet
+		one.From = cmp.Or(r.ID, "\ufffd") // which is not known yet
 		if err := one.Check(); err != nil {
 			return err
 		}

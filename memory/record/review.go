@@ -4,7 +4,7 @@ package record
 // numbers are part of the on-disk format.
 type Review uint8
 
-// The states. Zero: nobody was asked.
+// The states. Zero: no review was asked for.
 const (
 	// ReviewHeld: it waits, and no query finds it.
 	ReviewHeld Review = 1

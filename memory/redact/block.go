@@ -107,7 +107,7 @@ func (b *block) at(raw int) int {
 	return b.escapes[i].text + raw - b.escapes[i].raw
 }
 
-// hidden reports whether a letter shows nothing: whoever puts one into a secret wants it
+// hidden reports whether a letter shows nothing: a writer puts one into a secret for it
 // to pass.
 func hidden(r rune) bool {
 	return r >= 0x200b && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x2064 || r >= 0x2066 && r <= 0x206f ||

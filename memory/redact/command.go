@@ -14,7 +14,7 @@ func lineBefore(text string, i int) string {
 	return text[from:i]
 }
 
-// userOption is the password in what tells a program user and password at once: curl -u
+// userOption is the password in an option of user and password: curl -u
 // name:password, --user, --proxy-user.
 func userOption(_ *Redactor, text string, i int) (int, int, bool) {
 	if text[i] != '-' { // what stands before a short option

@@ -2,7 +2,7 @@
 //
 // Who keeps a memory together has equal shares of it: a [Saver] belongs to a holder, such as
 // the credential of several agents, and within the share of a holder its savers have equal
-// shares. What a holder or saver does not need is for the others. So nobody loses a record
+// shares. What a holder or saver does not need is for the others. So no saver loses a record
 // while it holds no more than its share, whatever others save.
 package shares
 

@@ -15,7 +15,7 @@ func set(words string) map[string]bool {
 
 // The word lists; none is changed.
 var (
-	// courtesy are words of short answers that tell nothing.
+	// courtesy are words of short answers that say nothing.
 	courtesy = set(`yes yeah yep no nope ok okay sure fine great good cool nice awesome perfect thanks thank you very much
 		so please hi hello hey bye goodbye sorry oh ah haha lol right exactly indeed absolutely definitely wow
 		sounds that's it's is that it i see agreed done got understood welcome morning night evening well to me`)
@@ -211,7 +211,7 @@ func (t token) empty(before, after string, denies bool) bool {
 	return !denies && fillers[t.text]
 }
 
-// fleeting reports whether the words tell of a time that moves on.
+// fleeting reports whether the words name a time that moves on.
 func fleeting(tokens []token) bool {
 	for i, t := range tokens {
 		if moving[t.text] || i > 0 && spans[t.text] && pointers[tokens[i-1].text] {

@@ -22,7 +22,7 @@ type Form struct {
 	words  int
 	// telling is how many words are not mere courtesy.
 	telling int
-	// fleeting: it tells of a time that moves on, such as today.
+	// fleeting: it names a time that moves on, such as today.
 	fleeting bool
 	// lower and upper: it has letters of that case.
 	lower, upper bool
@@ -69,7 +69,7 @@ func (f *Form) count(t token) {
 // Tells reports whether the text says enough to be recognised when it is said again.
 func (f Form) Tells() bool { return f.words >= minWords && f.telling >= minTelling }
 
-// Fleeting reports whether the text tells of a time that moves on, such as today: said
+// Fleeting reports whether the text names a time that moves on, such as today: said
 // again later it says something else.
 func (f Form) Fleeting() bool { return f.fleeting }
 
@@ -121,7 +121,7 @@ func sameCase(a, b token, f, g Form) bool {
 	case a.first || b.first:
 		return true
 	}
-	// Elsewhere case tells names from words, unless one of the texts does without.
+	// Elsewhere case distinguishes names from words, unless one of the texts does without.
 	careless := !f.upper || !g.upper || !f.lower || !g.lower
 	return careless && !alsoName[a.text]
 }

@@ -13,7 +13,7 @@ func (s *search) refine(ctx context.Context, h head, blocks []blockInfo, c candi
 		return err
 	}
 	c, floor, estimated := s.estimate(fine, c)
-	// Hits that nobody reads must be those of vectors that are there.
+	// Hits that are not read back must be of existing vectors.
 	estimated = estimated && s.settled
 	least := 0
 	if !estimated {

@@ -22,7 +22,7 @@ type Gate struct {
 	mu     sync.Mutex // guards the fields below
 	inside map[kv.Scope]map[*Visit]struct{}
 	closed map[kv.Scope]bool
-	left   chan struct{} // closed when the next call has ended; nil: nobody waits for that
+	left   chan struct{} // closed when the next call has ended; nil: without a waiter
 }
 
 // Visit is a call that is under way.

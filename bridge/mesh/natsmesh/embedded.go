@@ -52,7 +52,7 @@ func Embed(listen string, routes []string, o Options) (*Embedded, error) {
 		port = server.RANDOM_PORT
 	}
 	// A server that listens for no clients never begins with its routes, so it listens on
-	// this machine, for who knows a token that nobody is told. (A user in its place would
+	// this machine, for holders of a secret token. (A user in its place would
 	// be taken for another one with each change of routes, and cut off.)
 	token := rand.Text()
 	e := &Embedded{options: o, running: &server.Options{

@@ -1,7 +1,7 @@
 // Package charset says in which encoding a text file is, and reads and writes it.
 //
 // [Detect] looks at the beginning of a file, [Named] takes a name. What is decoded and
-// encoded again is the same bytes, byte order mark included: whoever changes a file
+// encoded again is the same bytes, byte order mark included: a change of a file
 // compares them first, because a wrong name is possible. The encodings of one byte a
 // character have nothing that distinguishes them: there Detect guesses, and says so.
 package charset
@@ -43,7 +43,7 @@ type Encoding struct {
 	guessed bool
 }
 
-// The encodings that files tell of themselves.
+// The encodings that files declare.
 var (
 	utf8Marked = Encoding{name: "utf-8-sig", mark: "\xef\xbb\xbf"}
 	utf16LE    = Encoding{name: "utf-16le", form: unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)}

@@ -72,7 +72,7 @@ func mostlyASCII(head []byte, offset int) bool {
 	return ascii > 0 && ascii*8 >= len(head)*3
 }
 
-// isControl tells of a byte that text files do not have.
+// isControl reports whether text files do not have a byte.
 func isControl(c byte) bool {
 	const spaces = "\t\n\r\f\v\b\x1b"
 	return (c < ' ' || c == 0x7f) && bytes.IndexByte([]byte(spaces), c) < 0

@@ -34,7 +34,7 @@ const (
 	MaxReads = 256
 )
 
-// Request is what the driver is told.
+// Request is the driver's input.
 type Request struct {
 	// Path is the script's absolute path, Workspace the folder it works in.
 	Path      string `json:"path"`
@@ -77,7 +77,7 @@ type Reply struct {
 	// Kind says why it failed: exception, function (there is none of the name), arguments
 	// (they do not fit), result (it is not JSON).
 	Kind string `json:"kind"`
-	// Type, Message and Traceback tell of an exception; Message of any other failure.
+	// Type, Message and Traceback describe an exception; Message of any other failure.
 	Type      string `json:"type"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback"`

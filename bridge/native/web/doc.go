@@ -1,7 +1,7 @@
 // Package web holds the tools that ask others on a network: web:search, web:fetch,
 // browser:navigate, weather:get and llm:generate.
 //
-// Every request goes through an egress gate. Pages are fetched under the rules of whoever
+// Every request goes through an egress gate. Pages are fetched under the rules of the agent that
 // calls; search, weather and models are the operator's own endpoints, which may be in a
 // private network, and whose redirects are not followed.
 //

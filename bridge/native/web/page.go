@@ -151,7 +151,7 @@ func links(body *html.Node, base *url.URL) []link {
 	return out
 }
 
-// unread are elements whose content nobody reads, or that lead around the page.
+// unread are elements whose content is not read, or that lead around the page.
 var unread = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Template: true, atom.Svg: true, atom.Math: true, atom.Iframe: true, atom.Object: true, atom.Canvas: true,
 	atom.Select: true, atom.Button: true, atom.Nav: true, atom.Head: true, atom.Audio: true, atom.Video: true, atom.Textarea: true,

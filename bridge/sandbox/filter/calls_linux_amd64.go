@@ -10,7 +10,7 @@ var absent = []uint32{
 	unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_GETATTR, unix.SYS_FILE_SETATTR,
 }
 
-// refused are calls that nobody may make.
+// refused are calls that no program may make.
 var refused = []uint32{
 	// Mounts and namespaces.
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE,

@@ -142,7 +142,7 @@ func (c *confined) checkMount() string {
 	return ""
 }
 
-// shared tells of a namespace that is the server's.
+// shared reports a namespace that is the server's.
 func shared(kind, servers string) string {
 	own, err := os.Readlink("/proc/self/ns/" + kind)
 	switch {

@@ -28,7 +28,7 @@ type supervisor struct {
 }
 
 // firstStage runs the first stage and returns its exit code. Whatever goes wrong is
-// told by the report.
+// named by the report.
 func firstStage() int {
 	s := &supervisor{report: Report{Exit: -1}}
 	if err := ReadMessage(fd(fdControl), &s.spec); err != nil {
@@ -42,7 +42,7 @@ func firstStage() int {
 	if _, err := fd(fdControl).Write([]byte{mark}); err != nil {
 		return 2
 	}
-	// Until here nothing is of any job. Spec.Base is what the server has told already.
+	// Until here nothing is of any job. Spec.Base is what the server has sent already.
 	if err := ReadMessage(fd(fdControl), &s.spec); err != nil {
 		return 2
 	}
@@ -160,7 +160,7 @@ func (s *supervisor) prepare() error {
 	return nil
 }
 
-// start starts the second stage and tells it the base.
+// start starts the second stage and sends it the base.
 func (s *supervisor) start() error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *supervisor) end() {
 			_, err = unix.Wait4(-1, nil, unix.WALL, nil)
 		}
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return // orphans come to this process: without children there is nobody left
+			return // orphans come to this process: without children none is left
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	fdItself = 4 // its program
 )
 
-// Order is what the launcher is told for one start. With it come the descriptors of an
+// Order is the launcher's input for one start. With it come the descriptors of an
 // answer, of the first stage's own stderr, and those of fdControl to fdStderr.
 type Order struct {
 	Attributes syscall.SysProcAttr `json:"attributes"`
@@ -40,7 +40,7 @@ type Started struct {
 func launcher() int {
 	unix.CloseOnExec(fdOrders)
 	unix.CloseOnExec(fdItself)
-	// Made once and kept: a file that nobody refers to any more is closed by the collector.
+	// Made once and kept: an unreferenced file is closed by the collector.
 	itself := os.NewFile(fdItself, "launcher")
 	defer itself.Close()
 	text, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*OrderFiles))
@@ -54,7 +54,7 @@ func launcher() int {
 		}
 		files, err := received(rights[:oob])
 		if err != nil || len(files) != OrderFiles {
-			return 2 // nobody but the server can send
+			return 2 // only the server can send
 		}
 		var order Order
 		err = json.Unmarshal(text[:n], &order)
@@ -71,7 +71,7 @@ func received(rights []byte) ([]int, error) {
 	return unix.ParseUnixRights(&messages[0])
 }
 
-// carryOut starts a first stage, tells of it, and waits for its end.
+// carryOut starts a first stage, reports it, and waits for its end.
 func (o *Order) carryOut(itself *os.File, files []int, err error) {
 	answer := os.NewFile(uintptr(files[0]), "answer")
 	defer answer.Close()
@@ -96,7 +96,7 @@ func (o *Order) carryOut(itself *os.File, files []int, err error) {
 			defer unix.Close(pid)
 			rights = unix.UnixRights(pid)
 		} else {
-			_ = process.Kill() // nobody else could
+			_ = process.Kill() // no other process could
 			err = fmt.Errorf("pidfd: %w", openErr)
 		}
 	}
@@ -106,6 +106,6 @@ func (o *Order) carryOut(itself *os.File, files []int, err error) {
 	text, _ := json.Marshal(told) // it is a string
 	_ = unix.Sendmsg(int(answer.Fd()), text, rights, nil, unix.MSG_NOSIGNAL)
 	if process != nil {
-		_, _ = process.Wait() // the server hears of it when the answers end
+		_, _ = process.Wait() // the server learns it when the answers end
 	}
 }

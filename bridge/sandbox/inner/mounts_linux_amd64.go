@@ -20,7 +20,7 @@ const (
 	// tmpFolder is for temporary files, homeFolder the home of the tool.
 	tmpFolder  = "/tmp"
 	homeFolder = "/tmp/home"
-	// checkFile is there for checks alone, and nobody may read it.
+	// checkFile is there for checks alone, and is unreadable.
 	checkFile = "/.check"
 	// smallestPIDMax is the smallest the kernel takes.
 	smallestPIDMax = 301
@@ -327,7 +327,7 @@ func (s *supervisor) mountWorkspace() error {
 	return nil
 }
 
-// within opens what a path of the workspace leads to, links followed nowhere: whoever
+// within opens what a path of the workspace leads to, links followed nowhere: a process that
 // filled the workspace must not choose what is mounted.
 func within(root int, path string) (int, error) {
 	return unix.Openat2(root, path, &unix.OpenHow{

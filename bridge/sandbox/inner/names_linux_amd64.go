@@ -17,14 +17,14 @@ import (
 // Calls that make names, change what a name stands for, or open something to be changed are
 // made by the supervisor in the place of the tool: it looks a path up once, and makes the call
 // on what it has found. So a name can be kept although nothing is there yet, on the
-// disk of whoever works beside the tool nothing stands in its place, and no swap between a
+// disk of other users nothing stands in its place, and no swap between a
 // look and a call leads elsewhere.
 
-// maxRefused bounds the names that a report tells of.
+// maxRefused bounds the names in a report.
 const maxRefused = 32
 
 // names is what of the workspace stays as it is, and what programs have made there
-// themselves. The listener alone uses it, but for what a report tells.
+// themselves. The listener alone uses it, but for the report.
 type names struct {
 	set *commands.Set
 	own map[Folder]bool // folders of repositories, of this run and those before it, without paths
@@ -153,7 +153,7 @@ func (n *names) refuse(name string) {
 	}
 }
 
-// tell puts into a report what there is to tell.
+// tell fills in the report.
 func (n *names) tell(r *Report) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -222,7 +222,7 @@ func (n *names) forget(f Folder) {
 	n.made = slices.DeleteFunc(n.made, func(other Folder) bool { return other == f })
 }
 
-// maxOwn bounds the folders that a report tells of.
+// maxOwn bounds the folders in a report.
 const maxOwn = 4096
 
 // masked runs a call under the umask of the caller.
@@ -368,7 +368,7 @@ func (c *caller) lend(n, flags int) error {
 			c.finish(int64(got), nil)
 		}
 	}
-	if e != 0 && e != unix.ENOENT { // whoever called was killed meanwhile
+	if e != 0 && e != unix.ENOENT { // the caller was killed meanwhile
 		return e
 	}
 	return errAnswered

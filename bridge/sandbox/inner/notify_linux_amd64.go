@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel and the listener of a filter tell each other.
+// Messages between the kernel and the listener of a filter.
 type (
 	notification struct {
 		id    uint64
@@ -34,7 +34,7 @@ type (
 const (
 	ioctlIDValid  = 0x40082102
 	ioctlSetFlags = 0x40082104
-	syncWakeUp    = 1 // whoever is answered runs on at once, where the answer was made
+	syncWakeUp    = 1 // an answered caller runs on at once, where the answer was made
 	goOn          = 1 // let the kernel run the call
 	maxName       = 256
 	maxValue      = 64 << 10
@@ -90,7 +90,7 @@ func (s *supervisor) listen(listener int) {
 		switch e := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); e {
 		case 0:
 		case unix.EINTR, unix.ENOENT:
-			continue // whoever called was killed meanwhile
+			continue // the caller was killed meanwhile
 		default:
 			return
 		}
@@ -123,7 +123,7 @@ func (c *caller) finish(value int64, err error) {
 
 var errGoOn = errors.New("the kernel may run it")
 
-// caller is whoever made a call.
+// caller is the process that made a call.
 type caller struct {
 	s        *supervisor
 	n        *notification
@@ -167,7 +167,7 @@ func (c *caller) run() (int64, error) {
 }
 
 // another lets a call reach a process of the same run only. The number stands in a
-// register, so that nobody can change it after it was looked at.
+// register, so that it cannot be changed after the check.
 func (c *caller) another(pid int) error {
 	if pid == 0 || c.s.ours(pid) {
 		return errGoOn
@@ -180,7 +180,7 @@ func (c *caller) signal(pid int) error {
 	if pid < -1 {
 		pid = -pid
 	}
-	return c.another(pid) // -1 is nobody of ours
+	return c.another(pid) // -1 is no process of ours
 }
 
 // ours reports whether a process, or thread, descends from the first stage.
@@ -457,7 +457,7 @@ func (c *caller) descriptor(argument int) (int, error) {
 	return unix.PidfdGetfd(process, c.int(argument), 0)
 }
 
-// where is the place of an object now; empty when it can't be told.
+// where is the place of an object now; empty when it is unknown.
 func where(o object) string {
 	to, err := os.Readlink(o.path())
 	if err != nil {

@@ -88,7 +88,7 @@ func descendants(of int) []int {
 // it finds, until nothing new is found, so that nothing escapes by forking.
 func (s *supervisor) killAll() {
 	if s.spec.with(LayerPID) {
-		_ = unix.Kill(-1, unix.SIGKILL) // there may be nobody
+		_ = unix.Kill(-1, unix.SIGKILL) // there may be none
 		return
 	}
 	seen := map[int]bool{os.Getpid(): true}
@@ -112,7 +112,7 @@ func (s *supervisor) killAll() {
 
 // send sends a signal to a process whose parent is one of some, and reports whether it did.
 // A process that ended meanwhile may have left its number to anybody on the machine:
-// whoever has it is held by a descriptor while its parent is looked up.
+// its owner is held by a descriptor while its parent is looked up.
 func send(pid int, sig unix.Signal, parents map[int]bool) bool {
 	process, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.3

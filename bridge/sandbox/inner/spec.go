@@ -61,7 +61,7 @@ const (
 	FailedMark = 0xfd
 )
 
-// Base is the part of a spec that can be made before there is a job. The first stage is told
+// Base is the part of a spec that can be made before there is a job. The first stage gets
 // it first. What is protected and hidden is no part of it: a job before may make what is to be
 // kept from the next one.
 func (s *Spec) Base() Spec {
@@ -71,7 +71,7 @@ func (s *Spec) Base() Spec {
 	}
 }
 
-// Spec is what the first stage is told.
+// Spec is the first stage's input.
 type Spec struct {
 	Tier      string   `json:"tier"`
 	Argv      []string `json:"argv,omitempty"`
@@ -140,7 +140,7 @@ type Check struct {
 	IPC     string `json:"ipc"`     // its ipc namespace
 }
 
-// Report is what the first stage tells at the end.
+// Report is the first stage's output.
 type Report struct {
 	// Error is why the tool was not started; empty when it was.
 	Error string `json:"error,omitempty"`

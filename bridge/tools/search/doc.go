@@ -7,6 +7,6 @@
 // question that means the same as one of a tool counts for less than that word itself,
 // and so does one that is spelled almost alike.
 //
-// What a tool says of itself is data of whoever provides it: it can push itself forward in
+// What a tool says of itself is data of its provider: it can push itself forward in
 // the order by its words, and it can do nothing else here.
 package search

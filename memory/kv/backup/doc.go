@@ -4,7 +4,7 @@
 //
 //	20261123T174500.123Z/        the files of the store
 //	20261123T174500.123Z.json    the manifest; without it there is no backup
-//	lock                         held by whoever changes the folder
+//	lock                         held by a process that changes the folder
 //
 // The files of tables and values never change once they are written. One that the backup
 // before has already is a hard link to it, so that a backup takes the space of what is

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// sourceOf tells a file of the store that never changes apart from every other; empty for
+// sourceOf identifies a file of the store that never changes; empty for
 // one that may change.
 func sourceOf(info os.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)

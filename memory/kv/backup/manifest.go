@@ -64,7 +64,7 @@ type File struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
-	// Source tells the file of the store that it was copied from apart from all others;
+	// Source identifies the file of the store that it was copied from;
 	// empty for files that change.
 	Source string `json:"source,omitempty"`
 }

@@ -36,7 +36,7 @@ var (
 
 // Bridge is a server that is registered. It is comparable.
 type Bridge struct {
-	// ID tells it from all others for as long as its process runs.
+	// ID is unique for as long as its process runs.
 	ID string
 	// Epoch is one more with each registration at the store.
 	Epoch uint64
@@ -44,7 +44,7 @@ type Bridge struct {
 	Name string
 	// Address is where other bridges reach it, host:port; empty where they don't.
 	Address string
-	// Mesh is where its mesh is reached, host:port; empty where it listens for nobody.
+	// Mesh is where its mesh is reached, host:port; empty where it does not listen.
 	Mesh string
 	// Workspace names the folder that its tools work in, the same after a restart; empty
 	// where all bridges on the store have one folder.
@@ -72,10 +72,10 @@ const (
 	tagBridge = 'b' // id: a registration
 	tagEpoch  = 'e' // the last epoch that was given
 	tagLease  = 'h' // id: when its lease runs out
-	// tagDivision is of a store that had a part of the tenants; nobody writes it, and a store
+	// tagDivision is of a store that had a part of the tenants; it is not written any more, and a store
 	// that has it is refused.
 	tagDivision = 'd'
-	// tagStore told such a store from the others.
+	// tagStore marked such a store.
 	tagStore = 'i'
 )
 
@@ -102,7 +102,7 @@ func (b Bridge) encode() []byte {
 }
 
 // decodeBridge reads a registration; one that can't be read has the epoch zero, which is
-// nobody's.
+// no server's.
 func decodeBridge(id string, value []byte) Bridge {
 	b := Bridge{ID: id}
 	for f, err := range wire.Fields(value) {

@@ -9,8 +9,8 @@
 // epoch.
 //
 // After a time in which the store could not be reached every lease has run out. So a bridge
-// takes nobody for dead before it has reached the store without a break for [Grace].
+// takes no server for dead before it has reached the store without a break for [Grace].
 //
 // A nil *[Registry] is that of a store which one process has for itself: there are no
-// others, and nobody ever ended.
+// others, and none ever ended.
 package bridges

@@ -21,7 +21,7 @@ const secretBytes = 32
 
 func meshKey(id string) []byte { return scope.Key(tagMesh, []byte(id)) }
 
-// Secret returns random bytes that all bridges on the store share, and nobody else knows
+// Secret returns random bytes that all bridges on the store share, unknown to anybody
 // who can't read the store. The first one makes them.
 func (r *Registry) Secret(ctx context.Context) ([]byte, error) {
 	key := scope.Key(tagSecret)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Term is how long a lease holds that is not renewed: whoever ends without a word is
+	// Term is how long a lease holds that is not renewed: a process that ends without a word is
 	// taken for dead so long after it renewed last.
 	Term = 10 * time.Second
 	// RenewEvery is the time between two renewals.
@@ -47,7 +47,7 @@ type Options struct {
 }
 
 // Registry is this process's part in the registry. All methods are safe for concurrent use,
-// and a nil one is that of a store nobody shares.
+// and a nil one is for a store of one process.
 type Registry struct {
 	engine kv.Shared
 	opts   Options
@@ -114,7 +114,7 @@ func Of(engine any) *Registry {
 }
 
 // Self returns the registration of this process; the zero Bridge while it has none, as
-// after others took it for dead, and on a store that nobody shares.
+// after others took it for dead, and on a store of one process.
 func (r *Registry) Self() Bridge {
 	if r == nil {
 		return Bridge{}
@@ -133,7 +133,7 @@ func (r *Registry) Workspace() string {
 }
 
 // All returns the bridges that are registered, this one among them, in the order of their
-// epochs, and a channel that is closed when that, or Self, changes. The slice is nobody's to
+// epochs, and a channel that is closed when that, or Self, changes. The slice must not be
 // write to.
 func (r *Registry) All() ([]Bridge, <-chan struct{}) {
 	if r == nil {
@@ -155,7 +155,7 @@ func (r *Registry) Others() bool {
 func (r *Registry) Holder() string { return r.Self().String() }
 
 // Ended reports whether a registration, as Bridge.String names it, is no more, so that
-// nothing is written under it. Empty names, those of a store that nobody shared, have ended.
+// nothing is written under it. Empty names, which a store of one process has, have ended.
 func (r *Registry) Ended(ctx context.Context, holder string) (bool, error) {
 	if r == nil {
 		return true, nil
@@ -363,7 +363,7 @@ func (r *Registry) take(e entries) []Bridge {
 	return all
 }
 
-// set replaces what is known. The caller holds mu.
+// set replaces the known state. The caller holds mu.
 func (r *Registry) set(self Bridge, all []Bridge) {
 	if self == r.self && slices.Equal(all, r.all) {
 		return

@@ -231,7 +231,7 @@ func (h *Holder) take(ctx context.Context, c *claim) (state, error) {
 		now := h.now()
 		// Without the monotonic clock, which stands still while the machine sleeps.
 		next = state{id, stored.epoch, now.Add(c.name.term).Round(0), c.name.term}
-		if stored.holder != id { // otherwise nobody had it in between
+		if stored.holder != id { // otherwise it had no holder in between
 			free := stored.free(now)
 			if !free {
 				if free, err = h.ended(ctx, stored.holder); err != nil {

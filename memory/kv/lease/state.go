@@ -90,7 +90,7 @@ func (n Name) read(ctx context.Context, get func(context.Context, kv.Keyspace, [
 }
 
 // free reports whether somebody else may take the lease. A time that no right clock can
-// have written binds nobody.
+// have written does not bind.
 func (s state) free(now time.Time) bool {
 	return s.holder == "" || !now.Before(s.until.Add(MaxSkew)) || s.until.Sub(now) > s.term+MaxSkew
 }

@@ -7,7 +7,7 @@ import "sync"
 // again while another wants to close it is refused and does not wait for ever. All
 // methods are safe for concurrent use.
 type Users struct {
-	// Release runs once, on the goroutine of whoever closes or leaves last. It is set
+	// Release runs once, on the goroutine that closes or leaves last. It is set
 	// before anybody enters.
 	Release func()
 
@@ -38,7 +38,7 @@ func (u *Users) Leave() {
 	}
 }
 
-// Close lets nobody in any more and reports whether this call did it.
+// Close refuses further users and reports whether this call did it.
 func (u *Users) Close() bool {
 	u.mu.Lock()
 	first := !u.closed

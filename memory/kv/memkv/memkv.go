@@ -278,7 +278,7 @@ func (v version) raise(guards []kv.Guard, token uint64) (version, error) {
 	return after, nil
 }
 
-// apply changes the version, which nobody else may have seen yet.
+// apply changes the version, which no other goroutine may have seen yet.
 func (v version) apply(ops []kv.Op) {
 	for _, op := range ops {
 		if op.Delete {

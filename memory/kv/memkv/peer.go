@@ -133,7 +133,7 @@ func (p *Peer) Moved(ctx context.Context) iter.Seq[kv.Move] {
 	p.all.mu.Lock()
 	p.all.receivers[r] = struct{}{}
 	p.all.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() { p.all.leave(r) }) // also when nobody ranges over it
+	stop := context.AfterFunc(ctx, func() { p.all.leave(r) }) // also when it is not ranged over
 	return func(yield func(kv.Move) bool) {
 		defer stop()
 		defer p.all.leave(r)

@@ -25,5 +25,5 @@ func (db *DB) Size(ctx context.Context, ks kv.Keyspace, r kv.Range) (size int64,
 	return size, nil
 }
 
-// Free is kv.Sizer's: nobody knows.
+// Free is kv.Sizer's: it is unknown.
 func (db *DB) Free() (int64, bool) { return 0, false }

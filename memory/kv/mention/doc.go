@@ -7,6 +7,6 @@
 // [Reader] answers who names something. [Backfill] writes the mentions of values that
 // were stored before there were any.
 //
-// It rather finds a name too many than one too few: what nobody names is deleted.
+// It rather finds a name too many than one too few: what has no name is deleted.
 // memory/FORMAT.md describes the keys and says when a mention counts.
 package mention

@@ -1,8 +1,8 @@
 // Package migration copies a store into another one, whatever engines they have, key by key
 // and with the sequences of all scopes.
 //
-// A [Source] tells everything that it holds in the order of the keys, a [Target] is a store
-// that nobody can use until it is complete. Since keys come in order and are written in
+// A [Source] yields everything that it holds in the order of the keys, a [Target] is a store
+// that cannot be used until it is complete. Since keys come in order and are written in
 // order, the last key of a target is where a copy that was cut off goes on. What is there in
 // the end is compared: the number, the bytes and a digest of all keys and values of each
 // keyspace, on both sides. A keyspace that differs, as where the source was changed between
@@ -23,7 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Source is a store that nobody changes meanwhile.
+// Source is a store that does not change meanwhile.
 type Source interface {
 	kv.Monitored
 	// Raw yields the pairs of a keyspace behind a key, nil for all, in the order of their
@@ -70,13 +70,13 @@ const (
 	Comparing Stage = "comparing"
 )
 
-// Watcher is told how a migration goes. Its functions run on the goroutine of Run.
+// Watcher follows a migration. Its functions run on the goroutine of Run.
 type Watcher struct {
 	// Step is called now and then with how many pairs of a keyspace are done.
 	Step func(ks kv.Keyspace, stage Stage, pairs int64)
 	// Done is called for each keyspace that is there and was compared.
 	Done func(ks kv.Keyspace, count Count)
-	// Again is told of a keyspace that differs and is copied once more.
+	// Again is called for a keyspace that differs and is copied once more.
 	Again func(ks kv.Keyspace)
 }
 

@@ -80,12 +80,12 @@ func (db *DB) writeJoin(join []*waiter) error {
 // unsentError is one before anything was sent.
 type unsentError struct{ error }
 
-// SafeToRetry tells pgconn so.
+// SafeToRetry says so to pgconn.
 func (unsentError) SafeToRetry() bool { return true }
 
 func (e unsentError) Unwrap() error { return e.error }
 
-// lazy reports whether nobody in a join waits for the disk.
+// lazy reports whether no commit of a join waits for the disk.
 func lazy(join []*waiter) bool {
 	return !slices.ContainsFunc(join, func(w *waiter) bool { return !w.commit.Lazy })
 }

@@ -41,7 +41,7 @@ func (db *DB) reading(err error) error {
 }
 
 // unreachable says that no server answers. The deadline that a connection had is not that of
-// a caller, so err is only told.
+// a caller, so err is only quoted.
 func unreachable(err error) error { return fmt.Errorf("%w: %s", kv.ErrUnreachable, err.Error()) }
 
 // verdict is what an error of a commit means.

@@ -204,7 +204,7 @@ func (j *joiner) write(join []*waiter, leader *waiter) {
 	}
 }
 
-// handOver tells those who wait and can go to lead, as long as there are lanes. The
+// handOver lets waiting commits that can go lead, as long as there are lanes. The
 // caller holds mu.
 func (j *joiner) handOver() {
 	j.leading--

@@ -26,8 +26,8 @@ const (
 	maxPending = 256
 	// listenAgain is the time before a lost connection is made anew.
 	listenAgain = 200 * time.Millisecond
-	// lookAgain is how often receivers are told to look by themselves, in case what was
-	// told got lost.
+	// lookAgain is how often receivers are woken to look by themselves, in case a
+	// notification got lost.
 	lookAgain = 3 * time.Second
 	// anyMoved stands for refs in a payload: more have moved than it holds.
 	anyMoved = "*"
@@ -35,19 +35,19 @@ const (
 
 func newOrigin() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// herald tells other processes what this one has moved, and the receivers of this one
+// herald notifies other processes of what this one has moved, and the receivers of this one
 // what others have.
 type herald struct {
 	db      *DB
 	config  *pgx.ConnConfig
 	channel string
-	notify  func(ctx context.Context, payload string) error // tells the others
+	notify  func(ctx context.Context, payload string) error // notifies the others
 	stop    context.CancelFunc
 	done    sync.WaitGroup
-	wake    chan struct{} // holds one token while something is to be told
+	wake    chan struct{} // holds one token while something is to be sent
 
 	mu        sync.Mutex
-	moved     map[kv.Ref]struct{}    // guarded by mu; not told yet
+	moved     map[kv.Ref]struct{}    // guarded by mu; not sent yet
 	receivers map[*receiver]struct{} // guarded by mu
 	listening bool                   // guarded by mu; somebody has asked for it
 	start     chan struct{}          // closed when listening begins
@@ -83,7 +83,7 @@ func (h *herald) close() {
 	h.done.Wait()
 }
 
-// tell has others told that the sequences of exact guards were raised.
+// tell announces that the sequences of exact guards were raised.
 func (h *herald) tell(guards []kv.Guard) {
 	h.mu.Lock()
 	for _, g := range guards {
@@ -104,7 +104,7 @@ func (h *herald) send() {
 }
 
 // sending says what has moved, several refs at once, on a connection of the pool. What
-// can't be told now is told later, with what comes next.
+// can't be sent now is sent later, with what comes next.
 func (h *herald) sending(ctx context.Context) {
 	for {
 		select {
@@ -127,7 +127,7 @@ func (h *herald) sending(ctx context.Context) {
 			h.db.options.Logger.Warn("other servers were not told what moved; they are told again", "error", err)
 			h.mu.Lock()
 			for ref := range moved {
-				if len(h.moved) <= maxPending { // with one more, anyMoved is told
+				if len(h.moved) <= maxPending { // with one more, anyMoved is sent
 					h.moved[ref] = struct{}{}
 				}
 			}
@@ -303,7 +303,7 @@ func (db *DB) Moved(ctx context.Context) iter.Seq[kv.Move] {
 		r.add([]kv.Move{{Any: true}})
 	}
 	h.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() { h.leave(r) }) // also when nobody ranges over it
+	stop := context.AfterFunc(ctx, func() { h.leave(r) }) // also when it is not ranged over
 	return func(yield func(kv.Move) bool) {
 		defer stop()
 		defer h.leave(r)

@@ -42,7 +42,7 @@ type Options struct {
 	Shared bool
 	// ReadOnly opens a store for reading alone, also beside a process that has it open
 	// exclusively. Its tables must be there; commits fail with kv.ErrReadOnly. With
-	// Exclusive, nobody else has it open meanwhile.
+	// Exclusive, no other process has it open meanwhile.
 	ReadOnly bool
 	// Fill, unless empty, is the name of another store that is to be copied into this one:
 	// Open makes a store that no other process opens until Finish (kv.ErrUnfinished), or goes on

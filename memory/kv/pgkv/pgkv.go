@@ -35,7 +35,7 @@ type DB struct {
 	health  kv.Health
 	counts  counters
 	samples samples
-	origin  string // tells this process's moves from those of others
+	origin  string // distinguishes this process's moves from others'
 
 	holder *pgx.Conn // holds the store for this process until the keeper has it
 	keeper *keeper   // nil unless this process holds the store
@@ -43,7 +43,7 @@ type DB struct {
 	fence  atomic.Pointer[fence]
 
 	users   lifetime.Users
-	drained chan struct{} // closed when nobody is let in any more and all have left
+	drained chan struct{} // closed when no user is let in any more and all have left
 	open    lifetime.List // of views
 }
 
@@ -244,7 +244,7 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	if err := db.joiner.commit(ctx, c); err != nil {
 		return err
 	}
-	if !db.options.Exclusive { // otherwise nobody is there who could be told
+	if !db.options.Exclusive { // otherwise there is no process to notify
 		db.herald.tell(c.Guards)
 	}
 	return nil

@@ -56,7 +56,7 @@ func (db *DB) Raw(ctx context.Context, ks kv.Keyspace, after []byte) iter.Seq2[k
 	return migration.Merge(db.rawPairs(ctx, ks, r), db.rawSequences(ctx, ks, after))
 }
 
-// rawPairs reads page by page, each at a moment of its own: nobody changes the store.
+// rawPairs reads page by page, each at a moment of its own: the store does not change.
 func (db *DB) rawPairs(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
 		for more := true; more; {
@@ -82,7 +82,7 @@ func (db *DB) rawPairs(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq
 // rawSequences yields sequences in the form that they have in pairs.
 func (db *DB) rawSequences(ctx context.Context, ks kv.Keyspace, after []byte) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
-		var from []byte // the prefix of a scope whose sequence was told
+		var from []byte // the prefix of a scope whose sequence was yielded
 		if after != nil {
 			scope, _, err := kv.SplitKey(after)
 			if err != nil {

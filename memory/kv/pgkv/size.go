@@ -68,7 +68,7 @@ func (db *DB) Size(ctx context.Context, ks kv.Keyspace, r kv.Range) (int64, erro
 	return max(size, s.size(r)), nil
 }
 
-// Free is kv.Sizer's: what room the server has nobody knows.
+// Free is kv.Sizer's: the server's room is unknown.
 func (db *DB) Free() (int64, bool) { return 0, false }
 
 // size is about how many bytes a range of the table has.

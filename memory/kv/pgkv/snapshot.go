@@ -69,7 +69,7 @@ func (db *DB) SnapshotLater(ctx context.Context, along kv.Reads) (kv.Snapshot, e
 	return s, nil
 }
 
-// expire lets nobody read any more and gives the connection back.
+// expire ends all reading and gives the connection back.
 func (s *snapshot) expire() {
 	s.expired.Store(true)
 	if why := kv.ErrTooOld; s.why.CompareAndSwap(nil, &why) {
@@ -77,7 +77,7 @@ func (s *snapshot) expire() {
 	}
 }
 
-// releaseBehind releases the view and waits for nobody who reads it, unless the store is
+// releaseBehind releases the view without waiting for its readers, unless the store is
 // being closed: who does that waits for the connection.
 func (s *snapshot) releaseBehind() {
 	if !s.db.users.Enter() {
@@ -107,7 +107,7 @@ func (s *snapshot) release() {
 // Sequences is kv.Snapshot's.
 func (s *snapshot) Sequences() []uint64 { return s.sequences }
 
-// Close is kv.Snapshot's. The connection is given back behind it, so that nobody waits.
+// Close is kv.Snapshot's. The connection is given back behind it, without a wait.
 func (s *snapshot) Close() error {
 	s.db.open.Remove(&s.open)
 	closed := kv.ErrClosed

@@ -29,7 +29,7 @@ type Pool struct {
 	WaitTime time.Duration
 }
 
-// counters are what Stats tells of commits.
+// counters are the figures of commits in Stats.
 type counters struct {
 	commits, conflicts, unknown, joins atomic.Uint64
 	time                               atomic.Int64

@@ -79,8 +79,8 @@ func (db *DB) dropScope(family *grocksdb.ColumnFamilyHandle, scope kv.Scope, r k
 func before(key, end []byte) bool { return end == nil || bytes.Compare(key, end) < 0 }
 
 const (
-	// reclaimLook is the time between two looks at what RocksDB still holds: it tells
-	// nobody when it lets go of a snapshot or removes a file.
+	// reclaimLook is the time between two looks at what RocksDB still holds: it does not say
+	// when it lets go of a snapshot or removes a file.
 	reclaimLook = 5 * time.Millisecond
 	// reclaimSlack is how much longer than a snapshot lives what is deleted may stay.
 	reclaimSlack = 30 * time.Second

@@ -26,14 +26,14 @@ const (
 // joiner makes one write of the commits that wait. The first to come to an
 // idle joiner leads: on its own goroutine it takes all that wait, itself
 // first, writes them and answers them. Those who come meanwhile wait, and the
-// first of them leads next. So a lone client pays for no hand-over, and nobody
+// first of them leads next. So a lone client pays for no hand-over, and no client
 // ever waits for more company.
 type joiner struct {
 	writer *joinWriter
 
 	mu      sync.Mutex
 	waiting []*waiter // guarded by mu
-	leading bool      // guarded by mu; somebody leads or was told to
+	leading bool      // guarded by mu; there is a leader, or one was chosen
 
 	commits, conflicts, joins atomic.Uint64
 }
@@ -140,7 +140,7 @@ func (j *joiner) take() []*waiter {
 	return join
 }
 
-// handOver tells the first that waits to lead, or goes idle.
+// handOver makes the first that waits the leader, or goes idle.
 func (j *joiner) handOver() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

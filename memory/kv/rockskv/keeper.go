@@ -189,7 +189,7 @@ func (k *keeper) rotated() bool {
 	return true
 }
 
-// mark is what is known to be on disk. The caller holds mu, or has k to itself.
+// mark is the part known to be on disk. The caller holds mu, or has k to itself.
 func (k *keeper) mark() mark.Mark {
 	m := mark.Mark{Manifest: k.manifest}
 	for _, l := range k.logs {
@@ -200,7 +200,7 @@ func (k *keeper) mark() mark.Mark {
 	return m
 }
 
-// known is what is known to be on disk. Of the manifest it says what the durable
+// known is the part known to be on disk. Of the manifest it says what the durable
 // mark does.
 func (k *keeper) known() mark.Mark {
 	k.mu.Lock()

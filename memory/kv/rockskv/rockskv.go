@@ -63,7 +63,7 @@ type DB struct {
 	reclaiming sync.Mutex // one Reclaim at a time: it changes a setting for its time
 
 	users   lifetime.Users
-	drained chan struct{} // closed when nobody is let in any more and all have left
+	drained chan struct{} // closed when no user is let in any more and all have left
 
 	life time.Duration // of a snapshot
 	open lifetime.List // of snapshots that are not released yet and scans that run

@@ -7,6 +7,6 @@
 // frame of a newer state from the one before, at the cost of what is new.
 //
 // Caveats: a frame never changes and is safe for concurrent use; frames of one
-// builder share memory, so nobody may write to their columns. A slot of a deleted
+// builder share memory, so their columns must not be written to. A slot of a deleted
 // document keeps its columns or has zeros: ask Deleted first.
 package frame

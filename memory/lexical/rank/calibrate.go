@@ -77,7 +77,7 @@ func (r *ranking) toHits(best []candidate, sure float64) {
 	r.countRest(best, passes)
 }
 
-// owned tells of a candidate how much it has by itself, without what stands around it and who
+// owned says how much a candidate has by itself, without what stands around it and who
 // said it, as a part of what the best one of these has: nothing but that lifts it over a least
 // score.
 func (r *ranking) owned(best []candidate) func(candidate) float64 {

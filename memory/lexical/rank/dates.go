@@ -2,7 +2,7 @@ package rank
 
 import "time"
 
-// toldAfter is for how long, in microseconds, what happened is still told: a
+// toldAfter is for how long, in microseconds, what happened is still talked about: a
 // document that comes so long after a moment counts less and less.
 const toldAfter = 10 * 24 * 60 * 60 * 1e6
 

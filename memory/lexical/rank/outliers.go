@@ -6,7 +6,7 @@ import (
 )
 
 // A document whose vector stands out is lifted to one of the first places,
-// whatever its words say, so that it is found even where words seem to tell
+// whatever its words say, so that it is found even where words seem to say
 // enough. Where words say little it comes first; where they say much it comes
 // third, as a weak model often takes like for same, and does little harm there.
 // Where words can't distinguish the first ones, it comes before them.

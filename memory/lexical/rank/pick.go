@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/selection"
 )
 
-// ranked is a candidate as far as ranks tell.
+// ranked is a candidate with its rank.
 type ranked struct {
 	rank       float32
 	part, slot uint32
@@ -118,7 +118,7 @@ func (r *ranking) pick() []candidate {
 const blockSlots = 64
 
 // pickFrom offers the candidates of one part, block by block, those first whose words say
-// most: most of the others are so far from the best that their words alone tell.
+// most: most of the others are so far from the best that their words alone show it.
 func (r *ranking) pickFrom(part int, b *topK) {
 	p, most := r.parts[part], r.most()
 	r.measure(p)

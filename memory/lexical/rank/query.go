@@ -126,10 +126,10 @@ const (
 	SignalSession    = "session"    // those of its section of the session
 	SignalAuthor     = "author"     // the query names who said it
 	SignalDate       = "date"       // the query names when it was
-	SignalAnswer     = "answer"     // it tells the kind of thing that is asked for
+	SignalAnswer     = "answer"     // it has the kind of thing that is asked for
 	SignalQuestion   = "question"   // it only asks
 	SignalReply      = "reply"      // within turn: what a question gives to its answer
-	SignalBrevity    = "brevity"    // within window and session: a few words tell little of their own
+	SignalBrevity    = "brevity"    // within window and session: a few words say little by themselves
 	SignalRepeated   = "repeated"   // much of its session was shown by better hits
 	SignalVector     = "vector"     // its vector is near
 	SignalNewer      = "newer"      // it says anew what another said

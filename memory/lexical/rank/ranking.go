@@ -231,7 +231,7 @@ func (r *ranking) addWord(i int, word QueryWord) error {
 }
 
 // commonPart is the part of all documents from which on a word that so many
-// hold is not carried to their neighbours: it tells nothing there.
+// hold is not carried to their neighbours: it means nothing there.
 const commonPart = 0.25
 
 // count reads where a word stands and counts it in windows and sections.

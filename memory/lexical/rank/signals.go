@@ -27,12 +27,12 @@ const (
 	listAuthorShare = 0.4
 	// dateShare is for an event at a moment that the query names.
 	dateShare = 0.5
-	// answerShare is for each kind of answer that is asked for and told.
+	// answerShare is for each kind of answer that is asked for and present.
 	answerShare = 0.25
 	// questionShare is what a document of a session loses that only asks.
 	questionShare = 0.1
 	// askedWords is the length of the answer up to which the question loses all of it: a
-	// longer one speaks of more than was asked, and who it answers may have told more than
+	// longer one speaks of more than was asked, and its speaker may have said more than
 	// the question.
 	askedWords = 60
 	// ownWindow is the part of what its own words lack in its window that a document is given
@@ -44,8 +44,8 @@ const (
 	// aloneWords is the length up to which what stands around a document counts in full.
 	// The longer it is, the more it speaks for itself: its own words take the place.
 	aloneWords = 30
-	// tellsWords is the length up to which a document that tells something counts in full
-	// for a query that asks for it: a long text tells of everything.
+	// tellsWords is the length up to which a document with an answer counts in full
+	// for a query that asks for it: a long text has something of everything.
 	tellsWords = 40
 )
 
@@ -253,7 +253,7 @@ func (r *ranking) most() float32 {
 	return most
 }
 
-// brevity marks down what stands around something said in a few words, which tells little
+// brevity marks down what stands around something said in a few words, which says little
 // of its own. Beside long answers a few words are what a user states: where lengths are
 // uneven, they lose nothing.
 func brevity(words uint32) float32 { return float32(words+1) / float32(words+3) }

@@ -33,12 +33,12 @@ const (
 	tenth, fiftieth = 10, 50
 )
 
-// nearness is what the cosines of all parts tell together.
+// nearness sums up the cosines of all parts.
 type nearness struct {
 	nearest, tenth, fiftieth float64
 	// middle and spread describe the vectors behind the nearest: their median,
 	// and how far the middle half of them reaches. Spread is zero where there
-	// are too few to tell.
+	// are too few.
 	middle, spread float64
 	// sure says from 0 to 1 how much the nearest stands out.
 	sure float64

@@ -20,7 +20,7 @@ type Cursor struct {
 	ahead   int      // how many chunks the next read takes; 0 means readAhead
 	ready   [][]byte // chunks read ahead
 	scanner *Scanner
-	Seen    func(chunk []byte) // told of every chunk, if not nil
+	Seen    func(chunk []byte) // called for every chunk, if not nil
 }
 
 // NewCursor returns a cursor before the first block of a segment.

@@ -21,7 +21,7 @@ const (
 	FlagQuarantined
 	// FlagAsks: the text is a question, so that what comes next may answer it.
 	FlagAsks
-	// FlagTellsTime, FlagTellsNumber and FlagTellsName: the text tells one, so
+	// FlagTellsTime, FlagTellsNumber and FlagTellsName: the text has one, so
 	// that it can answer a question for it.
 	FlagTellsTime
 	FlagTellsNumber
@@ -33,7 +33,7 @@ const (
 // Facts are what the index knows of a document besides its terms.
 type Facts struct {
 	// Session is the id of the session; empty for none. It is kept as a digest,
-	// to tell neighbours; whoever filters by it adds it as a value too.
+	// to find neighbours; to filter by it, add it as a value too.
 	Session string
 	// Author is who said it; empty for none. Its folded form is kept (see
 	// FoldName), so that a query that names the author is recognised.

@@ -67,7 +67,7 @@ type Head struct {
 	// Sweep is an older generation whose keys are being deleted; zero for none.
 	Sweep generation
 	// Analysis names what made the terms of words. Empty before the first
-	// commit, and where none was told.
+	// commit, and where none was given.
 	Analysis string
 	// Reach: a rebuilding goes on to this ordinal at least, the last one that
 	// the index before gave out. Zero if it is none or that is not known.

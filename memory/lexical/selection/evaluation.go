@@ -230,7 +230,7 @@ func times(f *frame.Frame, c Column) []int64 {
 	return nil
 }
 
-// number returns the function that tells a document's number in a column that
+// number returns the function that reads a document's number in a column that
 // every document has.
 func number(f *frame.Frame, c Column) func(slot uint32) int64 {
 	switch c {

@@ -47,7 +47,7 @@ const (
 	Unsure
 )
 
-// Verifier tells of each document, named by its id, whether it meets a
+// Verifier reports for each document, named by its id, whether it meets a
 // condition. It is asked about documents that the index can't decide on, some
 // hundred at a time.
 type Verifier func(ctx context.Context, ids []string) ([]bool, error)

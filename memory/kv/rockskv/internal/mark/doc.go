@@ -4,7 +4,7 @@
 //
 // The nouns:
 //
-//   - A [Mark] is what is known to be on disk.
+//   - A [Mark] is the part of the store known to be on disk.
 //   - A slot is a place in the file for one mark. Two slots take turns and are
 //     synced, so that one of them is whole whatever happens. A third one is written
 //     far more often and not synced: it survives the death of the process.

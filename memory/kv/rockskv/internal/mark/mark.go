@@ -47,7 +47,7 @@ type File struct {
 	Length int64
 }
 
-// Mark is what is known to be on disk.
+// Mark is the part of the store known to be on disk.
 type Mark struct {
 	// Manifest is the current one.
 	Manifest File

@@ -179,7 +179,7 @@ type Log struct {
 // what is there, and is nil at the end. Sequences must go on from next, which is 0
 // for the first log. A record that steps back is a *DamageError, since RocksDB must not
 // see such a log, as is one that is shorter than a batch. report, unless nil, is
-// told of bytes read.
+// called with the number of bytes read.
 func ReadLog(name string, from io.Reader, next uint64, report func(bytes int64) error) (log Log, tail *DamageError, err error) {
 	log.Next = next
 	r := NewLogReader(name, from)
