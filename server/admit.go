@@ -97,7 +97,7 @@ func agentScope[R interface{ GetAgentId() string }](ctx context.Context, r R, ch
 	return auth.AgentScope(ctx, r.GetAgentId())
 }
 
-// connOf is the connection of a call; nil where nobody counts connections.
+// connOf is the connection of a call; nil where connections are not counted.
 func connOf(ctx context.Context) *conns.Conn {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
@@ -106,8 +106,8 @@ func connOf(ctx context.Context) *conns.Conn {
 	return conns.Of(from.Addr)
 }
 
-// turnAway ends a call that never reaches the interceptors: it is told what
-// they would tell it, and logged when it is time.
+// turnAway ends a call that never reaches the interceptors: it gets what
+// they would answer, and is logged when it is time.
 func (s *Server) turnAway(ctx context.Context, method string, err error) error {
 	failure := failureOf(ctx, err)
 	s.metrics.Refuse(failure)
@@ -145,7 +145,7 @@ func ReachableByOthers(addr net.Addr) bool {
 const (
 	// maxReflections bounds the streams of reflection: they need no credential.
 	maxReflections = 64
-	// maxReflected bounds what one of them is told. A tool that reads all
+	// maxReflected bounds an answer to one of them. A tool that reads all
 	// services asks for some twenty files.
 	maxReflected = 256
 	// maxReflectionBytes bounds a question: the name of a file or a symbol.

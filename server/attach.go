@@ -66,7 +66,7 @@ type attachment struct {
 	framer       framer    // belongs to the sender
 }
 
-// answer is what the agent is told about one message of its own.
+// answer is the answer to one message of the agent.
 type answer struct {
 	// reply is the whole answer; nil for a publish that was emitted as the
 	// fields below say.
@@ -262,7 +262,7 @@ func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsu
 }
 
 // errorOf is a refusal as the agent gets it. Faults of the server are logged
-// here: nobody else sees them.
+// here: no other code sees them.
 func (a *attachment) errorOf(ctx context.Context, err error) *loombridgev1.AttachError {
 	row := classify(ctx, err)
 	text := row.public

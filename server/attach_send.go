@@ -60,7 +60,7 @@ func (a *attachment) refusedPublish(ctx context.Context, ref int64, err error) p
 	return publication{Ref: ref, Refused: new(a.refusal(ctx, ref, err))}
 }
 
-// Answer says the outcome of a publish, unless the agent wants to hear of failures
+// Answer says the outcome of a publish, unless the agent wants failures
 // only.
 func (a *attachment) Answer(ctx context.Context, p *publication, result events.EmitResult) (answer, bool) {
 	if result.Err != nil {

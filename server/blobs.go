@@ -232,7 +232,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 	return stream.Send(message)
 }
 
-// CollectGarbage deletes what has expired and what nobody needs.
+// CollectGarbage deletes what has expired and is not needed.
 func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
 	scope, err := agentScope(ctx, r, validate.CollectGarbageRequest)
 	if err != nil {

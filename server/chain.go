@@ -27,7 +27,7 @@ import (
 )
 
 // unaryChain is the order every unary call passes: those that watch outside,
-// so that they see what the client is told; recovery next to the handler, so
+// so that they see what the client gets; recovery next to the handler, so
 // that a panic is one more error on its way out.
 func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 	chain := []grpc.UnaryServerInterceptor{

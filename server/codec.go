@@ -74,7 +74,7 @@ func (c codec) marshalMessage(v any) (mem.BufferSlice, error) {
 // marshalInto writes a message, whose size was just taken, into a buffer of the pool.
 func (c codec) marshalInto(pool mem.BufferPool, size int, message proto.Message) (*[]byte, error) {
 	buffer := pool.Get(size)
-	// Size has kept the sizes within the message, which nobody changes here.
+	// Size has kept the sizes within the message, which is not changed here.
 	if _, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend((*buffer)[:0], message); err != nil {
 		pool.Put(buffer)
 		return nil, fmt.Errorf("server: marshal: %w", err)
@@ -112,7 +112,7 @@ func (c codec) marshalAnswer(a *unread.Answer) (mem.BufferSlice, error) {
 const receiveSlack = 4 * mib
 
 // Marks of a refused message, as fields of the highest numbers there are. A
-// client that sends one itself is refused, which harms nobody else.
+// client that sends one itself is refused, which harms no other client.
 const (
 	undecodableMark = protowire.MaxValidNumber - iota
 	oversizeMark
@@ -145,7 +145,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 // keepsStream puts something small in the place of a message that is not to be
-// decoded, where that need not end its stream: an agent of loom.v1 is told so, and
+// decoded, where that need not end its stream: an agent of loom.v1 gets an answer, and
 // goes on.
 func keepsStream(message proto.Message, raw []byte, problem string) bool {
 	event, ok := message.(*loomv1pb.ClientEvent)

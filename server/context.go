@@ -132,7 +132,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		return &loombridgev1.ListStepsResponse{Steps: convert.Steps(last, r.GetJsonForm())}, nil
 	}
 	after, _ := page.ParseToken(r.GetPageToken())
-	// One more than asked for tells whether there is a next page.
+	// One more than asked for reports whether there is a next page.
 	found, err := s.log.Steps(ctx, scope, r.GetSessionId(), after, min(int(r.GetPageSize())+1, session.MaxListed))
 	if err != nil {
 		return nil, err

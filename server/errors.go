@@ -52,7 +52,7 @@ import (
 // Errors of calls that are refused before they reach a domain package, and of
 // streams that the server ends.
 var (
-	// ErrNobodyListens: nobody would get the event.
+	// ErrNobodyListens: the event would have no receiver.
 	ErrNobodyListens = errors.New("server: nobody listens")
 	// ErrOverloaded: too many calls or streams at once.
 	ErrOverloaded = errors.New("server: overloaded")

@@ -92,7 +92,7 @@ type stallWatch struct {
 	ticks int
 }
 
-// stalled is told the number of beginnings and ends of sends at every tick.
+// stalled gets the number of beginnings and ends of sends at every tick.
 func (w *stallWatch) stalled(sends int64) bool {
 	if waiting := sends%2 == 1; !waiting || sends != w.sends {
 		w.sends, w.ticks = sends, 0

@@ -41,7 +41,7 @@ func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.C
 	return convert.Configured(config, ended), nil
 }
 
-// changeOf is what a request does to a session's settings, and what tells it
+// changeOf is what a request does to a session's settings, and the digest of it
 // apart from another one with its id. There is none when it sets nothing.
 func changeOf(r *loombridgev1.ConfigureSessionRequest) (change func(session.Config) (session.Config, error), content []byte) {
 	set := convert.Config(r.GetHistory())

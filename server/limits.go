@@ -37,7 +37,7 @@ type Limits struct {
 	// Default 1,024.
 	MaxCalls int
 	// MaxWaitingCalls bounds the calls that wait to run, shared in the same way; more
-	// are OVERLOADED, and so is one that waited for callWait. Negative: nobody
+	// are OVERLOADED, and so is one that waited for callWait. Negative: none
 	// waits. Default 1,024.
 	MaxWaitingCalls int
 	// ContendedCalls bounds the calls that run at once while several tenants make

@@ -54,7 +54,7 @@ const (
 	idleChecks = 10
 )
 
-// Options are what a Server can be told; nil means all defaults.
+// Options configure a Server; nil means all defaults.
 type Options struct {
 	// Limits bound sizes, counts and times. Default: DefaultLimits.
 	Limits Limits
@@ -79,18 +79,18 @@ type Options struct {
 	LoomTenant string
 	// Logger takes one line per call that is worth one. Default nil: silent.
 	Logger *slog.Logger
-	// Metrics counts the calls. Default nil: nobody does.
+	// Metrics counts the calls. Default nil: they are not counted.
 	Metrics *observe.Metrics
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// About is what GetStatus tells.
+	// About is what GetStatus returns about the process.
 	About About
 	// Store is how the store is: the standard health service follows it, and GetStatus
 	// tells it. Default nil: all is well.
 	Store *kv.Health
 	// Sandbox is how programs that tools run are confined. Default: none are run.
 	Sandbox sandbox.Confinement
-	// PreparedStarts tells for how many programs the start is prepared. Default: none.
+	// PreparedStarts returns for how many programs the start is prepared. Default: none.
 	PreparedStarts func() int
 	// Scrubbed returns when the store had last been read back whole, zero for never.
 	// Default nil: never.
@@ -107,7 +107,7 @@ type Options struct {
 	Redact *redact.Redactor
 }
 
-// About is what the process tells about itself.
+// About describes the process.
 type About struct {
 	// Version is the server's version.
 	Version string

@@ -374,7 +374,7 @@ func (s *workingStream) leave() {
 const callerHeader = "x-agent-id"
 
 // callerOf is who a call counts for. An agent that the caller may not act for
-// does not count: nobody uses up the share of another one.
+// does not count: no one uses up the share of another one.
 func callerOf(ctx context.Context, req any) share.Owner {
 	id, _ := auth.Of(ctx)
 	agent := observe.AgentOf(req)

@@ -173,7 +173,7 @@ func (s *toolService) WatchApprovals(r *loombridgev1.WatchApprovalsRequest, stre
 	}
 	watcher := s.approvals.Watch(by)
 	defer watcher.Close()
-	if err := stream.SendHeader(nil); err != nil { // whoever waits for the headers is watching
+	if err := stream.SendHeader(nil); err != nil { // a caller that waits for the headers is watching
 		return err
 	}
 	room := unread.SlotOf(stream.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// nameObserved is what was done where nobody says what.
+// nameObserved names an action without a name.
 const nameObserved = "action"
 
 // done is a call of a group with what it gave.
@@ -114,7 +114,7 @@ func spokenText(m *session.Message) string {
 	return m.Content
 }
 
-// told is a call whose result is a message. What the preset hides can be read by
+// told is a call with a message as its result. What the preset hides can be read by
 // the message's name.
 func (r *reading) told(e session.Entry, name, args, result string) history.Act {
 	s := r.t.a.reduced(name, args, result)

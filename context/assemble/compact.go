@@ -154,7 +154,7 @@ type ConcludeRequest struct {
 	Settle func(ctx context.Context) error
 }
 
-// Concluded says what became of a task's steps.
+// Concluded says the outcome of a task's steps.
 type Concluded struct {
 	// Batch is the fold that stands for them; nil where none does.
 	Batch *Batch

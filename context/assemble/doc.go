@@ -11,7 +11,7 @@
 //     was in the prompt before, and what it should cost.
 //   - An [OverflowError] refuses a prompt over its budget and names what takes
 //     most. Nothing is ever left out without a reference to make it fit.
-//   - A [UsageReport] tells what a provider counted, from which the next prompt
+//   - A [UsageReport] says what a provider counted, from which the next prompt
 //     is predicted.
 //
 // The history is the session's log in order: messages as they were recorded,

@@ -74,7 +74,7 @@ func (r *reading) replace(w *wording, all []done, whole pairing.Output, bare boo
 	}
 }
 
-// inBlocks tells whether a result stands in blocks.
+// inBlocks reports whether a result stands in blocks.
 func (d *done) inBlocks() bool { return d.call != nil && (d.call.Answered || len(d.call.Blocks) > 0) }
 
 // counted sets the sizes of messages.
@@ -117,7 +117,7 @@ func (w *wording) put(d *done, text string) {
 	}
 }
 
-// onlyText tells whether blocks are texts.
+// onlyText reports whether blocks are texts.
 func onlyText(blocks json.RawMessage) bool { return content.OnlyText(content.Parse(blocks)) }
 
 // items are the group's messages.
@@ -181,7 +181,7 @@ func (r *reading) withoutWritten(wish session.ToolCall) (string, bool) {
 	return string(text.CanonicalJSON(args)), true
 }
 
-// omits tells whether the results of a group stand in no prompt. Pinned ones do, and
+// omits reports whether the results of a group stand in no prompt. Pinned ones do, and
 // those of a turn that waits for more.
 func (r *reading) omits(g *pairing.Group) bool {
 	return r.t.preset.Results == history.ResultsOmit && !g.Pinned() && !g.Open

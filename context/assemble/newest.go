@@ -65,7 +65,7 @@ func (s *source) newest() int {
 	return at
 }
 
-// gives tells whether a group has results.
+// gives reports whether a group has results.
 func gives(g *pairing.Group) bool {
 	return slices.ContainsFunc(g.Members, func(m pairing.Member) bool {
 		return m.Entry.Step != nil || m.Use != pairing.Spoken || m.Entry.Message.Role == session.User && hasResults(m.Entry.Message)

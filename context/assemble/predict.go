@@ -22,7 +22,7 @@ type fixed struct {
 	// hard is the most tokens, as they are counted here, that the model will
 	// make fit the budget; soft leaves the reserve free, too.
 	hard, soft int
-	// anchor is what the provider told of the session last.
+	// anchor is the provider's last report on the session.
 	anchor tokens.Anchor
 }
 
@@ -48,17 +48,17 @@ const (
 	answerSpread = 1.5
 	answerSlack  = 64
 	// doubtfulSpread is the share of a prediction from which on its reserve says
-	// that nobody knows.
+	// that is unknown.
 	doubtfulSpread = 1.0 / 3
 )
 
-// believed tells whether a provider may have counted the anchored prompt so.
+// believed reports whether a provider may have counted the anchored prompt so.
 func believed(a tokens.Anchor) bool {
 	local, counted := float64(max(a.Local, 1)), float64(a.Real)
 	return a.Real > 0 && counted >= minRatio*local && counted <= maxRatio*local+hiddenTokens
 }
 
-// answers tells whether an anchor's answer can be the message of so many tokens
+// answers reports whether an anchor's answer can be the message of so many tokens
 // that was recorded.
 func answers(a tokens.Anchor, recorded int) bool {
 	ratio := min(max(float64(a.Real)/float64(max(a.Local, 1)), minRatio), maxRatio)

@@ -14,13 +14,13 @@ import (
 
 // Calls whose results were never recorded, in presets of messages.
 const (
-	// maxLost of them, the newest, are told about.
+	// maxLost of them, the newest, are listed.
 	maxLost = 10
 	// lostParams of a call are named, each with so many characters of its value.
 	lostParams, lostChars = 3, 40
 )
 
-// lost finds the calls that nobody answered and that the model waits for no more. It
+// lost finds the calls without an answer and that the model waits for no more. It
 // returns how many of each group's are older than the newest of all. A history that is
 // not literal shows all of them: which are the newest changes with every call.
 func (f *faded) lost() map[*pairing.Group]int {
@@ -51,7 +51,7 @@ func (f *faded) lostRefs(calls int) []string {
 }
 
 // repaired is a copy of a group without calls that have no result, and without results
-// that no call waits for. What the newest calls were is told as text; the first older
+// that no call waits for. The newest calls are listed as text; the first older
 // ones leave.
 func (r *reading) repaired(g *pairing.Group) *pairing.Group {
 	older := r.older[g]
@@ -125,7 +125,7 @@ func withBlock(blocks, block json.RawMessage) json.RawMessage {
 	return slices.Concat(before, []byte(","), block, []byte("]"))
 }
 
-// earlierCall tells of a call that has no result.
+// earlierCall describes a call that has no result.
 func (r *reading) earlierCall(wish session.ToolCall) string {
 	if kept, ok := r.withoutWritten(wish); ok {
 		wish.Arguments = kept

@@ -55,7 +55,7 @@ func (t *task) lastResort(ctx context.Context, s *source, f fixed, d *draft, err
 	return d, err
 }
 
-// talks tells whether something was said that may leave the window: all but instructions,
+// talks reports whether something was said that may leave the window: all but instructions,
 // pins, and what was said last.
 func (t *task) talks(s *source) bool {
 	units := t.withoutTalk(s, t.ledgerUnits(s))

@@ -70,7 +70,7 @@ func (a *Assembler) price(model string, set *toolset) error {
 	return nil
 }
 
-// toolsKey tells toolsets apart, with what they are for.
+// toolsKey distinguishes toolsets, with what they are for.
 func toolsKey(r Request) (key [sha256.Size]byte) {
 	h := sha256.New()
 	text := func(s string) {
@@ -180,13 +180,13 @@ func (t *task) findServed(ctx context.Context) (err error) {
 	return nil
 }
 
-// named tells whether the settings, or an active skill, choose a tool by its name.
+// named reports whether the settings, or an active skill, choose a tool by its name.
 func (t *task) named(name string, choice settings.Tools) bool {
 	matches := func(pattern string) bool { return matchesName(pattern, name) }
 	return !choice.None && slices.ContainsFunc(choice.Names, matches) || slices.ContainsFunc(t.skillTools, matches)
 }
 
-// matchesName tells whether a name matches a pattern, in which `*` stands for any
+// matchesName reports whether a name matches a pattern, in which `*` stands for any
 // number of characters.
 func matchesName(pattern, name string) bool {
 	if pattern == name {

@@ -7,7 +7,7 @@
 // in the lines of a blob, a [Query] what Find looks for in the archive.
 //
 // An entry comes with the commit that stages it, may be promoted or archived, expires,
-// and is collected (Collect) once nobody refers to it: no open session ([Sessions]),
+// and is collected (Collect) once nothing refers to it: no open session ([Sessions]),
 // no mention of package mention, no lease of a call that runs (Use). Its names then
 // give a *CollectedError. What exceeds an owner's quota is a *QuotaError.
 //

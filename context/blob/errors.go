@@ -50,7 +50,7 @@ func (e *CollectedError) Is(target error) bool {
 // something. It is an ErrNotFound.
 type MissingError struct {
 	Name string
-	// Reason is a sentence for whoever asked, such as "the agent has no such
+	// Reason is a sentence for the caller, such as "the agent has no such
 	// step".
 	Reason string
 }

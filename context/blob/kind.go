@@ -16,14 +16,14 @@ import (
 const (
 	KindText   = "text"
 	KindJSON   = "json"
-	KindLog    = "log" // output of a command; never guessed, only told
+	KindLog    = "log" // output of a command; never guessed, only given
 	KindImage  = media.Image
 	KindAudio  = media.Audio
 	KindBinary = media.Binary
 )
 
 // KindOf says what bytes look like that are all in memory: their kind, and their
-// format where it was told apart. A store finds the same of an upload.
+// format where it was recognized. A store finds the same of an upload.
 func KindOf(data []byte) (kind, mediaType string) {
 	var text textScan
 	text.add(data)
@@ -60,7 +60,7 @@ func extension(kind string) string {
 	return "bin"
 }
 
-// textScan tells text from binary and counts lines, however the content is cut
+// textScan distinguishes text from binary and counts lines, however the content is cut
 // into pieces.
 type textScan struct {
 	isBinary bool // a NUL, or not UTF-8

@@ -80,7 +80,7 @@ func (s *Store) leased(ctx context.Context, from kv.Getter, scope kv.Scope, ref 
 	}
 	for f, err := range wire.Fields(values[0]) {
 		if err != nil {
-			return true, nil // it can't be told, so it stays
+			return true, nil // it is unreadable, so it stays
 		}
 		if f.Number == fieldLeaseTime {
 			return s.now().Before(f.Time()), nil

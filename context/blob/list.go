@@ -85,7 +85,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, filter Filter, after s
 	return page, nil
 }
 
-// closedSessions tells of entries whether the filter leaves them out because their session
+// closedSessions reports of entries whether the filter leaves them out because their session
 // is closed. Each session is looked at once.
 func (s *Store) closedSessions(scope kv.Scope, filter Filter) func(ctx context.Context, e *Entry) (bool, error) {
 	known := make(map[string]bool)

@@ -109,7 +109,7 @@ func (c *collection) unusedChunks(ctx context.Context, used [][sha256.Size]byte)
 
 func (c *collection) orphan(key, frame []byte) orphan {
 	o := orphan{key: key, size: int64(len(frame)), age: orphanAge}
-	if len(frame) >= frameHeader { // else nobody can read it
+	if len(frame) >= frameHeader { // else it is unreadable
 		o.age = frameAge(frame, c.store.now())
 	}
 	return o

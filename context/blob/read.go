@@ -145,7 +145,7 @@ func (b *reader) damaged(chunk int, problem string) error {
 // ReadLines yields the bytes of up to limit lines (a negative limit: to the
 // end) that come after the first offset lines, line feeds included, in pieces of
 // at most ChunkBytes that need not end with a line. It reads from the beginning,
-// because nobody knows where a line starts, but holds one chunk at a time,
+// because the start of a line is unknown, but holds one chunk at a time,
 // however long a line is. Reading past the end yields nothing.
 func (s *Store) ReadLines(ctx context.Context, scope kv.Scope, e Entry, offset, limit int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {

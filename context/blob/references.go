@@ -71,7 +71,7 @@ func (r *references) anyOpen(ctx context.Context, sessions []string) (bool, erro
 }
 
 // to reports whether somebody needs an entry: the open session of the step that made it,
-// a record, or an open session that names it. If nobody does, closed are the sessions
+// a record, or an open session that names it. Without one, closed are the sessions
 // that would if they were open.
 func (r *references) to(ctx context.Context, e *Entry) (needed bool, closed []string, err error) {
 	number, made := step.ParseID(e.StepID)

@@ -74,7 +74,7 @@ func (e *UnfinishedError) Error() string {
 // *turn.BusyError.
 //
 // A search scans in turns with others. What it found in a turn it yields between
-// two turns, so that a slow caller delays nobody.
+// two turns, so that a slow caller delays no other.
 func (s *Store) Search(ctx context.Context, scope kv.Scope, e Entry, p *Pattern, from From) iter.Seq2[Match, error] {
 	if from.Offset < 0 || from.Lines < 0 || from.Offset > e.Size {
 		return func(yield func(Match, error) bool) {
@@ -191,7 +191,7 @@ func (g *grep) inTurn(part func() error) error {
 	return err
 }
 
-// tell yields what was found. It must not be called in a turn.
+// tell yields the hits. It must not be called in a turn.
 func (g *grep) tell() error {
 	if len(g.found) == 0 {
 		return nil
@@ -372,7 +372,7 @@ func (s *Store) ahead(ctx context.Context, scope kv.Scope, e Entry, offset int64
 				}
 			}
 		}()
-		// When the search is over, nobody reads the store any more.
+		// When the search is over, the store is not read any more.
 		defer func() {
 			cancel()
 			for range reads {

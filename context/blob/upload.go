@@ -39,7 +39,7 @@ type Upload struct {
 func (s *Store) Create(ctx context.Context, scope kv.Scope) *Upload {
 	u := &Upload{store: s, scope: scope, err: scope.Validate()}
 	u.writeAhead = func(chunk []byte, size int64) ([32]byte, error) {
-		// What other uploads have written and nobody has staged takes room, too.
+		// Unstaged chunks of other uploads take room, too.
 		if err := s.hasRoom(ctx, scope, size+s.unstaged.of(scope, s.now())-u.ahead); err != nil {
 			return [32]byte{}, err
 		}
@@ -218,8 +218,8 @@ func (u *Upload) Abort() {
 }
 
 // freshFor is how long a chunk counts as new. An upload writes a chunk again
-// that is there already but older, so that garbage collection can tell by its
-// age that nobody is about to refer to it.
+// that is there already but older, so that garbage collection knows by its
+// age that no upload is about to refer to it.
 const freshFor = time.Hour
 
 // writeChunk stores a chunk unless it is there and fresh, and reports whether it did.

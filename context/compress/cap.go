@@ -33,7 +33,7 @@ func (c *Compressor) capped(whole Compressed, j *job) Compressed {
 	return c.shorter(whole, strings.TrimPrefix(capFrame(j), "\n"), Cap)
 }
 
-// over tells whether a text is over the limit of tokens.
+// over reports whether a text is over the limit of tokens.
 func (c *Compressor) over(text string) bool {
 	limit := c.opts.ResultTokens
 	// A token has at least one byte.

@@ -3,7 +3,7 @@
 //
 // The nouns:
 //
-//   - A Result is what a tool gave, and what is known about the call.
+//   - A Result is what a tool gave, and the call's properties.
 //   - A Strategy knows one sort of result: the hits of a search, a file, the
 //     output of a command, the answer of an API, and any other text. Each has a
 //     size in characters that it stays within.
@@ -18,6 +18,6 @@
 //
 // Caveats: the caller stores the whole before anybody sees the short form. A
 // text that looks like a short form is one like any other: what was compressed
-// is known by Compressed.IsCompressed and told by Result.IsCompressed, never by the
+// is known by Compressed.IsCompressed and given by Result.IsCompressed, never by the
 // text.
 package compress

@@ -12,7 +12,7 @@ type job struct {
 	strategy Strategy
 	// run is what a command did; only of strategy Exec.
 	run run
-	// failed says that the content tells what went wrong, which stays.
+	// failed says that the content says what went wrong, which stays.
 	failed bool
 }
 
@@ -27,7 +27,7 @@ func newJob(r Result, chars int) *job {
 	return j
 }
 
-// isText tells whether the content may go through a strategy for text.
+// isText reports whether the content may go through a strategy for text.
 func (j *job) isText() bool {
 	return j.kind == blob.KindText || j.kind == blob.KindJSON || j.kind == blob.KindLog
 }

@@ -37,7 +37,7 @@ func members(value string) iter.Seq2[string, string] {
 	}
 }
 
-// isArray tells an array from other JSON.
+// isArray reports whether JSON is an array.
 func isArray(value string) bool { return strings.HasPrefix(strings.TrimLeft(value, jsonSpace), "[") }
 
 // size counts the members of an object or the elements of an array.

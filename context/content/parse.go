@@ -17,7 +17,7 @@ func Parse(blocks json.RawMessage) []Part {
 	return parts
 }
 
-// adopt gives blocks that nobody knows to the dialect of all others, if that is one.
+// adopt gives unknown blocks to the dialect of all others, if that is one.
 func adopt(parts []Part) {
 	own := Shared
 	for i := range parts {

@@ -54,7 +54,7 @@ type Item struct {
 // The zero Place is before all of it.
 type Place struct{ Position, Task uint64 }
 
-// Sessions yields what is known of each session of the scope that has an entry or a
+// Sessions yields a summary of each session of the scope that has an entry or a
 // task and comes behind an id, in order of the ids' bytes, those that are closed only if
 // they are asked for. No id is before all. An error comes last, with a zero Summary.
 func (r *Reader) Sessions(ctx context.Context, scope kv.Scope, after string, closed bool) iter.Seq2[session.Summary, error] {

@@ -8,7 +8,7 @@
 //   - ErrorLines are the lines that say what went wrong.
 //   - Identifiers are the names: paths, failures, numbers, links and symbols, the
 //     best first. A Ranking adds up those of many texts.
-//   - Quoted tells the letters of escapes from those of names.
+//   - Quoted distinguishes letters of escapes from letters of names.
 //
 // The package is pure.
 package excerpt

@@ -117,7 +117,7 @@ func (g gatherer) run(text string, start, end int, has byteKind) {
 }
 
 // maxSymbolBytes bounds a name that is no path: longer ones are those of built
-// packages, tokens and digests, which nobody writes again.
+// packages, tokens and digests, which are not written again.
 const maxSymbolBytes = 64
 
 // noise says what looks like an identifier but names nothing that a later

@@ -121,7 +121,7 @@ func identifier(run string) string {
 	return run
 }
 
-// specific tells an identifier from a word: it holds a digit, an underscore, a
+// specific reports whether a word is an identifier: it holds a digit, an underscore, a
 // slash or a dot, changes from a small to a capital letter, or is long.
 func specific(s string) bool {
 	if len(s) >= plainIdentBytes {

@@ -71,7 +71,7 @@ func (s Selection) Results(ctx context.Context) iter.Seq2[blob.Entry, error] {
 	}
 }
 
-// writeBlob writes a blob under all its paths. One that is damaged is told and
+// writeBlob writes a blob under all its paths. A damaged one is reported and
 // left out.
 func (w *writer) writeBlob(ctx context.Context, found blob.Entry) error {
 	home := found.Home()
@@ -156,7 +156,7 @@ func (w *writer) copyBlob(ctx context.Context, to io.Writer, found blob.Entry) e
 }
 
 // whole returns all of a blob, nil when there is none any more. A damaged one is
-// told with its blob.
+// reported with its blob.
 func (w *writer) whole(ctx context.Context, path string) ([]byte, error) {
 	found, err := w.Blobs.Lookup(ctx, w.Scope, path)
 	var all bytes.Buffer

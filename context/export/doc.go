@@ -4,7 +4,7 @@
 //
 //   - A [Tree] is the directory that is written to, and [Lines] a file of lines in it.
 //   - [Write] writes one agent's, or one session's, context into a tree. A blob that is
-//     damaged is left out and told.
+//     damaged is left out and reported.
 //
 // Nothing is written to the store. It is read entry by entry, so that an export may
 // take hours and still needs no snapshot of that age: what is written meanwhile may

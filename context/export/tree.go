@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// The files are private to whoever exports.
+// The files are private to the exporting user.
 const (
 	dirMode  = 0o700
 	fileMode = 0o600
@@ -172,7 +172,7 @@ func (l *Lines) Close() error {
 	return errors.Join(l.out.Flush(), l.file.Close())
 }
 
-// nameError tells names that can't be used from a disk that can't.
+// nameError distinguishes names that can't be used from a disk that can't.
 func nameError(name string, err error) error {
 	for _, bad := range []error{
 		os.ErrExist, syscall.ENAMETOOLONG, syscall.ENOTDIR, syscall.EISDIR, syscall.EINVAL, syscall.EILSEQ, syscall.ENOTEMPTY,

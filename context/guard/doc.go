@@ -4,7 +4,7 @@
 //     message beside the prompt's own lines: it begins no line as those do, and closes no
 //     tag.
 //   - [Output] is the result of a call in a message of its own: in it only what folding
-//     writes is told apart, so that files and logs stay as they are.
+//     writes is recognized, so that files and logs stay as they are.
 //   - [Tags] is a text that opens and closes none of some tags.
 //
 // All of it is pure, takes time in proportion to the text, and changes nothing twice.

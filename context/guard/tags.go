@@ -19,7 +19,7 @@ const (
 	TagAgents    = "agents_md"
 )
 
-// builtInTags are the tags that prompts have whoever asks for them.
+// builtInTags are the tags that prompts have for every caller.
 var builtInTags = []string{TagMemory, TagKnowledge, TagPlaybook, TagTool, TagNotes, TagAgents}
 
 // BuiltIn reports whether a tag, in lower case, is one of a prompt's own parts.

@@ -120,7 +120,7 @@ func (g *grouper) addStep(i int) bool {
 }
 
 // addTurn begins a turn. Steps right before it that it asks for belong to it:
-// whoever runs the tools may record a step before the message is recorded.
+// the runner of the tools may record a step before the message is recorded.
 func (g *grouper) addTurn(i int) {
 	e := &g.entries[i]
 	g.waiting = g.waiting[:0]
@@ -143,7 +143,7 @@ func (g *grouper) addTurn(i int) {
 	}
 }
 
-// asksFor tells whether the newest turn waits for all of an atom's steps, and
+// asksFor reports whether the newest turn waits for all of an atom's steps, and
 // if so, waits no longer.
 func (g *grouper) asksFor(a atom) bool {
 	left := slices.Clone(g.waiting)

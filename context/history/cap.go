@@ -102,7 +102,7 @@ func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (sh
 	var omitted string
 	if at := cutMarkAt(e, s); at >= 0 {
 		first, last = first[:min(len(first), at)], s[max(len(s)-len(last), at+len(e.CutMark)):]
-		// How many characters the record left out nobody knows.
+		// How many characters the record left out is unknown.
 		omitted = fmt.Sprintf("%d bytes", int64(len(s)-len(first)-len(last)-len(e.CutMark))+e.CutBytes)
 	} else {
 		omitted = fmt.Sprintf("%d chars", chars-utf8.RuneCountInString(first)-utf8.RuneCountInString(last))
@@ -132,7 +132,7 @@ func (e *Entry) readOn(beginning string) string {
 	if r == nil || len(beginning) <= r.Start || len(beginning) > r.End {
 		return ""
 	}
-	// Behind a reference in place of lines nobody knows how many there were.
+	// Behind a reference in place of lines their number is unknown.
 	rest, whole := strings.CutPrefix(e.shown(), beginning)
 	if !whole {
 		return ""

@@ -140,7 +140,7 @@ func (f *Fold) addSpan(stored []byte) error {
 	return nil
 }
 
-// check tells whether a fold can stand in a history.
+// check reports whether a fold can stand in a history.
 func (f *Fold) check() error {
 	before := uint64(0)
 	for _, s := range f.Spans {

@@ -29,7 +29,7 @@ const (
 	maxNumberDigits = 7
 )
 
-// line is one line of a text. Listings number their lines; the number is told
+// line is one line of a text. Listings number their lines; the number is kept
 // apart, so that the same lines are found with other numbers or without.
 type line struct {
 	text string
@@ -131,7 +131,7 @@ func (s *shown) display(i int) {
 }
 
 // addEntry remembers what an entry shows beside its output. The words and the
-// arguments of a turn are told apart from the output, which has its reference.
+// arguments of a turn are listed apart from the output, which has its reference.
 func (s *shown) addEntry(e *Entry) {
 	if e.Ref == "" {
 		return
@@ -163,7 +163,7 @@ func (s *shown) addArgs(ref, args string) {
 	}
 }
 
-// anchors tells whether a piece may begin with a line.
+// anchors reports whether a piece may begin with a line.
 func anchors(key string) bool { return len(strings.TrimSpace(key)) >= minAnchorBytes }
 
 // reduce returns text with every run of lines that is already shown replaced
@@ -225,7 +225,7 @@ type piece struct {
 	times int
 }
 
-// again tells whether a piece is this one once more.
+// again reports whether a piece is this one once more.
 func (p piece) again(next piece) bool {
 	return p.exact && next.exact && p.from == next.from && p.lines == next.lines
 }
@@ -290,7 +290,7 @@ func (s *shown) same(p origin, lines []line, exact bool) int {
 	return n
 }
 
-// follows tells whether a line is numbered as the n-th behind first has to be.
+// follows reports whether a line is numbered as the n-th behind first has to be.
 func follows(a, first line, n int) bool {
 	return first.number < 0 && a.number < 0 || first.number >= 0 && a.number == first.number+n
 }

@@ -114,7 +114,7 @@ func (p *pass) groups(folds []Fold) [][]Fold {
 	return groups
 }
 
-// between tells whether an unfolded entry stands between two places.
+// between reports whether an unfolded entry stands between two places.
 func (p *pass) between(from, to uint64) bool {
 	at, _ := slices.BinarySearchFunc(p.entries, from, func(e Entry, place uint64) int {
 		if e.Position < place {
@@ -291,7 +291,7 @@ func (w *writer) short(s *digestStep) string {
 	return line
 }
 
-// summary tells of all steps in about limit tokens: how many calls of which
+// summary covers all steps in about limit tokens: how many calls of which
 // tools, how many failed, the newest lines that say why, and the best of what
 // they named. older are the steps that have no line of their own.
 func (w *writer) summary(d *digest, older []digestStep, limit int) string {

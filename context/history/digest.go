@@ -12,11 +12,11 @@ import (
 
 // Bounds of a digest. It has to hold more than a dense fold has room for, and
 // little enough that digests are put together in a few milliseconds, however
-// many steps they tell of.
+// many steps they cover.
 const (
 	// digestCallBytes are kept of a call.
 	digestCallBytes = 400
-	// digestStepBytes of the newest steps are told apart, digestSaidBytes of
+	// digestStepBytes of the newest steps are listed one by one, digestSaidBytes of
 	// lines that say what went wrong are kept of those before.
 	digestStepBytes = 40 << 10
 	digestSaidBytes = 12 << 10

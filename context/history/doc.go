@@ -34,7 +34,7 @@
 //     stored, whatever was written.
 //
 // Caveats: what folds are made of are texts of tools and models. A text may look
-// like a mark; what was folded is told by the folds, never by the text.
+// like a mark; the folded entries are named by the folds, never by the text.
 // Reasoning is not kept: of what the model said beside its calls only names
 // stay.
 package history

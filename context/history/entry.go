@@ -126,7 +126,7 @@ func CallText(c Call) string { return inline(strings.TrimSpace(c.text())) }
 // text is the call as one text.
 func (c Call) text() string { return c.Name + " " + c.Args }
 
-// failed tells whether the entry's call went wrong.
+// failed reports whether the entry's call went wrong.
 func (e *Entry) failed() bool { return e.Failed || e.Exit != nil && *e.Exit != 0 }
 
 // shown is the entry's output as an unfolded prompt shows it.

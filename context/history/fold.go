@@ -114,7 +114,7 @@ func (f *Fold) stored() int {
 }
 
 // lighten leaves out the digests that would make folds too large to store;
-// whoever needs them reads the entries again.
+// a user of them reads the entries again.
 func lighten(made []Fold) {
 	total := 0
 	for i := range made {
@@ -135,7 +135,7 @@ func lighten(made []Fold) {
 // first is where the fold stands.
 func (f *Fold) first() uint64 { return f.Spans[0].First }
 
-// holds tells whether a position is in the fold.
+// holds reports whether a position is in the fold.
 func (f *Fold) holds(position uint64) bool {
 	at, found := slices.BinarySearchFunc(f.Spans, position, func(s Span, p uint64) int {
 		switch {

@@ -183,7 +183,7 @@ func (v *view) message(text string) int { return v.c.count(text) + v.l.opts.Mess
 // acts is how many acts there are.
 func (v *view) acts() int { return v.before[len(v.conv.Parts)] }
 
-// older tells whether a part is shown as lines.
+// older reports whether a part is shown as lines.
 func (v *view) older(i int, m Mark) bool {
 	p := &v.conv.Parts[i]
 	return len(p.Acts) > 0 && !p.Stays && m.Whole < v.before[i+1] && v.before[i+1] <= m.Older

@@ -18,7 +18,7 @@ const (
 	DefaultKeepTurns = 2
 	// DefaultPatience is how many times over not folding must have cost what
 	// folding costs. At 1 a batch comes when both are equal, which is cheapest
-	// for one session whose end nobody knows; a little more breaks the cached
+	// for one session with an unknown end; a little more breaks the cached
 	// prefix less often for hardly any cost.
 	DefaultPatience = 1.7
 	// DefaultBatchTokens are counted as written again by each batch, beside
@@ -67,7 +67,7 @@ type Options struct {
 	// FoldTokens is the most that folds may take whatever the budget. Default
 	// DefaultFoldTokens.
 	FoldTokens int
-	// Header begins every fold and tells the model what it reads. Default
+	// Header begins every fold and explains it to the model. Default
 	// DefaultHeader, which fits entries whose Ref is the number of a step.
 	Header string
 	// Memo remembers what folds name from one call to the next. Give all ledgers
@@ -134,7 +134,7 @@ type History struct {
 	Folds []Fold
 	// Batch is the number of the last batch: of those that were not undone, or, where
 	// no number is to be given twice, of all. Through is the last position that
-	// batches decided about. Folds tell both where none is left out.
+	// batches decided about. Folds have both where none is left out.
 	Batch, Through uint64
 	// Budget is the most tokens that the history may take; 0 is no bound.
 	Budget int

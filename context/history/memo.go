@@ -31,7 +31,7 @@ type Memo struct {
 	texts *cache.Cache[any, remembered]
 }
 
-// remembered is what is known of a text.
+// remembered describes a text.
 type remembered struct {
 	names *names
 	best  []excerpt.Identifier

@@ -72,10 +72,10 @@ const PolicySubtask = "subtask/1"
 type Subtask struct {
 	// ID names it, Conclusion is what came of it.
 	ID, Conclusion string
-	// Holds tells whether an entry is a part of it. A call with its results is, when all
+	// Holds reports whether an entry is a part of it. A call with its results is, when all
 	// of its entries are.
 	Holds func(e *Entry) bool
-	// Covers tells whether all that a fold stands for is a part of it.
+	// Covers reports whether all that a fold stands for is a part of it.
 	Covers func(f *Fold) bool
 	// Name writes references so that a reader finds the entries.
 	Name func(refs []string) string
@@ -84,7 +84,7 @@ type Subtask struct {
 // subtaskHead begins the fold of a sub-task.
 func subtaskHead(id string) string { return "[Subtask " + id + "] " }
 
-// IsSubtask tells whether a fold stands for the sub-task of an id.
+// IsSubtask reports whether a fold stands for the sub-task of an id.
 func (f *Fold) IsSubtask(id string) bool {
 	return f.Policy == PolicySubtask && strings.HasPrefix(f.Text, subtaskHead(id))
 }

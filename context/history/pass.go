@@ -222,7 +222,7 @@ func (p *pass) atomSize(a atom) int {
 	return n
 }
 
-// over tells whether the history does not fit.
+// over reports whether the history does not fit.
 func (p *pass) over() bool { return p.h.Budget > 0 && p.total > p.h.Budget }
 
 // fold makes the batch that is due, and whatever else it takes to fit.

@@ -4,7 +4,7 @@ package history
 // it keeps whole.
 const foldedPart = 0.2
 
-// due tells whether a batch is due, and why.
+// due reports whether a batch is due, and why.
 func (p *pass) due() Reason {
 	price := p.weigh()
 	switch {
@@ -77,7 +77,7 @@ func (p *pass) saving(a atom) float64 {
 	return n * (1 - foldedPart)
 }
 
-// pays tells whether the turns to come pay for a batch, now that its size is
+// pays reports whether the turns to come pay for a batch, now that its size is
 // known.
 func (p *pass) pays(made []Fold) bool {
 	removed, written, turns := 0, p.decision.Kept, 0

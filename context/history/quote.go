@@ -54,7 +54,7 @@ func firstRune(text string) string {
 	return text
 }
 
-// hasQuotes tells whether some of a fold's lines are quoted.
+// hasQuotes reports whether some of a fold's lines are quoted.
 func hasQuotes(lines []string) bool {
 	for _, end := range lineBreaks {
 		quote := string(end) + QuoteMark

@@ -36,7 +36,7 @@ func newVisible() *visible { return &visible{own: *newNames()} }
 // add remembers a text of the prompt.
 func (v *visible) add(text string) { v.own.add(text) }
 
-// has tells whether an identifier is shown.
+// has reports whether an identifier is shown.
 func (v *visible) has(id string) bool {
 	if _, shown := v.own.ids[id]; shown {
 		return true
@@ -49,7 +49,7 @@ func (v *visible) has(id string) bool {
 	return false
 }
 
-// hasLine tells whether a line is shown, wherever it is indented.
+// hasLine reports whether a line is shown, wherever it is indented.
 func (v *visible) hasLine(text string) bool {
 	text = strings.TrimSpace(text)
 	if _, shown := v.own.lines[text]; shown {

@@ -89,7 +89,7 @@ func (r *Row) RoleOf(writers Who) session.Role {
 // Instructs reports whether a writer's words of the source instruct.
 func (r *Row) Instructs(writers Who) bool { return writers != 0 && writers&^r.Instructors == 0 }
 
-// Of is the row of a source. One that has none is written by everybody, instructs nobody and
+// Of is the row of a source. One that has none is written by everybody, never instructs and
 // stands in the role of the user.
 func Of(s Source) *Row {
 	if at, ok := places[s]; ok {
@@ -111,6 +111,6 @@ var places = func() map[Source]int {
 // Table are all rows, in the order of a prompt. It belongs to the caller.
 func Table() []Row { return slices.Clone(table) }
 
-// Kinds are the kinds of memory records that stand where a prompt tells its model what to
+// Kinds are the kinds of memory records that stand where a prompt instructs its model what to
 // do. What a program saved of them no model changes, replaces or removes.
 func Kinds() []string { return []string{"skill", "playbook", "note", "knowledge"} }

@@ -309,7 +309,7 @@ func blockText(element any, isWords func(text string) bool) (string, bool) {
 	return "", false
 }
 
-// linkWords tells of a link to a resource: its name, type, size and address.
+// linkWords describes a link to a resource: its name, type, size and address.
 func linkWords(block map[string]any) (string, bool) {
 	address, ok := block["uri"].(string)
 	if !ok {

@@ -52,7 +52,7 @@ type signature struct {
 	media string
 }
 
-// signatures returns the formats that are told apart.
+// signatures returns the formats that are recognized.
 func signatures() []signature {
 	return []signature{
 		{"", 0, "\x89PNG\r\n\x1a\n", "image/png"},

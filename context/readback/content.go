@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// content is what was read of a log, and what is known of it.
+// content is a text read from a log, with its properties.
 type content struct {
 	data            []byte
 	kind, mediaType string

@@ -14,12 +14,12 @@
 //     counts of the journal is found without reading all of it. Package history
 //     makes folds; this one only keeps them.
 //   - A [Task] is a unit of work that the agent took up. The tasks of a session
-//     are counted apart from its entries, so that whoever reads the conversation
+//     are counted apart from its entries, so that readers of the conversation
 //     does not meet them. A [Tally] says the outcome of them.
 //   - A [Config] is how a session's prompts are made.
 //   - An [Intent] is written before a tool with side effects runs, and taken
 //     away by the commit of its step. One that is found when the server starts
-//     belongs to a call whose outcome nobody knows.
+//     belongs to a call with an unknown outcome.
 //
 // Entries are only ever added, and so are those of the journal: folding hides
 // entries from prompts and nothing else, and [Log.Undo] shows them again.

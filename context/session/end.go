@@ -119,7 +119,7 @@ type Summary struct {
 	Closed bool
 }
 
-// Summary returns what is known of a session; of one without entries and tasks
+// Summary describes a session; of one without entries and tasks
 // whether it was ended.
 func (l *Log) Summary(ctx context.Context, scope kv.Scope, session string) (Summary, error) {
 	session, err := scoped(scope, session)
@@ -309,7 +309,7 @@ func (d *deletion) stage(ctx context.Context, tx *kv.Tx) error {
 	return nil
 }
 
-// numbered deletes the next values with numbers, with their mentions, and tells done which
+// numbered deletes the next values with numbers, with their mentions, and passes to done which
 // was the last.
 func (d *deletion) numbered(ctx context.Context, tx *kv.Tx, prefix []byte, see func(value []byte) error, done func(number uint64)) error {
 	last := uint64(0)

@@ -130,7 +130,7 @@ func newFoldCache(bytes int) foldCache {
 	return foldCache{cache.New[journal, cachedFolds](bytes)}
 }
 
-// of returns what is known of a session; nothing when nothing is.
+// of returns the cached state of a session; empty without one.
 func (c foldCache) of(j journal) cachedFolds {
 	known, _ := c.sessions.Get(j)
 	return known

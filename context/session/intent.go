@@ -16,7 +16,7 @@ import (
 
 // Intent says that a tool with side effects is about to run.
 type Intent struct {
-	// Scope is the agent's; WriteIntent fills it in. ID tells the agent's intents
+	// Scope is the agent's; WriteIntent fills it in. ID distinguishes the agent's intents
 	// apart; the caller chooses it.
 	Scope kv.Scope
 	ID    string

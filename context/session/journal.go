@@ -160,7 +160,7 @@ func (j journal) change(ctx context.Context, from getter, number uint64) ([]jour
 }
 
 // superseded returns the numbers of the live folds that denser ones of a batch
-// stand for, as history.Live tells them.
+// stand for, as history.Live returns them.
 func (j journal) superseded(ctx context.Context, from getter, live []uint64, made []history.Fold) ([]uint64, error) {
 	if !slices.ContainsFunc(made, isDense) {
 		return nil, nil

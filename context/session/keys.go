@@ -102,7 +102,7 @@ func writtenKey(scope kv.Scope, path string) []byte {
 func (l *Log) Foresee(along *kv.Reads, scope kv.Scope, session string) {
 	session, err := scoped(scope, session)
 	if err != nil {
-		return // whoever reads hears of it
+		return // the reader gets the error
 	}
 	along.Get(kv.Log, headKey(scope, session), foldsKey(scope, session), configKey(scope, session), workingKey(scope, session),
 		sprintKey(scope, session), anchorKey(scope, session))

@@ -29,12 +29,12 @@ type Options struct {
 	// those of package assemble.
 	Defaults Config
 	// CloseAfter is how long nothing is recorded in a session before it is closed, and
-	// EndAfter before it needs its blobs no more, though nobody ended it; negative: never.
+	// EndAfter before it needs its blobs no more, though it was not ended; negative: never.
 	// Defaults DefaultCloseAfter and DefaultEndAfter.
 	CloseAfter, EndAfter time.Duration
 	// OnBegin is called after the first entry of a session of the scope was committed,
 	// perhaps more than once when that request is repeated. It must not block. Default:
-	// nobody is told.
+	// nothing is called.
 	OnBegin func(scope kv.Scope)
 	// OnEnd is called after a session was ended. Default: nothing is called.
 	OnEnd func(scope kv.Scope, session string)
@@ -147,7 +147,7 @@ func (l *Log) LastStep(ctx context.Context, scope kv.Scope) (uint64, error) {
 	return decodeCounter(value)
 }
 
-// Committed is called by whoever committed what StageStep staged, with the step's
+// Committed is called after the commit that StageStep staged for, with the step's
 // position, so that OnBegin is.
 func (l *Log) Committed(scope kv.Scope, position uint64) {
 	if position == firstPosition {
@@ -292,7 +292,7 @@ func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, posi
 }
 
 // entries yields what stands behind a position or, in reverse, before it; 0 is no
-// bound. It adds to what is known of the session; nil is not added to.
+// bound. It adds to the cached state of the session; nil is not added to.
 func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint64, reverse bool, known *cachedEntries) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		id, err := sessionID(id)

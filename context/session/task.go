@@ -49,7 +49,7 @@ const (
 // otherImportance is that of an action without one of its own.
 const otherImportance = 0.5
 
-// ImportanceOf is how important a task of an action is when nobody says, from 0
+// ImportanceOf is how important a task of an action is by default, from 0
 // to 1.
 func ImportanceOf(action string) float64 {
 	switch action {
@@ -93,7 +93,7 @@ type Task struct {
 	// Tags are labels.
 	Tags []string
 	// Importance is from 0 to 1; zero is one, too. ImportanceOf knows what to pass
-	// when nobody says.
+	// by default.
 	Importance float64
 	// CreateTime is when it was taken up, to the microsecond. Zero when adding: now.
 	CreateTime time.Time
@@ -221,7 +221,7 @@ func (l *Log) StageTask(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) 
 	return l.stageNew(ctx, tx, scope, t)
 }
 
-// newTaskID makes an id that nobody has.
+// newTaskID makes a new id.
 func newTaskID() string { return "task-" + strings.ToLower(rand.Text()) }
 
 func (l *Log) stageNew(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) (Task, error) {

@@ -157,7 +157,7 @@ func (l *Log) Range(ctx context.Context, scope kv.Scope, session string, first, 
 	return l.scan(ctx, scope, session, history.Span{First: first, Last: last}, nil)
 }
 
-// scan yields the entries of a stretch, and adds them to what is known of the session; nil
+// scan yields the entries of a stretch, and adds them to the cached state of the session; nil
 // is not added to.
 func (l *Log) scan(ctx context.Context, scope kv.Scope, id string, s history.Span, known *cachedEntries) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -245,7 +245,7 @@ const (
 
 // entryCache remembers the entries that prompts of sessions read, so that the next prompt
 // reads and decodes only what is new. An entry never changes and its position is never
-// given again, so that nothing here can be out of date: whoever reads goes by the head of
+// given again, so that nothing here can be out of date: readers go by the head of
 // the session, which says which entries there are.
 type entryCache struct {
 	sessions *cache.Fair[string, journal, *cachedEntries]
@@ -255,7 +255,7 @@ func newEntryCache(bytes int) entryCache {
 	return entryCache{cache.NewFair[string, journal, *cachedEntries](bytes)}
 }
 
-// of returns what is known of a session.
+// of returns the cached state of a session.
 func (c entryCache) of(j journal) *cachedEntries {
 	known, ok := c.sessions.Get(j.scope.Tenant, j)
 	if !ok {
@@ -264,7 +264,7 @@ func (c entryCache) of(j journal) *cachedEntries {
 	return known
 }
 
-// keep remembers what was added to what is known of a session, without what stands in
+// keep stores what was added to the cached state of a session, without what stands in
 // spans if that takes much.
 func (c entryCache) keep(j journal, known *cachedEntries, folded []history.Span) {
 	if size, changed := known.trim(folded); changed {

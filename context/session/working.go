@@ -12,7 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// Working returns what the agent is at in a session; nothing of one that nobody said it
+// Working returns what the agent is at in a session; empty for one without
 // of.
 func (l *Log) Working(ctx context.Context, scope kv.Scope, session string) (working.Working, error) {
 	session, err := scoped(scope, session)
@@ -40,7 +40,7 @@ type WorkingUpdate struct {
 }
 
 // UpdateWorking changes what the agent is at in a session, and returns it. To make a skill
-// active, or not, that nobody knows is an *invalid.Error, as is a change that breaks a rule;
+// active, or not, that is unknown is an *invalid.Error, as is a change that breaks a rule;
 // one that makes it longer than working.MaxTokens is working.ErrTooLarge. A request
 // id makes the call safe to repeat: the same id and change again give the first answer
 // and change nothing, another change is kv.ErrRequestReused.

@@ -7,7 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// Action is a call that a model wrote as text, because nobody offered it tools.
+// Action is a call that a model wrote as text, because it was offered no tools.
 type Action struct {
 	// Name is the tool as the model wrote it; "bash" where it wrote a command alone.
 	Name string

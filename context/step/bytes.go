@@ -52,7 +52,7 @@ func (rd *reading) found(all []media.Info) {
 	}
 }
 
-// describe adds to the figures what is known of bytes.
+// describe adds the properties of bytes to the figures.
 func (rd *reading) describe(info media.Info) {
 	rd.figure(figureMedia, info.Type)
 	if info.Width > 0 && info.Height > 0 {

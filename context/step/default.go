@@ -105,7 +105,7 @@ func onlyText(value any) (string, bool) {
 	return "", false
 }
 
-// figure adds to the metadata what is known.
+// figure adds known figures to the metadata.
 func (rd *reading) figure(name string, value any) {
 	if value == "" {
 		return

@@ -21,5 +21,5 @@
 // up or say what went wrong, and names.
 //
 // The package is pure: nothing in it reads a clock, a store or a file. The
-// step's number, its time and its blob are filled in by whoever records it.
+// step's number, its time and its blob are filled in when it is recorded.
 package step

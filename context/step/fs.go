@@ -135,7 +135,7 @@ func wholeBody(text, hash string) body {
 	return b
 }
 
-// unhashed is a body that is all there and whose hash nobody asks for.
+// unhashed is a body that is all there and whose hash is not needed.
 func unhashed(s string) body {
 	count := text.CountLines(s)
 	return body{

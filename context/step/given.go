@@ -32,7 +32,7 @@ type Source uint8
 
 // The sources.
 const (
-	// SourceUnknown: nobody wrote it down. The zero value.
+	// SourceUnknown: not recorded. The zero value.
 	SourceUnknown Source = iota
 	// SourceInline: Step.Inline is all of it.
 	SourceInline

@@ -34,7 +34,7 @@ const (
 	figureRows         = "rows"          // of a table
 	figureFiles        = "files"         // of a long listing
 	figureDirs         = "dirs"          //
-	figureExit         = "exit_code"     // that a text tells by itself
+	figureExit         = "exit_code"     // that a text has by itself
 )
 
 const (

@@ -13,7 +13,7 @@ type shape struct {
 	read    func(r *Reducer, c Call) reading
 	// failures says that it reads what a call gave that failed, too.
 	failures bool
-	// tells says whether a result has what the line says of it; nil is always.
+	// tells reports whether a result has what the line needs; nil is always.
 	tells func(*Result) bool
 }
 
@@ -61,7 +61,7 @@ type reading struct {
 	empty bool
 	// exit is the exit code of what ran; nil without one.
 	exit *int64
-	// told says that the complaint is all there is.
+	// told: the complaint is all there is.
 	told bool
 	// complaint is what a failed command said; the step has failed if it is not
 	// nil.

@@ -34,7 +34,7 @@ func (o Outcome) String() string {
 }
 
 // Step is the record of one tool call. A step that was recorded never changes;
-// whoever gets one from a log owns it.
+// a step read from a log belongs to its reader.
 type Step struct {
 	// Number is the agent's own count of steps, from 1. ID gives its name.
 	Number uint64

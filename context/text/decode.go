@@ -95,7 +95,7 @@ type decoder struct {
 	text string
 	at   int
 	// texts are where the texts of the outermost object stand, by their keys; that
-	// of a value that is itself a text has no key. Nil: nobody asks for them.
+	// of a value that is itself a text has no key. Nil: they are not needed.
 	texts map[string]Place
 	// valueAt is where the last text that was read begins.
 	valueAt int

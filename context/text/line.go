@@ -47,7 +47,7 @@ func OneLineHead(s string, n int) (head string, cut bool) {
 	return line.String(), false
 }
 
-// Seen returns s without what nobody sees: the characters that OneLine leaves out, and
+// Seen returns s without invisible characters: those that OneLine leaves out, and
 // those of control but for tabs and line feeds. Any other line break is a line feed.
 func Seen(s string) string {
 	if !strings.ContainsFunc(s, func(c rune) bool { return unseen(c) || otherBreak(c) }) {

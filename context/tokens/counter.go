@@ -72,7 +72,7 @@ type Counter struct {
 	benches map[Encoding]*bench
 	// working has a token for each text that is being counted. A text takes
 	// up to five times its size while it is, and more at once than there are
-	// processors gets nobody an answer sooner.
+	// processors speeds up no answer.
 	working chan struct{}
 }
 
@@ -125,7 +125,7 @@ func (c *Counter) Count(model, text string) (Count, error) {
 	return m.count(n), nil
 }
 
-// Size counts a text for a model that nobody named. One over MaxTextBytes is taken
+// Size counts a text for a model without a name. One over MaxTextBytes is taken
 // for a token in four bytes.
 func (c *Counter) Size(text string) int {
 	counted, err := c.Count("", text)

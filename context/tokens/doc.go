@@ -12,7 +12,7 @@
 //     model.
 //   - A [Meter] learns from the usage that providers report, and predicts what
 //     the next prompt will be counted as. An [Anchor] is a prompt whose size a
-//     provider told.
+//     provider reported.
 //
 // A text is cut into pieces by the rules of the vocabulary, without a regular
 // expression. Most pieces are tokens themselves; the others are merged by

@@ -33,7 +33,7 @@ type Prompt struct {
 	Added int
 }
 
-// Anchor is a prompt whose size the provider told. It is a plain value that may
+// Anchor is a prompt whose size the provider reported. It is a plain value that may
 // be stored; the zero value anchors nothing.
 type Anchor struct {
 	// Model and ID are the prompt's.
@@ -151,7 +151,7 @@ func (a *average) learn(real, counted float64) {
 
 // Predict returns what a prompt will be. With an anchor that it begins with,
 // it is what the provider reported, and only the rest is counted. Any other
-// anchor of the same model still tells the ratio of the session; without one
+// anchor of the same model still gives the ratio of the session; without one
 // the ratio of the model is used.
 func (m *Meter) Predict(p Prompt, last Anchor) Prediction {
 	m.mu.Lock()

@@ -163,7 +163,7 @@ func (m *Models) With(table []byte) (*Models, error) {
 	return &Models{layers: layers, names: names, found: make(map[string]*Model)}, nil
 }
 
-// Find returns what is known of a model. Names may carry a provider
+// Find returns the entry of a model. Names may carry a provider
 // ("openai/gpt-4o", "anthropic.claude-3-haiku") or a fine-tune
 // ("ft:gpt-4o:acme"). An empty name is DefaultModel. A model that no name of the
 // table fits is counted by Estimate.

@@ -19,7 +19,7 @@ type Evidence struct {
 	Score float64
 }
 
-// sameChars of the content tell two pieces of one source and title apart.
+// sameChars of the content distinguish two pieces of one source and title.
 const sameChars = 200
 
 // key is what makes a piece unique.

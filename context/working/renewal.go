@@ -23,7 +23,7 @@ const (
 	maxBriefChars = 200
 )
 
-// Snapshot is what an agent was at when its window was renewed, and what it was told of
+// Snapshot is what an agent was at when its window was renewed, and what it was shown of
 // that.
 type Snapshot struct {
 	// Sprint counts the renewals of a session, from 1. It ends with this one.

@@ -50,7 +50,7 @@ func (c *Credentials) authenticateToken(values []string) (Identity, context.Cont
 	if !ok || !strings.EqualFold(scheme, "bearer") {
 		return Identity{}, nil, fmt.Errorf("%w: the %q metadata is not `Bearer <token>`", ErrUnauthenticated, authorizationKey)
 	}
-	// The lookup goes by hash, so its time tells nothing about the tokens that are
+	// The lookup goes by hash, so its time reveals nothing about the tokens that are
 	// known.
 	g, ok := c.known.Load().tokens[sha256.Sum256([]byte(token))]
 	if !ok {

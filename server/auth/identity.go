@@ -129,7 +129,7 @@ func With(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, id)
 }
 
-// Of returns who makes the call behind ctx; false for nobody.
+// Of returns who makes the call behind ctx; false without one.
 func Of(ctx context.Context) (Identity, bool) {
 	id, ok := ctx.Value(identityKey{}).(Identity)
 	return id, ok

@@ -39,7 +39,7 @@ func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
 	d.onClose(d.Children.Close)
 }
 
-// attached tells whether an agent has a stream, here or at another server on the store.
+// attached reports whether an agent has a stream, here or at another server on the store.
 func (d *Domain) attached(tenant, agent string) bool {
 	found, known := d.Agents.Get(tenant, agent)
 	return known && hasStream(found.Status)
@@ -60,7 +60,7 @@ func (s spawner) Complete(ctx context.Context, scope kv.Scope, r children.Result
 
 func (s spawner) Acts(ctx context.Context, scope kv.Scope) error { return s.d.Family.Acts(ctx, scope) }
 
-// changed hears of the statuses of agents.
+// changed takes changed statuses of agents.
 func (d *Domain) changed(tenant string, c agents.Change) {
 	if !c.Elsewhere || c.Lost {
 		topics.Notices{Bus: d.Events}.Status(tenant, c)

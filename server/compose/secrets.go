@@ -4,7 +4,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/secret"
 )
 
-// knowSecrets tells what masks secrets what the operator's profiles have: the values that
+// knowSecrets says what masks secrets what the operator's profiles have: the values that
 // requests carry, and variables of programs. One that can't be read is told of when it is used.
 func knowSecrets(o Options) {
 	for _, name := range o.Policies.Names() {

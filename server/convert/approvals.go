@@ -44,7 +44,7 @@ func capability(c policy.Capability) *loombridgev1.Capability {
 	return &loombridgev1.Capability{Kind: c.Kind, Name: c.Name}
 }
 
-// ApprovalChanges are calls that came and calls that wait no more, as a stream tells them.
+// ApprovalChanges are calls that came and calls that wait no more, as a stream sends them.
 func ApprovalChanges(came []approval.Request, gone []string) iter.Seq[func() *loombridgev1.WatchApprovalsResponse] {
 	return func(yield func(func() *loombridgev1.WatchApprovalsResponse) bool) {
 		for _, r := range came {

@@ -7,7 +7,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// Backup tells of a copy of the store.
+// Backup describes a copy of the store.
 func Backup(b backup.Backup) *loombridgev1.Backup {
 	return &loombridgev1.Backup{
 		Name: b.Name, CreateTime: timestamppb.New(b.Time), Bytes: b.Bytes, NewBytes: b.NewBytes, Files: Int32(len(b.Files)),
@@ -15,7 +15,7 @@ func Backup(b backup.Backup) *loombridgev1.Backup {
 	}
 }
 
-// Backups tells of several.
+// Backups describes several.
 func Backups(all []backup.Backup) []*loombridgev1.Backup {
 	out := make([]*loombridgev1.Backup, len(all))
 	for i, b := range all {
@@ -24,7 +24,7 @@ func Backups(all []backup.Backup) []*loombridgev1.Backup {
 	return out
 }
 
-// BackupStatus tells how the backups go.
+// BackupStatus says how the backups go.
 func BackupStatus(r backup.Report) *loombridgev1.BackupStatus {
 	status := &loombridgev1.BackupStatus{Made: int64(r.Made), Failed: int64(r.Failed), Failing: r.Problem != nil}
 	if r.Last.Name != "" {

@@ -100,7 +100,7 @@ func Match(m blob.Match) *loombridgev1.BlobMatch {
 }
 
 // Found are the messages of a search of the archive: one for each blob, and
-// one more where only incompleteness is to be told.
+// one more where only incompleteness is to be reported.
 func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 	var out []*loombridgev1.SearchBlobsResponse
 	for _, f := range r.Found {
@@ -119,7 +119,7 @@ func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 	return out
 }
 
-// Collected tells what a collection deleted and what it kept.
+// Collected says what a collection deleted and what it kept.
 func Collected(c blob.Collected) *loombridgev1.CollectGarbageResponse {
 	return &loombridgev1.CollectGarbageResponse{
 		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,

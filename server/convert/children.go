@@ -53,7 +53,7 @@ func ConcludeRequest(scope kv.Scope, task session.Task, r *loombridgev1.Complete
 	return ask
 }
 
-// CompleteTaskResponse converts what became of a task's steps.
+// CompleteTaskResponse converts the outcome of a task's steps.
 func CompleteTaskResponse(c assemble.Concluded) *loombridgev1.CompleteTaskResponse {
 	fold := &loombridgev1.TaskFold{Problem: c.Problem}
 	if b := c.Batch; b != nil {

@@ -41,7 +41,7 @@ func messagesOf(in []session.Message) []*loombridgev1.Message {
 	return out
 }
 
-// messageOf writes what a model is told of a message.
+// messageOf writes a message as a model gets it.
 func messageOf(m session.Message) *loombridgev1.Message {
 	out := &loombridgev1.Message{
 		Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),

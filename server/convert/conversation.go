@@ -91,7 +91,7 @@ func differenceOf(d *past.Difference) *loombridgev1.PromptDifference {
 	return &loombridgev1.PromptDifference{Section: d.Section, Byte: d.Byte, MessageIndex: Int32(d.Message)}
 }
 
-// ImportedSessions writes what became of an import.
+// ImportedSessions writes the outcome of an import.
 func ImportedSessions(i transfer.Imported) *loombridgev1.ImportSessionsResponse {
 	return &loombridgev1.ImportSessionsResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Results: int64(i.Results), ResultBytes: i.Bytes}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// asText tells whether JSON is to travel as exact text.
+// asText reports whether JSON is to travel as exact text.
 func asText(form loombridgev1.JsonForm) bool { return form == loombridgev1.JsonForm_JSON_FORM_TEXT }
 
 // jsonOf writes a Value as JSON text: keys sorted, whole numbers without a

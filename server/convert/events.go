@@ -62,7 +62,7 @@ func qosOf(q loombridgev1.QualityOfService) events.QoS {
 	return events.Batched
 }
 
-// TopicPositions tells where a subscription stands in each topic.
+// TopicPositions says where a subscription stands in each topic.
 func TopicPositions(positions []events.Position) []*loombridgev1.TopicPosition {
 	topics := make([]*loombridgev1.TopicPosition, len(positions))
 	for i, p := range positions {

@@ -5,7 +5,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// PromptTexts tells what holds for the texts that can enter prompts.
+// PromptTexts says what holds for the texts that can enter prompts.
 func PromptTexts(rows []instruct.Row) []*loombridgev1.PromptText {
 	out := make([]*loombridgev1.PromptText, len(rows))
 	for i := range rows {

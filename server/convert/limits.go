@@ -12,7 +12,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// ToolLimits tells how the limits of tools are used.
+// ToolLimits says how the limits of tools are used.
 func ToolLimits(all []throttle.Used) []*loombridgev1.ToolLimit {
 	out := make([]*loombridgev1.ToolLimit, len(all))
 	for i, u := range all {
@@ -24,7 +24,7 @@ func ToolLimits(all []throttle.Used) []*loombridgev1.ToolLimit {
 // outcomeOK is the outcome of a call that succeeded.
 const outcomeOK = "ok"
 
-// ToolCalls tells how calls of tools ended.
+// ToolCalls says how calls of tools ended.
 func ToolCalls(outcomes map[string]int64) *loombridgev1.ToolCallCounts {
 	out := &loombridgev1.ToolCallCounts{Outcomes: outcomes}
 	for outcome, calls := range outcomes {
@@ -50,7 +50,7 @@ func McpServerCounts(all []mcp.Status) *loombridgev1.McpServerCounts {
 	return out
 }
 
-// Retention tells what is deleted for its age; audited is how many records of calls were.
+// Retention says what is deleted for its age; audited is how many records of calls were.
 func Retention(s retention.Stats, audited int64) *loombridgev1.RetentionStatus {
 	out := &loombridgev1.RetentionStatus{DeletedRecords: s.Records, DeletedSessions: s.Sessions, DeletedResults: s.Results, DeletedAuditRecords: audited, Failing: s.Failing}
 	if s.RecordsAge > 0 {
@@ -77,7 +77,7 @@ func Bridges(r *bridges.Registry) []*loombridgev1.BridgeStatus {
 	return out
 }
 
-// Workspace tells which server has a workspace; nil for nobody.
+// Workspace says which server has a workspace; nil for nobody.
 func Workspace(o places.Owner) *loombridgev1.Workspace {
 	if o.Folder == "" {
 		return nil

@@ -49,7 +49,7 @@ func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 	return Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 }
 
-// Saved tells of a record that was saved, or repeated.
+// Saved describes a record that was saved, or repeated.
 func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
 	out := saved(&r.Record, r.Similarity, r.Repeated)
 	out.ArchivedIds, out.ArchivedCount, out.DeletedCount = r.Room.Archived, int64(len(r.Room.Archived)), int64(r.Room.Deleted)
@@ -67,7 +67,7 @@ func saved(r *record.Record, similarity float64, repeated bool) *loombridgev1.Me
 	return out
 }
 
-// Batch tells of records that were saved.
+// Batch describes records that were saved.
 func Batch(b memory.Batch) *loombridgev1.BatchSaveResponse {
 	out := &loombridgev1.BatchSaveResponse{
 		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Records)), ArchivedIds: b.Room.Archived, ArchivedCount: int64(len(b.Room.Archived)), DeletedCount: int64(b.Room.Deleted),
@@ -94,7 +94,7 @@ func (v RecordView) Change(c memory.Change) *loombridgev1.WatchRecordsResponse {
 	return out
 }
 
-// Imported writes what became of an import.
+// Imported writes the outcome of an import.
 func Imported(i memory.Imported) *loombridgev1.ImportRecordsResponse {
 	return &loombridgev1.ImportRecordsResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired), ArchivedCount: int64(i.Archived), DeletedCount: int64(i.Deleted)}
 }

@@ -10,7 +10,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// Profile tells what calls may do, and what is wrong with the file of their workspace.
+// Profile says what calls may do, and what is wrong with the file of their workspace.
 func Profile(p policy.Profile, approval policy.Approvals, refused []policy.Refusal, problem error) *loombridgev1.GetProfileResponse {
 	out := &loombridgev1.GetProfileResponse{Profile: &loombridgev1.ToolProfile{
 		Name: p.Name, Mode: string(p.Mode), Approval: approval.String(), Read: p.Read, Write: p.Write, Protect: p.Protect, Hide: p.Hide,

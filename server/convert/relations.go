@@ -17,7 +17,7 @@ func ToRelations(all []*loombridgev1.Relation) []record.Relation {
 	return out
 }
 
-// Relations tells of relations.
+// Relations describes relations.
 func Relations(all []record.Relation) []*loombridgev1.Relation {
 	out := make([]*loombridgev1.Relation, len(all))
 	for i, r := range all {

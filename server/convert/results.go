@@ -39,7 +39,7 @@ func Report(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, e
 	}, nil
 }
 
-// resultOf is the result of a report, byte for byte. The oneof tells an empty
+// resultOf is the result of a report, byte for byte. The oneof distinguishes an empty
 // result from none.
 func resultOf(r *loombridgev1.RecordStepRequest) (step.Original, error) {
 	switch output := r.GetOutputForm().(type) {

@@ -5,7 +5,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// Sandbox tells how programs are confined, how many run in the background, and for how many
+// Sandbox says how programs are confined, how many run in the background, and for how many
 // the start is prepared.
 func Sandbox(c sandbox.Confinement, profiles []string, running, prepared int) *loombridgev1.SandboxStatus {
 	return &loombridgev1.SandboxStatus{

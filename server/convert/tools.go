@@ -148,7 +148,7 @@ func AuditRecord(r audit.Record) *loombridgev1.AuditRecord {
 	}
 }
 
-// ToolServers tells of servers; whole tells what each is, too.
+// ToolServers describes servers; whole says what each is, too.
 func ToolServers(list []mcp.Status, whole bool) []*loombridgev1.McpServer {
 	var out []*loombridgev1.McpServer
 	for _, s := range list {
@@ -157,7 +157,7 @@ func ToolServers(list []mcp.Status, whole bool) []*loombridgev1.McpServer {
 	return out
 }
 
-// ToolServer tells of a server; whole tells what it is, too.
+// ToolServer describes a server; whole says what it is, too.
 func ToolServer(s mcp.Status, whole bool) *loombridgev1.McpServer {
 	out := &loombridgev1.McpServer{
 		Definition: &loombridgev1.McpServerDefinition{Name: s.Name}, Configured: s.Configured, State: loombridgev1.McpServerState(s.State + 1), Problem: s.Problem, //nolint:gosec // G115: of three states

@@ -1,6 +1,6 @@
-// Package hooks understands what hosts such as editors and coding agents tell at points
+// Package hooks understands what hosts such as editors and coding agents report at points
 // of their sessions, and does with it what there is to do: what a tool gave becomes a
-// step, what was said a message; what is known is given back when a session begins and
+// step, what was said a message; a summary of the memory is given back when a session begins and
 // after the host has compacted its conversation.
 //
 // [Parse] reads an [Event] from what a host writes to a hook, [Handler.Handle] does it by

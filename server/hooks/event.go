@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// MaxInputBytes bounds what a host may tell at once. The longest is what a tool gave.
+	// MaxInputBytes bounds one report of a host. The longest is what a tool gave.
 	MaxInputBytes = 32 << 20
 	// maxSessionBytes and maxToolBytes are those of the native API; longer ones are cut.
 	maxSessionBytes, maxToolBytes = 256, 128
@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	// ErrInput: what a host told is not what it should be.
+	// ErrInput: a host's report is malformed.
 	ErrInput = errors.New("hooks: bad input")
 	// ErrUnknown: a host or an event is none of those there are.
 	ErrUnknown = errors.New("hooks: unknown")
@@ -234,7 +234,7 @@ func asResult(given json.RawMessage) json.RawMessage {
 	return whole
 }
 
-// short is an id of at most so many bytes: a longer one is told by its digest.
+// short is an id of at most so many bytes: a longer one is replaced by its digest.
 func short(id string, most int) string {
 	if len(id) <= most {
 		return strings.ReplaceAll(id, "\x00", "")

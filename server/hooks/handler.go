@@ -28,7 +28,7 @@ const (
 	contextTokens, recallTokens = 2000, 600
 	// maxContextChars bounds it, too: hosts cut what is longer than 10,000 characters.
 	maxContextChars = 9500
-	// charsPerToken converts a budget of tokens into one of characters where nobody counts.
+	// charsPerToken converts a budget of tokens into one of characters where none are counted.
 	charsPerToken = 4
 	// savedFor is how long what was saved before a compaction waits to be given back.
 	savedFor = 24 * time.Hour
@@ -254,7 +254,7 @@ func (h *Handler) save(ctx context.Context, e Event) error {
 }
 
 // taken takes away what was saved, and reports whether it was there: of several hooks at
-// once, one is told so.
+// once, it is reported.
 func (h *Handler) taken(ctx context.Context, e Event) (bool, error) {
 	err := again(ctx, func() error {
 		_, err := h.memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: h.agent, Name: &loombridgev1.DeleteRecordRequest_Key{Key: e.savedKey()}})
@@ -286,7 +286,7 @@ func (h *Handler) restore(ctx context.Context, e Event) (string, error) {
 	return bounded(section("This session before its compaction", saved.GetRecord().GetText()), e), nil
 }
 
-// start is what is known when a session begins.
+// start is the summary given when a session begins.
 func (h *Handler) start(ctx context.Context, e Event) (string, error) {
 	switch e.source {
 	case "compact":

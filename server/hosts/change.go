@@ -58,7 +58,7 @@ func (i Install) Changes(kept string) ([]Change, error) {
 }
 
 // Removals are what would take the installation away: each file as it was before where
-// nobody has changed it since, otherwise as it is without what is ours. The last one
+// it was not changed since, otherwise as it is without what is ours. The last one
 // written comes first.
 func (i Install) Removals(kept string) ([]Change, error) {
 	all, err := i.changes(kept, func(c *Change, edits []edit) error {

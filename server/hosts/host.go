@@ -190,7 +190,7 @@ func (i Install) hook(event string) string {
 	return strings.Join(words, " ")
 }
 
-// mark is what tells our hook of an event from those of others.
+// mark distinguishes this server's hook of an event from others.
 func (i Install) mark(event string) string { return " hook " + i.Host + " " + event }
 
 // quoted is a word as shells read it.

@@ -83,7 +83,7 @@ func (d Deps) register(ctx context.Context, tenant, id string, r agents.Registra
 }
 
 // tellTaken logs the tools of a registration whose names are taken, so that calls do not
-// reach them. The protocol has no way to tell the client.
+// reach them. The protocol has no way to inform the client.
 func (d Deps) tellTaken(ctx context.Context, tenant, id string, asked agents.Registration, registered agents.Agent) {
 	has := make(map[string]bool, len(registered.Tools))
 	for _, t := range registered.Tools {

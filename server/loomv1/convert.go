@@ -66,7 +66,7 @@ func messageOf(e events.Event, recipient string) *loomv1pb.Event {
 
 // isNative reports whether an event came in through the native API: all others
 // are stamped. A caller of that may write a whole stamp itself; it then gets what
-// it wrote, and still harms nobody, see deliverable.
+// it wrote, and still harms no other, see deliverable.
 func isNative(e events.Event) bool { return !isStamped(e.Headers) }
 
 // adapted gives an event of the native API what agents of loom.v1 expect of one,
@@ -156,7 +156,7 @@ const anyObject = `{"type":"object"}`
 // registrationOf is what an agent says of itself. Its capabilities are its
 // tools. A broken schema, which would break the prompts of all agents that see the
 // tool, becomes that of any object: agents of this API have always been taken with
-// whatever they gave. broken is how many there are, first tells of one.
+// whatever they gave. broken is how many there are, first describes one.
 func registrationOf(r *loomv1pb.AgentRegisterRequest) (registration agents.Registration, broken int, first string) {
 	registration = agents.Registration{Topics: r.GetSubscribedTopics(), Metadata: r.GetMetadata(), Present: true}
 	var schemas tools.Schemas

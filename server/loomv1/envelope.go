@@ -67,7 +67,7 @@ func stamp(metadata map[string]string, topic, id string, now time.Time) map[stri
 		fill(m, keyReplyTo, topics.Mailbox(sender))
 	}
 	if m[keySender] == "" {
-		m[keySender] = sender // loom-py tells no sender from one that is missing
+		m[keySender] = sender // loom-py does not distinguish an empty sender from a missing one
 	}
 	stampNumbers(m, now)
 	m[keyTopic] = topic

@@ -28,7 +28,7 @@ import (
 // messages of the stream have no field for it.
 const subscriptionHeader = "loom-subscription-id"
 
-// maxIDTopicBytes bounds the part of a subscription's id that tells its topic.
+// maxIDTopicBytes bounds the part of a subscription's id with its topic.
 const maxIDTopicBytes = 128
 
 // eventBusService is the bus for callers that are no agents with a stream.
@@ -42,7 +42,7 @@ type eventBusService struct {
 	open map[subscriptionKey]*events.Subscription // guarded by mu
 }
 
-// subscriptionKey names a subscription: nobody ends one of another tenant.
+// subscriptionKey names a subscription: it cannot be ended by another tenant.
 type subscriptionKey struct{ tenant, id string }
 
 func newEventBusService(d Deps) *eventBusService {
@@ -100,7 +100,7 @@ func (s *eventBusService) Subscribe(r *loomv1pb.SubscribeRequest, stream grpc.Se
 	return s.serve(ctx, subscription, rest, stream)
 }
 
-// reader says what an agent may read; the empty one is a caller that nobody knows.
+// reader says what an agent may read; the empty one is an unknown caller.
 func (d Deps) reader(ctx context.Context, tenant, agent string) *events.SubscribeOptions {
 	spawned := d.Spawned != nil && agent != "" && d.Spawned(kv.AgentScope(tenant, agent))
 	var room events.Room
@@ -217,8 +217,8 @@ func (s *eventBusService) GetStats(ctx context.Context, r *loomv1pb.StatsRequest
 	}, nil
 }
 
-// enter gives a subscription an id of the form that the old core used: it tells
-// the topic, and nobody else's is the same.
+// enter gives a subscription an id of the form that the old core used: it has
+// the topic, and is unique.
 func (s *eventBusService) enter(tenant, topic string, from *events.Subscription) subscriptionKey {
 	at := s.Options.Now().UnixNano()
 	s.mu.Lock()
@@ -274,7 +274,7 @@ func (f filter) passes(e *loomv1pb.Event) bool {
 // maxBusTypes is how many event types are left to the bus to compare.
 const maxBusTypes = 64
 
-// selected is what a request selects: what the bus can tell by, and the rest.
+// selected is what a request selects: what the bus can select by, and the rest.
 // The bus knows events of the native API as they were emitted: without the
 // envelope, and without the type that they are delivered with. Nor does it
 // compare with any number of types and pairs.

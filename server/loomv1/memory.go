@@ -158,7 +158,7 @@ func (s *memoryService) SummarizeEpisode(ctx context.Context, req *loomv1pb.Memo
 }
 
 // failed ends a call that the store of plans did not answer. What is too large is the
-// caller's to change, so it is told.
+// caller's to change, so it is answered.
 func (s *memoryService) failed(ctx context.Context, operation string, err error) error {
 	if over := new(plans.SizeError); errors.As(err, &over) {
 		return status.Errorf(codes.ResourceExhausted, "Failed to %s: %s of %d bytes exceeds the limit of %d", operation, over.What, over.Size, over.Limit)

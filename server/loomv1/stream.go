@@ -210,7 +210,7 @@ func (a *agentStream) publicationOf(p *loomv1pb.Publish) publication {
 	return out
 }
 
-// Answer tells the agent that the bus refused an event.
+// Answer reports to the agent that the bus refused an event.
 func (a *agentStream) Answer(ctx context.Context, p *publication, result events.EmitResult) (*loomv1pb.ServerEvent, bool) {
 	if result.Err == nil {
 		return nil, false

@@ -76,7 +76,7 @@ func protoJSON(m proto.Message) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp: answer: %w", err)
 	}
-	// protojson mixes in blanks at random, so that nobody compares texts.
+	// protojson mixes in blanks at random, so that texts are not compared.
 	compact, err := json.Marshal(json.RawMessage(text))
 	return compact, err
 }

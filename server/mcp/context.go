@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// defaultReadBytes is what blob_read gives when nobody says how much: some 4,000
+	// defaultReadBytes is what blob_read gives by default: some 4,000
 	// tokens.
 	defaultReadBytes = 16 << 10
 	// maxReadBytes is the most it gives, and the longest blob that is a resource.
@@ -98,7 +98,7 @@ func assembleContext(c call, a assembleArguments) (any, error) {
 	return c.s.handover(c.caller, a)
 }
 
-// defaultHandoverTokens is the budget of a hand-over when nobody says one.
+// defaultHandoverTokens is the budget of a hand-over by default.
 const defaultHandoverTokens = 8192
 
 // handover is the caller's session, or the one that it names, as one text.

@@ -114,7 +114,7 @@ func hostOf(hostport string) string {
 }
 
 // authenticate says who makes a request, by the same rules as for a call of the native
-// API. A client certificate alone is nobody here.
+// API. A client certificate alone identifies no caller here.
 func (f *Face) authenticate(r *http.Request) (auth.Identity, error) {
 	if f.credentials == nil {
 		return auth.Anyone(auth.DefaultTenant), nil

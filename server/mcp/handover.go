@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// bytesPerToken converts a budget of tokens into one of bytes where nobody counts: little
+	// bytesPerToken converts a budget of tokens into one of bytes where none are counted: little
 	// enough for prose of any script.
 	bytesPerToken = 3
 	// entriesOfPage are read at once, the newest first.

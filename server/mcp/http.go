@@ -30,7 +30,7 @@ const (
 	firstStateless = "2026-07-28"
 )
 
-// FaceOptions are what a Face can be told.
+// FaceOptions configure a Face.
 type FaceOptions struct {
 	Options
 	// Native are those of the server of the native API that the face makes for itself:

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// progressEvery is how often a host is told that a tool still runs.
+	// progressEvery is how often progress of a running tool is sent to a host.
 	progressEvery = time.Second
 	// maxSchemas is how many tools tool_list describes with the schemas of their
 	// arguments: one that knows what it looks for gets them, a look around stays cheap.
@@ -112,7 +112,7 @@ type runArguments struct {
 	Session        string          `json:"session"`
 }
 
-// defaultToolTime is how long a tool may run when nobody says; the native API has the
+// defaultToolTime is how long a tool may run by default; the native API has the
 // same.
 const defaultToolTime = 30 * time.Second
 
@@ -138,7 +138,7 @@ func runTool(c call, a runArguments) (any, error) {
 	return toolResult(answer), nil
 }
 
-// progress tells the host, if it has asked, that the call runs: at once, and then once a
+// progress reports to the host, if it has asked, that the call runs: at once, and then once a
 // second, in seconds of the longest that it may take. The returned function ends it, and
 // returns after the last word.
 func (c call) progress(longest time.Duration) (done func()) {

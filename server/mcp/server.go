@@ -42,7 +42,7 @@ func Versions() []string {
 
 // Options adjust a Server. Nil and zero fields mean the defaults.
 type Options struct {
-	// Agent is who a host acts as that names nobody. Default DefaultAgent.
+	// Agent is who a host acts as that names no agent. Default DefaultAgent.
 	Agent string
 	// Session is the session of a host that names none. Default DefaultSession.
 	Session string
@@ -102,7 +102,7 @@ func New(conn grpc.ClientConnInterface, opts *Options) *Server {
 	return s
 }
 
-// instructions tell a model in which order the tools serve it.
+// instructions explain to a model in which order the tools serve it.
 const instructions = "Long-term memory, context and tools of Loom Bridge. " +
 	"Ask memory_query before work on what may be known already; memory_save what should outlive this session. " +
 	"step_record keeps long results out of the prompt: blob_read gives any part back. " +

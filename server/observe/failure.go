@@ -8,14 +8,14 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// CallError is how a call ends that did not succeed: what the client is told,
+// CallError is how a call ends that did not succeed: the client's status,
 // and the cause, which only the log sees.
 type CallError struct {
-	// Status is what the client is told.
+	// Status is what the client gets.
 	Status *status.Status
 	// Cause is the error itself.
 	Cause error
-	// Hidden says that the client is not told the cause: it is a fault of the server.
+	// Hidden: the client does not get the cause: it is a fault of the server.
 	Hidden bool
 }
 

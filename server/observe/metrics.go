@@ -118,7 +118,7 @@ func (m *Metrics) Folded(b *assemble.Batch) {
 	m.foldSaved.Add(float64(max(b.Before-b.After, 0)))
 }
 
-// Interrupted counts an urgent signal that an agent was told of.
+// Interrupted counts an urgent signal that an agent was notified of.
 func (m *Metrics) Interrupted() {
 	if m != nil {
 		m.interrupts.Inc()
@@ -140,7 +140,7 @@ func (m *Metrics) Refuse(err error) {
 // ToolNamer returns the name of the server's own tool that a caller means.
 type ToolNamer func(name string) (string, bool)
 
-// answered counts what the answer of a call tells.
+// answered counts by the answer of a call.
 func (m *Metrics) answered(request, answer any, own ToolNamer) {
 	if m == nil {
 		return
@@ -205,7 +205,7 @@ func loomOutcome(a *loomv1pb.ToolResult) string {
 }
 
 // outcomeName is an enum's value in lower case. An agent may answer with one that
-// nobody knows: all of those are one.
+// are unknown: all of those are one.
 func outcomeName(value, prefix string) string {
 	if value == "" {
 		return "other"

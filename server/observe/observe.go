@@ -40,7 +40,7 @@ const slow = time.Second
 
 // Observer logs calls: faults of the server as errors with their cause, slow
 // calls as warnings, refused ones as information, all others for debugging
-// only, since a busy server must not spend its time on lines nobody reads.
+// only, since a busy server must not spend its time on unread lines.
 // It counts them all.
 type Observer struct {
 	// Log takes a line for each call that is worth one.
@@ -49,7 +49,7 @@ type Observer struct {
 	Metrics *Metrics
 	// Outcomes counts the calls of tools; nil counts none.
 	Outcomes *Outcomes
-	// OwnTool tells the server's own tools from those of agents.
+	// OwnTool reports whether a tool is the server's and not an agent's.
 	OwnTool ToolNamer
 }
 
@@ -92,7 +92,7 @@ func AgentOf(message any) string {
 	return ""
 }
 
-// PostMsgSend counts what the answer of a unary call tells.
+// PostMsgSend counts by the answer of a unary call.
 func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
 	if err == nil && r.call.Typ == interceptors.Unary {
 		r.Metrics.answered(r.call.ReqOrNil, message, r.OwnTool)

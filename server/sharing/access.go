@@ -132,7 +132,7 @@ func Searched(ctx context.Context, g Grants, r *loombridgev1.MemoryQueryRequest)
 	return scopes, nil
 }
 
-// Administers returns what tells the memories that the caller administers: by its
+// Administers returns the test for memories that the caller administers: by its
 // credential, or as an agent, unless that is empty, by what this was granted.
 func Administers(ctx context.Context, g Grants, agent string) func(context.Context, kv.Scope) (bool, error) {
 	id, _ := auth.Of(ctx)

@@ -1,4 +1,4 @@
-// Package unread bounds the bytes of answers that wait for whoever asked for them.
+// Package unread bounds the bytes of answers that wait for their readers.
 //
 // The transport takes an answer of any size from a handler at once, and keeps it until its
 // reader lets it through: the call is over by then, and nothing else counts it.
@@ -249,7 +249,7 @@ func (l *leaving) Get(size int) *[]byte {
 	return &data
 }
 
-// Put is called when nobody uses the buffer any more.
+// Put is called when the buffer is not used any more.
 func (l *leaving) Put(data *[]byte) {
 	if l.pool != nil {
 		l.pool.Put(data)

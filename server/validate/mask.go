@@ -38,7 +38,7 @@ func MembersOf(paths []string) (members []string) {
 	return members
 }
 
-// isMember tells whether a name can stand in a path: what stands deeper can't.
+// isMember reports whether a name can stand in a path: what stands deeper can't.
 func isMember(name string) bool { return name != "" && !strings.Contains(name, ".") }
 
 // MaskOf returns the fields that an update changes: those it names, or those

@@ -332,7 +332,7 @@ func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
 }
 
 // unchanging refuses fields of a new value that no update changes, where it is
-// the value that tells what is to change: they would get lost without a word.
+// the value that says what is to change: they would get lost without a word.
 func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
 	for _, field := range []struct {
 		name string

@@ -39,7 +39,7 @@ type RequestError struct {
 	More int
 }
 
-// All are the violations, and one that tells of those that are not listed.
+// All are the violations, and one for those that are not listed.
 func (e *RequestError) All() []Violation {
 	if e.More == 0 {
 		return e.Violations
@@ -124,7 +124,7 @@ func (c *checker) requiredName(field, s string, limit int) {
 	c.name(field, s, limit)
 }
 
-// count refuses more than limit items, and tells whether the items themselves are
+// count refuses more than limit items, and reports whether the items themselves are
 // worth a look.
 func (c *checker) count(field string, n, limit int) bool {
 	if n > limit {

@@ -119,7 +119,7 @@ async def kill_halfway(
     """Wait for the middle of the run and kill the server during a step."""
     await agent.halfway.wait()
     await outcome.count(ctx)
-    # A step takes some milliseconds; nobody chooses where in it the power fails.
+    # A step takes some milliseconds; the power fails anywhere in it.
     await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311
     await kill_and_restart(
         srv, f"with {len(agent.ledger.steps)} steps acknowledged and work under way"

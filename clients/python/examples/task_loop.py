@@ -61,7 +61,7 @@ async def run_tool(
         output = mine[name](**given)
         recorded = await ctx.context.record_step(name, given, output=output, call_id=call["id"])
         return recorded.step.observation
-    # What the model got wrong is a result as well: the next prompt tells it.
+    # What the model got wrong is a result as well: the next prompt has it.
     result = await ctx.tool(name, arguments, call_id=call["id"])
     return result.observation.splitlines()[0]
 

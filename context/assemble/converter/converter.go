@@ -25,7 +25,7 @@ const (
 // maxArgsChars bounds the arguments in the text of a call, in code points.
 const maxArgsChars = 200
 
-// unknownSource is the agent of a delegation that nobody names.
+// unknownSource is the agent of a delegation without one.
 const unknownSource = "unknown"
 
 // rule says what becomes of an action.

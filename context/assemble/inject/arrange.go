@@ -151,7 +151,7 @@ func (a *arranger) size(p *Piece) int {
 	return n
 }
 
-// tagsOf are the tags of callers' injections, which nobody else may open or close.
+// tagsOf are the tags of callers' injections, which no other text may open or close.
 func tagsOf(all []Injection) []string {
 	var tags []string
 	for i := range all {

@@ -9,7 +9,7 @@ import (
 // between joins two texts.
 const between = "\n\n"
 
-// Arranged is what became of injections.
+// Arranged is the outcome of injections.
 type Arranged struct {
 	// Pieces are all that were given, those that were left out too, and what Arrange
 	// added, in the order of the prompt.
@@ -19,7 +19,7 @@ type Arranged struct {
 	Tokens, Limit int
 }
 
-// Piece is what became of one injection.
+// Piece is the outcome of one injection.
 type Piece struct {
 	// Injection is as it was given.
 	Injection
@@ -73,7 +73,7 @@ func (r Reason) String() string {
 	return ""
 }
 
-// LeftOut tells whether nothing of it stands in the prompt.
+// LeftOut reports whether nothing of it stands in the prompt.
 func (p *Piece) LeftOut() bool { return p.Shown == "" && len(p.shown) == 0 }
 
 // ShownMessages are the messages that it shows, if it is messages. They are not to be

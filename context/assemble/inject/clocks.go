@@ -107,7 +107,7 @@ var (
 	starts  = strings.Fields(`当前 现在 目前 今天 現在 今日 현재 오늘은`)
 )
 
-// opensWith tells whether a text begins with a word of a set.
+// opensWith reports whether a text begins with a word of a set.
 func opensWith(lower string, set map[string]bool) bool {
 	end := strings.IndexFunc(lower, func(r rune) bool { return !unicode.IsLetter(r) })
 	if end < 0 {
@@ -215,7 +215,7 @@ func takeSaid(line, lower string, found func(clock string)) string {
 	return strings.TrimRight(out.String(), " \t")
 }
 
-// sentenceBegins tells whether a sentence may begin behind a text.
+// sentenceBegins reports whether a sentence may begin behind a text.
 func sentenceBegins(before string) bool {
 	if before == "" {
 		return true
@@ -254,7 +254,7 @@ func sentenceEnd(line string, at int) (end int, ok bool) {
 	return len(line) - len(rest), true
 }
 
-// mayHoldClock tells whether a text has the digits of a clock anywhere: a year of this
+// mayHoldClock reports whether a text has the digits of a clock anywhere: a year of this
 // century, or minutes. Asking the expressions takes far longer.
 func mayHoldClock(s string) bool {
 	for rest := s; ; {

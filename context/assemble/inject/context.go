@@ -49,7 +49,7 @@ type Snippet struct {
 	Title, Type, Source string
 	Content             string
 	Score               float64
-	// Writers wrote it; nobody is not known.
+	// Writers wrote it; empty: unknown.
 	Writers instruct.Who
 }
 

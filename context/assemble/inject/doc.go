@@ -7,7 +7,7 @@
 //     [Phase], [Cache] class, priority and cap.
 //   - [Arrange] puts injections in order, cuts each to its cap and all together to
 //     their total, and keeps them from writing into each other. [Arranged] is what
-//     became of them, and a [Piece] what became of one.
+//     became of them, and a [Piece] the outcome of one.
 //
 // Everything here is pure: the same inputs give the same bytes. There is no clock,
 // no storage and no map order.

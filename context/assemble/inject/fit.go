@@ -94,7 +94,7 @@ func (a *arranger) cutMessages(p *Piece, limit int) {
 	}
 }
 
-// begins tells whether a message begins an exchange.
+// begins reports whether a message begins an exchange.
 func begins(m *session.Message) bool { return m.Role == session.User || m.Role == session.System }
 
 // exchanges is how many exchanges messages are.

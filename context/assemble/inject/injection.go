@@ -15,7 +15,7 @@ type Phase uint8
 const (
 	// System is the system message: who the model is and what it can do.
 	System Phase = iota + 1
-	// UserContext is what is known of the user and the task.
+	// UserContext describes the user and the task.
 	UserContext
 	// Runtime is what changes with every turn.
 	Runtime
@@ -68,8 +68,8 @@ type Injection struct {
 	// Talk says that Messages are part of the conversation, which has a budget of its own:
 	// they count against no cap, and not against the total.
 	Talk bool
-	// Rest says how to read the rest of Text where it was cut, which a last line tells then;
-	// empty: nothing tells it.
+	// Rest says how to read the rest of Text where it was cut, which a last line repeats;
+	// empty: there is no such line.
 	Rest string
 	// Whole is never cut: over its cap it is a warning.
 	Whole bool
@@ -81,8 +81,8 @@ type Injection struct {
 	// Source says where it came from, for the receipt.
 	Source string
 	// Row is its row in the table of package instruct; empty is that of its name. Writers
-	// wrote it; nobody is not known. What they may not say in the role of the system stands
-	// among what is known of the user, whatever its phase.
+	// wrote it; empty: unknown. What they may not say in the role of the system stands
+	// in the part about the user, whatever its phase.
 	Row     instruct.Source
 	Writers instruct.Who
 }
@@ -96,17 +96,17 @@ func (in *Injection) row() *instruct.Row {
 // newSuffix ends the names of what is found beyond a section that stands.
 const newSuffix = ":new"
 
-// Instructs tells whether it may stand in the role of the system.
+// Instructs reports whether it may stand in the role of the system.
 func (in *Injection) Instructs() bool {
 	row := in.row()
 	return row.Role == session.System && row.Instructs(in.Writers)
 }
 
-// MayInstruct tells whether messages of its own may: each has a role that was given to it by
+// MayInstruct reports whether messages of its own may: each has a role that was given to it by
 // its writer.
 func (in *Injection) MayInstruct() bool { return in.row().Role == session.System }
 
-// kept tells whether it is never cut.
+// kept reports whether it is never cut.
 func (in *Injection) kept() bool { return in.Whole || in.Last }
 
 // rank is where its cache class stands.

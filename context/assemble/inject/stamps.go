@@ -35,7 +35,7 @@ func (a *arranger) takeStamps(s string) string {
 	return takeClocks(s, found)
 }
 
-// mayHoldStamp tells whether a text has the minutes of a stamp anywhere, which few have.
+// mayHoldStamp reports whether a text has the minutes of a stamp anywhere, which few have.
 // Asking the expression itself takes a hundred times longer.
 func mayHoldStamp(s string) bool {
 	const before, after = len("2006-01-02T15"), len(":04:05")

@@ -46,7 +46,7 @@ func SystemRole(prompt string, limit int) Injection {
 const toolsHead = "# Available tools"
 
 // OtherTools are tools as text that other agents and servers of the Model Context Protocol
-// offer. What these say of them stands among what is known of the user.
+// offer. What these say of them stands in the part about the user.
 func OtherTools(all []tokens.Tool, limit int) Injection {
 	in := Tools(all, limit)
 	in.Name, in.Phase, in.Source, in.Writers = settings.ToolList+othersSuffix, UserContext, "tools of others", instruct.Agent|instruct.Tool
@@ -57,7 +57,7 @@ func OtherTools(all []tokens.Tool, limit int) Injection {
 const othersSuffix = ":others"
 
 // Tools are tools as text, by name, for prompts that do not offer them as a parameter.
-// The words of whoever registered them are guarded.
+// The words of their providers are guarded.
 func Tools(all []tokens.Tool, limit int) Injection {
 	in := Injection{
 		Name: settings.ToolList, Phase: System, Cache: Stable, Priority: toolPriority, MaxTokens: limit,

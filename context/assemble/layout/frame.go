@@ -137,7 +137,7 @@ func standing(p *inject.Piece) inject.Phase {
 	return p.Phase
 }
 
-// isSecond tells whether a piece is the working state right behind the system message.
+// isSecond reports whether a piece is the working state right behind the system message.
 func isSecond(p *inject.Piece) bool {
 	return p.Name == settings.Working && p.Phase == inject.UserContext
 }
@@ -185,7 +185,7 @@ func conversation(a *inject.Arranged) (tasks, others []Message) {
 	return tasks, others
 }
 
-// contextMessage is what is known of the user and the task.
+// contextMessage describes the user and the task.
 func contextMessage(a *inject.Arranged) []Message {
 	pieces, cache := piecesOf(a, inject.UserContext, false)
 	if len(pieces) == 0 {

@@ -6,12 +6,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
 
-// TakesQuery tells whether the last message begins with the newest message of the user.
+// TakesQuery reports whether the last message begins with the newest message of the user.
 func (f *Frame) TakesQuery() bool {
 	return f.table.TakesQuery && (f.table.Goal != GoalTask || f.goal == "")
 }
 
-// JoinsSteps tells whether neighbours that are steps as text are one message, the last
+// JoinsSteps reports whether neighbours that are steps as text are one message, the last
 // ones with the goal.
 func (f *Frame) JoinsSteps() bool { return f.table.JoinsSteps }
 

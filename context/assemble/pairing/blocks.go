@@ -18,7 +18,7 @@ func CallsWithin(m *session.Message) []session.ToolCall {
 	return calls
 }
 
-// callsWithin is CallsWithin. unnamed tells whether one needs an id and has none.
+// callsWithin is CallsWithin. unnamed reports whether one needs an id and has none.
 func callsWithin(m *session.Message) (calls []session.ToolCall, unnamed bool) {
 	if m.Role != session.Assistant {
 		return nil, false
@@ -111,7 +111,7 @@ func (g *Group) answer(asked, answer *Turn) {
 	g.Turns = slices.Insert(g.Turns, at, answer)
 }
 
-// forges tells whether parts of a result have lines that look like those of a fold.
+// forges reports whether parts of a result have lines that look like those of a fold.
 func forges(parts []content.Part) bool {
 	return slices.ContainsFunc(content.Texts(parts), func(text string) bool { return len(guard.FoldLines(text)) > 0 })
 }
@@ -133,7 +133,7 @@ func (g *Group) AnswerWithin(id string) (session.Entry, string) {
 	return session.Entry{}, ""
 }
 
-// OnlyResults tells whether a message has nothing but results of calls.
+// OnlyResults reports whether a message has nothing but results of calls.
 func OnlyResults(m *session.Message) bool {
 	parts := content.Parse(m.BlocksJSON)
 	return len(parts) > 0 && !slices.ContainsFunc(parts, func(p content.Part) bool { return p.Kind != content.Result })

@@ -61,7 +61,7 @@ func Show(g *Group, entries []history.Entry, style step.ReferenceStyle, reader s
 }
 
 // guardOf is what keeps an output from passing for the prompt's own words. In a message of
-// the user nothing but its words tells it from other parts of the prompt.
+// the user only its words distinguish it from other parts of the prompt.
 func guardOf(use Use) func(string) string {
 	if use == Observed || use == Stray {
 		return guard.Text

@@ -18,7 +18,7 @@ const maxLate = 16
 
 // late returns the call that awaits a result under an id and its turn, nil for none. What was recorded
 // since the message that asks for it goes with that from then on. A call waits until the
-// model answers somebody else: what it was told then stays. A step may be recorded before
+// model answers another call: the answer it got then stays. A step may be recorded before
 // the message that asks for it, so it belongs to none from before somebody else spoke.
 func (p *Pairer) late(id string, isStep bool) (*Turn, *Call) {
 	if p.last == nil || id == "" {
@@ -68,7 +68,7 @@ func (p *Pairer) gather(from int) {
 	p.last, p.held = all, nil
 }
 
-// sideBySide tells whether the turns of the last group behind one are all of the model, and
+// sideBySide reports whether the turns of the last group behind one are all of the model, and
 // none was answered: they and it are one.
 func (p *Pairer) sideBySide(turn int) bool {
 	turns := p.last.Turns
@@ -82,7 +82,7 @@ func (p *Pairer) sideBySide(turn int) bool {
 	return len(turns) > turn+1
 }
 
-// fuses tells whether two messages of the model that stand side by side are one: it asked
+// fuses reports whether two messages of the model that stand side by side are one: it asked
 // for calls, none of which has a result yet, or only thought.
 func (t *Turn) fuses(next *Turn) bool {
 	speaks := func(t *Turn) bool { return t.Said != nil && t.Said.Role == session.Assistant }
@@ -91,7 +91,7 @@ func (t *Turn) fuses(next *Turn) bool {
 		!slices.ContainsFunc(t.Calls, answered) && !slices.ContainsFunc(next.Calls, answered)
 }
 
-// thinks tells whether a turn is of the model, and has nothing but thoughts.
+// thinks reports whether a turn is of the model, and has nothing but thoughts.
 func (t *Turn) thinks() bool {
 	if t.Said == nil || t.Said.Role != session.Assistant || len(t.Calls) > 0 || len(t.Said.BlocksJSON) == 0 {
 		return false

@@ -48,7 +48,7 @@ const (
 	Alone
 	// answer is the result of a call: a step or a tool message.
 	answer
-	// Observed is a message of role user that tells what a call gave.
+	// Observed is a message of role user that says what a call gave.
 	Observed
 	// Stray is a tool message that no call waits for.
 	Stray
@@ -93,16 +93,16 @@ type Call struct {
 	folded string
 }
 
-// Waits tells whether the call has no result.
+// Waits reports whether the call has no result.
 func (c *Call) Waits() bool { return c.Result == 0 && !c.Answered && c.folded == "" }
 
-// thoughts tells distinct thoughts apart.
+// thoughts distinguishes distinct thoughts.
 type thoughts struct {
 	known map[string]bool
 	bytes int
 }
 
-// add adds a thought, and tells whether it is new.
+// add adds a thought, and reports whether it is new.
 func (t *thoughts) add(thought string) bool {
 	if thought == "" || t.known[thought] {
 		return false
@@ -120,10 +120,10 @@ func (g *Group) First() uint64 { return g.Members[0].Entry.Position }
 
 func (g *Group) add(e session.Entry, u Use) { g.Members = append(g.Members, Member{e, u}) }
 
-// Steps tells whether the group is one turn of steps alone.
+// Steps reports whether the group is one turn of steps alone.
 func (g *Group) Steps() bool { return g != nil && len(g.Turns) == 1 && g.Turns[0].Said == nil }
 
-// takes tells whether a turn of steps alone has room for one more.
+// takes reports whether a turn of steps alone has room for one more.
 func (t *Turn) takes(thought string) bool {
 	return len(t.Calls) < session.MaxToolCalls &&
 		(t.thoughts.known[thought] || t.thoughts.bytes+len(thought) <= maxThoughtBytes)
@@ -181,12 +181,12 @@ func (t *Turn) unnamed(name string, exactly bool) *Call {
 	return first
 }
 
-// waits tells whether a call of the turn has no result.
+// waits reports whether a call of the turn has no result.
 func (t *Turn) waits() bool {
 	return slices.ContainsFunc(t.Calls, func(c Call) bool { return c.Waits() })
 }
 
-// has tells whether the turn has a call with an id.
+// has reports whether the turn has a call with an id.
 func (t *Turn) has(id string) bool {
 	return slices.ContainsFunc(t.Calls, func(c Call) bool { return c.ID == id })
 }
@@ -201,21 +201,21 @@ func (g *Group) EntryAt(position uint64) session.Entry {
 	return session.Entry{}
 }
 
-// Pinned tells whether something in the group is pinned.
+// Pinned reports whether something in the group is pinned.
 func (g *Group) Pinned() bool {
 	return slices.ContainsFunc(g.Members, func(m Member) bool {
 		return m.Entry.Step != nil && m.Entry.Step.Pinned || m.Entry.Message != nil && m.Entry.Message.Pinned
 	})
 }
 
-// Answers tells whether the model said something in the group.
+// Answers reports whether the model said something in the group.
 func (g *Group) Answers() bool {
 	return slices.ContainsFunc(g.Members, func(m Member) bool {
 		return m.Entry.Step != nil || m.Entry.Message.Role == session.Assistant
 	})
 }
 
-// Begins tells whether a turn of the user begins with the group: a message that is
+// Begins reports whether a turn of the user begins with the group: a message that is
 // not only what tools gave.
 func (g *Group) Begins() bool {
 	return slices.ContainsFunc(g.Members, func(m Member) bool {
@@ -223,7 +223,7 @@ func (g *Group) Begins() bool {
 	})
 }
 
-// Instructs tells whether the group is an instruction.
+// Instructs reports whether the group is an instruction.
 func (g *Group) Instructs() bool {
 	m := g.Members[0].Entry.Message
 	return m != nil && (m.Role == session.System || m.Role == session.Developer)
@@ -280,7 +280,7 @@ func (g *Group) Lost() int {
 	return n
 }
 
-// Stays tells whether a group is never shown as lines: it is pinned, or somebody
+// Stays reports whether a group is never shown as lines: it is pinned, or somebody
 // says something in it that no tool gave.
 func (g *Group) Stays() bool {
 	return slices.ContainsFunc(g.Members, func(m Member) bool {

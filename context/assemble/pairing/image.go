@@ -12,7 +12,7 @@ import (
 // the caller's word to this server; providers refuse it.
 const fieldDescription = "description"
 
-// isImage tells whether a block is an image, in any provider's words.
+// isImage reports whether a block is an image, in any provider's words.
 func isImage(p *content.Part) bool {
 	return p.Kind == content.Image || p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
 }

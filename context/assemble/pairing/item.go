@@ -81,7 +81,7 @@ func (t *Turn) appendTo(out []Item, shown Output) []Item {
 }
 
 // distinct returns the calls, with ids of their own for those that share one:
-// a provider could not tell their results apart.
+// a provider could not distinguish their results.
 func (t *Turn) distinct() []session.ToolCall {
 	seen, next := make(map[string]bool, len(t.Calls)), make(map[string]int)
 	wishes := make([]session.ToolCall, len(t.Calls))
@@ -135,7 +135,7 @@ type Origin struct {
 	Pieces       []layout.Piece
 }
 
-// Asks tells whether the user asks for something in it.
+// Asks reports whether the user asks for something in it.
 func (it *Item) Asks() bool {
 	m := &it.Message
 	return m.Role == session.User && !m.Observation && it.Label != LabelFold && it.Label != LabelSummary && it.Label != LabelSteps && it.Label != LabelHandoff && !OnlyResults(m)

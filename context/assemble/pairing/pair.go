@@ -200,7 +200,7 @@ func (p *Pairer) toolMessage(e session.Entry) {
 	p.begin(e, Stray, late)
 }
 
-// known tells whether a call that may still get results, or one of the steps
+// known reports whether a call that may still get results, or one of the steps
 // right before, has an id.
 func (p *Pairer) known(id string) bool {
 	if t := p.last.Asks(); t != nil {
@@ -229,7 +229,7 @@ func (p *Pairer) observation(e session.Entry) {
 	p.begin(e, Observed, t)
 }
 
-// Speaks tells whether a member is what the model said.
+// Speaks reports whether a member is what the model said.
 func (m Member) Speaks() bool {
 	return m.Use == Spoken && m.Entry.Message.Role == session.Assistant
 }

@@ -77,7 +77,7 @@ func JoinLines(lines []string) string {
 	return strings.Join(kept, "\n")
 }
 
-// repeats tells whether the observation is the beginning of the result: the
+// repeats reports whether the observation is the beginning of the result: the
 // text itself, or "{tool} → {text}", cut with an ellipsis or not.
 func repeats(s *step.Step) bool {
 	shown := strings.TrimSuffix(strings.TrimSuffix(s.Observation, "…"), "...")
@@ -90,7 +90,7 @@ func repeats(s *step.Step) bool {
 	return s.Inline != "" && beginsWith(start, shown)
 }
 
-// beginsWith tells whether a text on one line, as text.OneLine writes it, begins
+// beginsWith reports whether a text on one line, as text.OneLine writes it, begins
 // with another. It reads no more of the text than it has to.
 func beginsWith(text, shown string) bool {
 	gap, begun := false, false

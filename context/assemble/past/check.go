@@ -8,7 +8,7 @@ import (
 )
 
 // Check reads the records of an agent back: each must be readable, and each text have
-// its hash. found is told what is wrong; the error is only why the check could not go
+// its hash. found is called for each fault; the error is only why the check could not go
 // on. A text that a record names may be missing: records are not synced.
 func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error {
 	err := kv.Walk(ctx, from, kv.Log, kv.Prefix(scope.Key(tagRecord)), found, func(p kv.Pair) error {

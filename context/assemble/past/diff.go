@@ -105,7 +105,7 @@ func excerpt(s []byte, at int) string {
 	return text.Head(strings.ToValidUTF8(string(s[at:min(len(s), at+ExcerptBytes)]), ""), ExcerptBytes)
 }
 
-// Changes tells how many messages of each section of a prompt are in none of the other
+// Changes says how many messages of each section of a prompt are in none of the other
 // one's messages, by section. A message of several sections counts for each whose part
 // of it is in no message of the other.
 func Changes(in, other *Layout) map[string]int {

@@ -47,7 +47,7 @@ type Prompt struct {
 	Format uint8
 	// Position is where the session's log ended.
 	Position uint64
-	// Tokens is its size as it was told, Counter and Certainty how it was counted.
+	// Tokens is its size as reported, Counter and Certainty how it was counted.
 	Tokens    int
 	Counter   string
 	Certainty uint8

@@ -77,7 +77,7 @@ type place struct {
 	session string
 }
 
-// kept is what is known of a session's records.
+// kept describes a session's records.
 type kept struct {
 	last        uint64
 	generations []generation
@@ -121,10 +121,10 @@ func (s *Store) Save(ctx context.Context, scope kv.Scope, sessionID string, p Pr
 	return nil
 }
 
-// Forget drops what is known of a session whose records somebody has deleted.
+// Forget drops the cached state of a session whose records somebody has deleted.
 func (s *Store) Forget(scope kv.Scope, sessionID string) { s.forget(place{scope, sessionID}) }
 
-// ForgetAll drops what is known of all sessions of scopes.
+// ForgetAll drops the cached state of all sessions of scopes.
 func (s *Store) ForgetAll(match func(kv.Scope) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Store) stage(ctx context.Context, at place, b *batch, p *Prompt, messag
 	return nil
 }
 
-// session returns what is known of a session; it reads it if that is nothing.
+// session returns the cached state of a session; it is read if missing.
 func (s *Store) session(ctx context.Context, at place) (*kept, error) {
 	if k, ok := s.known.Get(at); ok {
 		return k, nil
@@ -193,7 +193,7 @@ func (s *Store) session(ctx context.Context, at place) (*kept, error) {
 	return k, nil
 }
 
-// forget drops what is known of a session, which is read again.
+// forget drops the cached state of a session, which is read again.
 func (s *Store) forget(at place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *Store) sweep(ctx context.Context, at place, ended []generation, first u
 	return nil
 }
 
-// delete deletes some keys of a range, and tells whether there may be more.
+// delete deletes some keys of a range, and reports whether there may be more.
 func (s *Store) delete(ctx context.Context, at place, r kv.Range) (more bool, err error) {
 	r.Limit = maxDeletes
 	var keys [][]byte

@@ -46,7 +46,7 @@ func (w *Writer) chat(out *bytes.Buffer, m session.Message) error {
 	return w.message(out, chatMessage(m, parts))
 }
 
-// isChat tells whether blocks are of Chat, or unknown to everybody.
+// isChat reports whether blocks are of Chat, or unknown to everybody.
 func isChat(role session.Role, parts []content.Part) bool {
 	return !slices.ContainsFunc(parts, func(p content.Part) bool {
 		switch {

@@ -113,7 +113,7 @@ func untagged(s string) string {
 	return out.String() + s[from:]
 }
 
-// opensTag tells whether what follows a bracket is the tag.
+// opensTag reports whether what follows a bracket is the tag.
 func opensTag(rest string) bool {
 	const name = "system_message"
 	rest = strings.TrimLeft(rest[:min(len(rest), maxTagBytes)], "/ \t\r\n")

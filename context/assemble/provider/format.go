@@ -55,7 +55,7 @@ func (f Format) ToolName(name string) (called string, taken bool) {
 	return called, name != "" && len(name) <= f.MaxToolName() && (f != Gemini || begins(name))
 }
 
-// begins tells whether a name begins as Gemini wants it.
+// begins reports whether a name begins as Gemini wants it.
 func begins(name string) bool {
 	return name != "" && name[0] != '-' && (name[0] < '0' || name[0] > '9')
 }

@@ -102,7 +102,7 @@ func soundFormat(mediaType string) string {
 	return ""
 }
 
-// isPicture tells whether Anthropic takes images of a media type.
+// isPicture reports whether Anthropic takes images of a media type.
 func isPicture(mediaType string) bool {
 	return slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, mediaType)
 }

@@ -100,7 +100,7 @@ func boolOrder(b bool) int {
 	return 0
 }
 
-// followed tells whether something else than thoughts follows.
+// followed reports whether something else than thoughts follows.
 func followed(pieces []piece) bool {
 	return slices.ContainsFunc(pieces, func(p piece) bool { return p.Kind != content.Thought })
 }

@@ -61,7 +61,7 @@ func readMessage(f Format, m session.Message, index int) turn {
 	return t
 }
 
-// failed tells whether the further fields of a result say that the tool failed, as
+// failed reports whether the further fields of a result say that the tool failed, as
 // Anthropic's do.
 func failed(extra json.RawMessage) bool {
 	var f struct {
@@ -162,5 +162,5 @@ func plainBlocks(m session.Message) int {
 	return len(m.ToolCalls) + 1
 }
 
-// blank tells whether a text says nothing: providers refuse those.
+// blank reports whether a text says nothing: providers refuse those.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

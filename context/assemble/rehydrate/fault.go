@@ -32,7 +32,7 @@ func Named(args string) []string {
 	return names
 }
 
-// Fault tells whether a call asks again for what was folded away: it names a step or a
+// Fault reports whether a call asks again for what was folded away: it names a step or a
 // message that stands in one of the folds, or the result of one, or it was made before,
 // word for word, and its line stands there. Folds that are denser keep the newest calls.
 // results are the references of those whose stored results the call names.
@@ -53,13 +53,13 @@ func (f *Finder) Fault(folds []history.Fold, call history.Call, results []string
 	return false
 }
 
-// reach is a run of steps, or of messages, that a denser fold tells of together.
+// reach is a run of steps, or of messages, that a denser fold names together.
 type reach struct {
 	kind        string
 	first, last uint64
 }
 
-// digestLine begins the line of a denser fold that tells of many steps, such as
+// digestLine begins the line of a denser fold for many steps, such as
 // "001–009: ", or of messages, such as "m1–m9: ".
 var digestLine = regexp.MustCompile(`^(m?)([0-9]+)–(m?)([0-9]+): `)
 
@@ -74,7 +74,7 @@ func readReach(line string) (r reach, ok bool) {
 	return reach{map[string]string{"": "step", "m": "message"}[parts[1]], first, last}, err == nil && err2 == nil
 }
 
-// holds tells whether a reference is among those that a denser fold tells of together.
+// holds reports whether a reference is among those that a denser fold tells of together.
 func (c *contents) holds(ref string) bool {
 	kind, digits, _ := strings.Cut(ref, "_")
 	number, err := strconv.ParseUint(digits, 10, 64)

@@ -50,7 +50,7 @@ type contents struct {
 	// were made.
 	names map[string]string
 	calls map[string]bool
-	// reaches are the steps that it tells of together.
+	// reaches are the steps that it names together.
 	reaches []reach
 }
 
@@ -152,7 +152,7 @@ func readFold(fold string) contents {
 	return found
 }
 
-// isRef tells whether a word is what begins the line of a step or a message.
+// isRef reports whether a word is what begins the line of a step or a message.
 func isRef(word string) bool {
 	digits := strings.TrimPrefix(word, "m")
 	return digits != "" && strings.Trim(digits, "0123456789") == ""
@@ -169,7 +169,7 @@ func addNames(names map[string]string, text, ref string) {
 	})
 }
 
-// shown tells whether one of the texts holds a name.
+// shown reports whether one of the texts holds a name.
 func shown(texts []string, name string) bool {
 	for _, text := range texts {
 		if excerpt.HasIdentifier(text, name) {

@@ -71,7 +71,7 @@ func take(left map[string]int, names []string, line string) string {
 	return ""
 }
 
-// saysMore tells whether a line says more than a name: a list of files does not.
+// saysMore reports whether a line says more than a name: a list of files does not.
 func saysMore(line, name string) bool {
 	more := 0
 	for _, r := range strings.ReplaceAll(line, name, "") {
@@ -82,7 +82,7 @@ func saysMore(line, name string) bool {
 	return more >= minMoreChars
 }
 
-// has tells whether one of the texts has a line.
+// has reports whether one of the texts has a line.
 func has(texts []string, line string) bool {
 	for _, text := range texts {
 		if strings.Contains(text, line) {

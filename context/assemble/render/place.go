@@ -56,7 +56,7 @@ type End struct {
 	Blocks int
 }
 
-// Sum is a hash long enough to tell the prompts of one session apart.
+// Sum is a hash long enough to distinguish the prompts of one session.
 type Sum [12]byte
 
 // String is the sum in hex.

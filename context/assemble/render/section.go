@@ -71,7 +71,7 @@ func (b *Builder) addBefore(messages []layout.Message) error {
 	return nil
 }
 
-// Merges tells whether a format makes one message of neighbours of one role.
+// Merges reports whether a format makes one message of neighbours of one role.
 func Merges(f provider.Format) bool { return f == provider.Anthropic || f == provider.Gemini }
 
 // addFrame writes messages that are made of sections.
@@ -101,7 +101,7 @@ func ending(f *layout.Frame, items []pairing.Item, split bool) ([]pairing.Item, 
 	return items, f.Last(nil, split)
 }
 
-// joinNeighbours makes one message of what is known of the user and the message that the
+// joinNeighbours makes one message of the part about the user and the message that the
 // prompt ends with, where no history stands between them: they would be two messages of
 // the user in a row. Content blocks stay messages of their own.
 func joinNeighbours(before, end []layout.Message) (rest, joined []layout.Message) {

@@ -52,7 +52,7 @@ func (t *Trail) Size(model string, i int, text string) (tokens int, ok bool) {
 	return t.sizes[i].tokens, true
 }
 
-// begins tells whether a history of a format that begins at head begins with the
+// begins reports whether a history of a format that begins at head begins with the
 // trail.
 func (t *Trail) begins(format provider.Format, head End, items []pairing.Item) bool {
 	if t == nil || t.format != format || len(t.messages) == 0 || head.Sum != t.head || len(items) < len(t.messages) {
@@ -66,7 +66,7 @@ func (t *Trail) begins(format provider.Format, head End, items []pairing.Item) b
 	return true
 }
 
-// SameMessage tells whether two messages are written the same.
+// SameMessage reports whether two messages are written the same.
 func SameMessage(a, b *session.Message) bool {
 	return a.Role == b.Role && a.Content == b.Content && bytes.Equal(a.BlocksJSON, b.BlocksJSON) && a.Name == b.Name &&
 		slices.Equal(a.ToolCalls, b.ToolCalls) && a.ToolCallID == b.ToolCallID && bytes.Equal(a.ExtraJSON, b.ExtraJSON)

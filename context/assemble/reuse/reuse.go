@@ -53,7 +53,7 @@ func (c *Cache[P]) Get(key Key) (p P, ok bool) {
 	return c.kept.Get(key)
 }
 
-// Put keeps a prompt of so many bytes, which nobody changes any more.
+// Put keeps a prompt of so many bytes, which is not changed any more.
 func (c *Cache[P]) Put(key Key, p P, bytes int) {
 	if c != nil {
 		c.kept.Put(key, p, bytes)

@@ -30,7 +30,7 @@ const (
 	firstMade
 )
 
-// Automaton tells quickly which lines a program may match: exactly those of
+// Automaton finds quickly the lines that a program may match: exactly those of
 // ASCII, and of others those that could match if their characters beyond ASCII
 // were any. It makes its states as it meets them, and belongs to one goroutine.
 type Automaton struct {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// World is what attacks are made on. The attacker is told of it by its environment.
+// World is what attacks are made on. The attacker gets it by its environment.
 type World struct {
 	Work, Outside, Other string // the workspace, a folder beside it, another agent's
 	Victim, Mortal       int    // processes outside; Mortal may be killed

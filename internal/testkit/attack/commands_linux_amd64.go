@@ -151,7 +151,7 @@ func Spelt(path string) []string {
 	return []string{rest}
 }
 
-// stateAt is what can be told of a name.
+// stateAt is the observable state of a name.
 func stateAt(p string) string {
 	var stat unix.Stat_t
 	if err := unix.Lstat(p, &stat); err != nil {

@@ -47,7 +47,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// told reads a world that was told as an argument.
+// told reads a world from an argument.
 func told(text string) World {
 	var w World
 	if err := json.Unmarshal([]byte(text), &w); err != nil {

@@ -190,7 +190,7 @@ func sigio(w World) error {
 	return err
 }
 
-// limits sets a limit of another process to what it is: whoever may do that may set it
+// limits sets a limit of another process to what it is: a process that may do that may set it
 // to nothing.
 func limits(pid int) error {
 	var old unix.Rlimit

@@ -21,7 +21,7 @@ import (
 // content is what every file outside has.
 const content = "kept from tools"
 
-// Scene is a world that was made for a test, and whoever may come to harm in it.
+// Scene is a world that was made for a test, with what may come to harm in it.
 type Scene struct {
 	World
 	tb      testing.TB
@@ -122,7 +122,7 @@ func (s *Scene) programs(user int) {
 	}
 }
 
-// listen opens all sockets. They are kept: one that nobody refers to is closed.
+// listen opens all sockets. They are kept: an unreferenced one is closed.
 func (s *Scene) listen() {
 	s.tb.Helper()
 	s.Abstract = fmt.Sprint("loom-test-", os.Getpid(), "-", time.Now().UnixNano())
@@ -267,7 +267,7 @@ func (s *Scene) WantWhole() {
 }
 
 func stateOf(pid int) string {
-	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // gone is told elsewhere
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // gone is reported elsewhere
 	_, after, _ := strings.Cut(string(text), ") ")
 	return after[:min(1, len(after))]
 }

@@ -3,7 +3,7 @@
 // It is for tests of what finds out what a machine can do.
 //
 // The refusals are the kernel's own, by a seccomp filter under which the program is
-// started. [Main] has to be called first in the TestMain of whoever uses a [Machine].
+// started. [Main] has to be called first in the TestMain of users of a [Machine].
 //
 // What [Docker] stands for: the capabilities of a default container, what its seccomp
 // profile refuses (by the list of moby's default profile), and its namespaces with /proc

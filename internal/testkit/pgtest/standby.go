@@ -36,7 +36,7 @@ func StartStandby(address string) (*Standby, error) {
 // Host is where it listens.
 func (s *Standby) Host() string { return s.listener.Addr().String() }
 
-// Close lets nobody connect any more.
+// Close refuses further connections.
 func (s *Standby) Close() error { return s.listener.Close() }
 
 func (s *Standby) serve() {

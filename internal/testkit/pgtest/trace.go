@@ -44,7 +44,7 @@ func StartRewriting(address string, rewrite map[string]string) (*Trace, error) {
 	return t, nil
 }
 
-// Close lets nobody connect any more.
+// Close refuses further connections.
 func (t *Trace) Close() error { return t.listener.Close() }
 
 // Take returns the round trips since the last time.

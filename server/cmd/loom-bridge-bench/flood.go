@@ -223,7 +223,7 @@ func searchBlobs(ctx context.Context, c *client) error {
 	return err
 }
 
-// events emits large durable events, and volatile ones that nobody takes.
+// events emits large durable events, and volatile ones without a taker.
 func (f *flood) events(ctx context.Context) error {
 	payload := bytes.Repeat([]byte{'x'}, floodEventBytes)
 	var slow sync.WaitGroup

@@ -148,7 +148,7 @@ func serveFloor(ctx context.Context, dir, workspace string, clients int) error {
 
 // hub is the floor of events: what comes in on one stream goes out on all that
 // listen to its topic, sent by the goroutine that received it. It keeps no
-// order between publishers, no place, no queue, and forgets nobody who is slow.
+// order between publishers, no place, no queue, and drops no slow reader.
 type hub struct {
 	mu        sync.RWMutex // guards listeners
 	listeners map[string][]*listener

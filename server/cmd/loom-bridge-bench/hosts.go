@@ -224,7 +224,7 @@ func askAll(ctx context.Context, w way, rate float64, clients int) (took []time.
 	return took, calls, failed
 }
 
-// cpuOf is how long a process has been on the processors; 0 where nobody says.
+// cpuOf is how long a process has been on the processors; 0 where unknown.
 func cpuOf(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -55,7 +55,7 @@ func memoryMeasures() []memoryMeasure {
 	}
 }
 
-// measuresMemory tells whether -only asks for measures of memory and for
+// measuresMemory reports whether -only asks for measures of memory and for
 // nothing else.
 func measuresMemory(only string) bool {
 	return only != "" && slices.ContainsFunc(memoryMeasures(), func(m memoryMeasure) bool { return strings.Contains(m.name, only) })
@@ -76,7 +76,7 @@ func memoryTables(ctx context.Context, s settings, folder string) error {
 	return nil
 }
 
-// say tells what is being done.
+// say says what is being done.
 func (b *memoryBench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s  "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, args...)...)
 }

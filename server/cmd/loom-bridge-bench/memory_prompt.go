@@ -177,7 +177,7 @@ func memoryTokens(p *loombridgev1.AssembleResponse) (n int) {
 	return n
 }
 
-// shownBytes of a turn tell that it stands in a prompt.
+// shownBytes of a turn say that it stands in a prompt.
 const shownBytes = 60
 
 // promptRealmem asks what users asked, before they did, and looks which of the sessions

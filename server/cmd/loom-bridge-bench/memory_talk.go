@@ -20,7 +20,7 @@ const (
 	// long.
 	turnsPerSession = 20
 	// changedWords is the share of the words of a copied turn that become others,
-	// and newWords that of words nobody has said before.
+	// and newWords the share of new words.
 	changedWords, newWords = 0.35, 0.02
 	// shortWord is the length up to which words are left as they are: the glue of
 	// the language.

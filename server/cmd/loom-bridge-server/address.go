@@ -36,21 +36,21 @@ func listen(field, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// local tells whether only this machine reaches an address.
+// local reports whether only this machine reaches an address.
 func local(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()
 }
 
 const (
-	// staleTime is how long nobody answers on a socket that is taken away: one that is
+	// staleTime is how long a socket has no answer before it is taken away: one that is
 	// just being made does not answer for a moment, either.
 	staleTime = 300 * time.Millisecond
 	stalePoll = staleTime / 10
 )
 
 // removeStaleSocket takes away what a killed server left behind: a socket that
-// nobody answers on.
+// without an answer.
 func removeStaleSocket(path string) {
 	first, err := os.Lstat(path)
 	if err != nil || first.Mode().Type() != os.ModeSocket {
@@ -72,7 +72,7 @@ func removeStaleSocket(path string) {
 	}
 }
 
-// there tells whether a name is still that of a file that was seen.
+// there reports whether a name is still that of a file that was seen.
 func there(path string, seen fs.FileInfo) bool {
 	now, err := os.Lstat(path)
 	// The number of a file that is gone may be that of the next one.
@@ -80,8 +80,8 @@ func there(path string, seen fs.FileInfo) bool {
 }
 
 // removeSocket takes a socket away that was seen before. Of several servers one does: as long
-// as the name is that of the old socket nobody can make a new one, and whoever takes it away
-// has the folder locked, so that nobody takes away what the next one made meanwhile.
+// as the name is that of the old socket nobody can make a new one, and a process that takes it away
+// has the folder locked, so that no other takes away what the next one made meanwhile.
 func removeSocket(path string, seen fs.FileInfo) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -131,7 +131,7 @@ func writeAddrFile(path, address string) error {
 	return nil
 }
 
-// ownedByUs tells whether a file belongs to the user of this process.
+// ownedByUs reports whether a file belongs to the user of this process.
 func ownedByUs(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid()

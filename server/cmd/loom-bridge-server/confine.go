@@ -91,7 +91,7 @@ func newRunner(config Config, logger *slog.Logger) *sandbox.Local {
 	})
 }
 
-// sandboxLine tells of a confinement in a line.
+// sandboxLine describes a confinement in a line.
 func sandboxLine(c sandbox.Confinement) string {
 	switch {
 	case c.Confined():
@@ -102,7 +102,7 @@ func sandboxLine(c sandbox.Confinement) string {
 	return "none works here, so no program runs (loom-bridge-server doctor says why)"
 }
 
-// doctorCommand tells what of the server works on this machine.
+// doctorCommand says what of the server works on this machine.
 func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -186,7 +186,7 @@ func programsLine(allow []string) string {
 	return "all, since they are confined; agents of loom.v1 only " + strings.Join(native.Commands(), ", ")
 }
 
-// tellPolicies tells of the profiles, and of which calls have which.
+// tellPolicies describes the profiles, and of which calls have which.
 func tellPolicies(set *policy.Set, stdout io.Writer) {
 	for _, name := range set.Names() {
 		p, _ := set.Profile(name)
@@ -197,7 +197,7 @@ func tellPolicies(set *policy.Set, stdout io.Writer) {
 	}
 }
 
-// tellJobs does everyday jobs and tells which of them work, and which of those a call may do.
+// tellJobs does everyday jobs and says which of them work, and which of those a call may do.
 func tellJobs(ctx context.Context, runner sandbox.Runner, allow []string, stdout io.Writer) {
 	all := everyday.Jobs()
 	var lines []string

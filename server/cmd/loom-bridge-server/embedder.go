@@ -65,7 +65,7 @@ func (c Config) findEmbedder(ctx context.Context) (Config, nearby.Server) {
 	return c, found
 }
 
-// tellEmbedder tells which embedder --embedder auto takes.
+// tellEmbedder says which embedder --embedder auto takes.
 func (c Config) tellEmbedder(ctx context.Context, out io.Writer) {
 	set := c.Embedder.BaseURL != ""
 	c.EmbedderFind = "auto"

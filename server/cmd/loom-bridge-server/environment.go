@@ -149,7 +149,7 @@ func (e environment) missing() []string {
 	return missing
 }
 
-// warn logs once what the environment asks for and nobody serves, and what of it
+// warn logs once what the environment asks for and is not served, and what of it
 // is ignored.
 func (e environment) warn(logger *slog.Logger) {
 	// Not an error, and not for agents: `loom run` sets these variables in every run.
@@ -166,7 +166,7 @@ func (e environment) warn(logger *slog.Logger) {
 }
 
 // misspelt returns the variables that look like settings and are none, each with
-// the nearest that is one. They are told, not refused: whoever starts the server
+// the nearest that is one. They are reported, not refused: the starter of the server
 // may have them for something else, as Kubernetes does beside a service that is
 // called loom-bridge.
 func (e environment) misspelt() map[string]string {

@@ -24,7 +24,7 @@ func makeEphemeral(opened *closers) (string, error) {
 }
 
 // nameHolder adds to the error about a store in use which process has it, where
-// that can be told, and what else to do.
+// that is known, and what else to do.
 func (c Config) nameHolder(err error) error {
 	dir := c.DataDir
 	if !errors.Is(err, kv.ErrLocked) || c.Store.Far() { // PostgreSQL has named it
@@ -43,7 +43,7 @@ func (c Config) nameHolder(err error) error {
 // lockHolder finds the process that has locked a directory in the kernel's list of
 // locks. Its lines are like "1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", with
 // the device and the inode. Systems without the list, and file systems that show
-// another device than their own, tell nothing.
+// another device than their own, say nothing.
 func lockHolder(dir string) (pid string, ok bool) {
 	var info syscall.Stat_t
 	if err := syscall.Stat(dir, &info); err != nil {

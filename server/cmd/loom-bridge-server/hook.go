@@ -42,7 +42,7 @@ func hookCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 		Use: "hook HOST EVENT", Short: "Record what happens in a coding agent's session, and give back what is known", Long: hookHelp,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			// A panic would end the process with 2, which tells hosts to stop.
+			// A panic would end the process with 2, which stops hosts.
 			defer func() {
 				if value := recover(); value != nil {
 					err = fmt.Errorf("hook: a fault of its own: %v\n%s", value, debug.Stack())
@@ -107,7 +107,7 @@ func (s *shim) handle(ctx context.Context, event hooks.Event) (answer string, er
 	return answer, err
 }
 
-// inProject moves the places that nobody has named into a folder.
+// inProject moves unnamed places into a folder.
 func (c Config) inProject(folder string) Config {
 	none := NewConfig()
 	if c.DataDir == none.DataDir {

@@ -76,7 +76,7 @@ func start(ctx context.Context) error {
 // version is set for releases by -ldflags "-X main.version=1.2.3".
 var version string
 
-// developmentVersion is what a build calls itself that nobody gave a version.
+// developmentVersion is what a build calls itself without a version.
 const developmentVersion = "0.1.0-dev"
 
 // revisionDigits of the commit are enough to find it.

@@ -143,7 +143,7 @@ func (c Config) toolServers() (servers []client.Server, bad []error) {
 // doctorServers bounds how long doctor waits for the servers.
 const doctorServers = 45 * time.Second
 
-// tellServers connects to the servers of the settings, confined by runner, and tells how each
+// tellServers connects to the servers of the settings, confined by runner, and says how each
 // is. Those that were added to a running server are not among them.
 func (c Config) tellServers(ctx context.Context, runner sandbox.Runner, stdout io.Writer) error {
 	servers, bad := c.toolServers()

@@ -58,7 +58,7 @@ type shim struct {
 }
 
 // ownSocket is the socket that the hosts of one data directory share. It lies where no
-// confined tool gets, in a folder that nobody else may enter.
+// confined tool gets, in a folder that no other user may enter.
 func ownSocket(dataDir string) (string, error) {
 	store, err := paths.Resolved(dataDir) // whichever way leads there, it is the same store
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *shim) run(ctx context.Context) error {
 }
 
 // with does something over a connection to the server, which this process is itself where
-// nobody else is.
+// no one else is.
 func (s *shim) with(ctx context.Context, do func(ctx context.Context, conn *grpc.ClientConn) error) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
@@ -209,7 +209,7 @@ func (s *shim) target() string {
 	return s.config.Addr
 }
 
-// local tells whether the server is one of this machine.
+// local reports whether the server is one of this machine.
 func (s *shim) local() bool {
 	network, address, _ := splitAddr(s.config.Addr)
 	return network == "unix" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "localhost:") || strings.HasPrefix(address, "[::1]:")
@@ -257,7 +257,7 @@ func (s *shim) keep(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// reach tells whether the server answers. It waits for a while as long as that is open.
+// reach reports whether the server answers. It waits for a while as long as that is open.
 func (s *shim) reach(ctx context.Context, conn *grpc.ClientConn) bool {
 	wait, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()

@@ -36,7 +36,7 @@ func (c Config) toolPatterns() (all []toolPattern) {
 	return all
 }
 
-// warnOfTools tells of settings that name no tool of the server and of no MCP server: an agent
+// warnOfTools warns of settings that name no tool of the server and of no MCP server: an agent
 // may bring it later, but most are misspelt, and what they should limit or ask about is neither.
 func (c Config) warnOfTools(own *tools.Registry, servers []mcp.Status, logger *slog.Logger) {
 	var names []string

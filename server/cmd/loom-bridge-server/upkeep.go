@@ -254,7 +254,7 @@ func (c Config) tellStore(ctx context.Context, out io.Writer) {
 }
 
 // startScrub begins to read the store back, unless the settings say never. What it
-// has come to is told by the returned function.
+// has come to is read by the returned function.
 func startScrub(config Config, engine kv.Engine, logger *slog.Logger, opened *closers) func() integrity.Report {
 	if config.Scrub.Rate == 0 {
 		return func() integrity.Report { return integrity.Report{} }

@@ -236,7 +236,7 @@ func fromLoom(setting string, getenv func(string) string) string {
 	return ""
 }
 
-// leads tells whether a variable says where requests go. Agents must not choose that by a
+// leads reports whether a variable says where requests go. Agents must not choose that by a
 // file that they can write: keys go there.
 func leads(name string) bool {
 	return slices.Contains(loomNames["search-proxy"], name) || slices.Contains(loomNames["llm-url"], name)

@@ -98,8 +98,8 @@ class Connecting:
         transport = _rpc.Transport(channel, self._address, about, self._timeout)
         try:
             await transport.find(self._wait)
-            # Health checks need no credential, so they tell nothing about this one. A
-            # server that is busy tells it later.
+            # Health checks need no credential, so they say nothing about this one. A
+            # server that is busy says so later.
             with suppress(_errors.OverloadedError):
                 await transport.call(_rpc.GET_STATUS, admin_pb2.GetStatusRequest())
         except BaseException:

@@ -204,7 +204,7 @@ class Transport:
         self._life = _Life()
         self._space_id = ""
         # Many versions of grpcio leave streams open when their channel closes. A stream
-        # that nobody holds ends by itself, so it is not held here either.
+        # without a reference ends by itself, so it is not held here either.
         self._streams: WeakSet[grpc.aio.Call] = WeakSet()
 
     def within(self, space_id: str) -> "Transport":

@@ -93,7 +93,7 @@ class Pending(Generic[ItemT]):
 
 
 def _look_at(task: "asyncio.Task[Any]") -> None:
-    # The error of a wait that nobody takes up again shall not be reported as lost.
+    # The error of an abandoned wait shall not be reported as lost.
     if not task.cancelled():
         task.exception()
 

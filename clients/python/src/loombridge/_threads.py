@@ -68,7 +68,7 @@ class Threads:
 
         def body() -> None:
             value, err = _outcome(work)
-            # The event loop may be gone, and with it whoever waited.
+            # The event loop may be gone, and with it the waiters.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(end, value, err)
 

@@ -222,6 +222,6 @@ async def server(
 
 
 async def _drop(stream: asyncio.StreamReader) -> None:
-    # A pipe that nobody reads fills up and stops the server.
+    # An unread pipe fills up and stops the server.
     while await stream.read(1 << 16):
         pass

@@ -38,7 +38,7 @@ type Bench struct {
 	Only string
 	// Python is the program that runs the other engines, in folders below Folder.
 	Python, Folder string
-	// Say tells what is being done.
+	// Say says what is being done.
 	Say func(format string, args ...any)
 	// Table takes the lines.
 	Table *tabwriter.Writer

@@ -26,7 +26,7 @@ type score struct {
 	reciprocal float64
 }
 
-// hit is a turn that was found: what it tells, and what was returned of it.
+// hit is a turn that was found: its facts, and the returned text.
 type hit struct {
 	tells  []sets.Told
 	tokens int

@@ -287,7 +287,7 @@ func (r *replayed) need(calls []history.Call) {
 	}
 }
 
-// folded tells whether the results of message i are not there as they were.
+// folded reports whether the results of message i are not there as they were.
 func (v View) folded(i int) bool { return i < len(v.Folded) && v.Folded[i] }
 
 // remember takes a message into account as a source of identifiers.

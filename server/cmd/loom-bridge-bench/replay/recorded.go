@@ -162,7 +162,7 @@ func (r *record) message() *recordedMessage {
 	return nil
 }
 
-// aside tells whether an object is a line of a transcript that is no message.
+// aside reports whether an object is a line of a transcript that is no message.
 func (r *record) aside() bool {
 	var kind string
 	return decode(r.fields["type"], &kind) && kind != "" && r.fields["role"] == nil
@@ -351,7 +351,7 @@ func (c *content) add(text json.RawMessage, levels int) {
 	}
 }
 
-// media tells whether a block holds no text: an image, a sound, a file.
+// media reports whether a block holds no text: an image, a sound, a file.
 func media(kind string) bool {
 	for _, part := range []string{"image", "audio", "video", "file", "document"} {
 		if strings.Contains(kind, part) {

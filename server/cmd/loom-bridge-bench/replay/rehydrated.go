@@ -85,7 +85,7 @@ func (r *rehydrated) newest(i int) []string {
 	return texts
 }
 
-// acted tells whether a message holds an action that is text.
+// acted reports whether a message holds an action that is text.
 func (r *rehydrated) acted(i int) bool {
 	_, ok := r.run.actions[i]
 	return ok

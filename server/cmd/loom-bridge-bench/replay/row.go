@@ -15,7 +15,7 @@ import (
 // and null in JSON.
 type Share float64
 
-// Measured tells whether there was anything to measure.
+// Measured reports whether there was anything to measure.
 func (s Share) Measured() bool { return !math.IsNaN(float64(s)) }
 
 // MarshalJSON writes a number or null.
@@ -155,7 +155,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 	return err
 }
 
-// lacks tells whether there was nothing to measure for a figure of the row.
+// lacks reports whether there was nothing to measure for a figure of the row.
 func (r Row) lacks() bool {
 	for _, s := range r.Survival {
 		if !s.Measured() {

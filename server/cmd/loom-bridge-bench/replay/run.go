@@ -145,7 +145,7 @@ func joinText(a, b string) string {
 	return a + "\n" + b
 }
 
-// pairer turns messages into what policies see: it numbers calls and finds the
+// pairer converts messages into what policies see: it numbers calls and finds the
 // call that a result answers.
 type pairer struct {
 	run *Run
@@ -218,9 +218,9 @@ func (p *pairer) pair(e *history.Entry) {
 // number is the reference of a call.
 func number(call int) string { return fmt.Sprintf("%03d", call) }
 
-// observes tells whether the actions of a run are text: no message has native calls,
+// observes reports whether the actions of a run are text: no message has native calls,
 // and at least three quarters of the assistant's hold an action. Where no message has
-// the role of a tool either, user messages tell what the actions gave.
+// the role of a tool either, user messages say what the actions gave.
 func observes(messages []Message) (textual, users bool) {
 	turns, actions := 0, 0
 	users = true
@@ -241,7 +241,7 @@ func observes(messages []Message) (textual, users bool) {
 	return textual, textual && users
 }
 
-// acts tells whether a text holds an action.
+// acts reports whether a text holds an action.
 func acts(text string) bool {
 	_, ok := step.ParseAction(text)
 	return ok

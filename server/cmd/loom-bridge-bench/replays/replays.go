@@ -319,7 +319,7 @@ func writeJSON(w io.Writer, rows []replay.Row) error {
 // progressEvery is how often long work says how far it is.
 const progressEvery = 2 * time.Second
 
-// progress tells how far the replay is.
+// progress says how far the replay is.
 type progress struct {
 	to    io.Writer
 	total int

@@ -198,7 +198,7 @@ func (d *desk) watch(ctx context.Context, answer bool) error {
 }
 
 // show shows a call that waits and, when it is to, asks about it. What is longer than a screen
-// is shown by pages, so that nobody agrees to what they have not seen.
+// is shown by pages, so that no person agrees to what they have not seen.
 func (d *desk) show(ctx context.Context, p *loombridgev1.PendingApproval, answers *bufio.Scanner, answer bool) error {
 	lines := question(p)
 	if d.json || !answer {
@@ -307,7 +307,7 @@ func (d *desk) list(ctx context.Context, _ []string) error {
 	return nil
 }
 
-// waiting shows the calls that wait now. The stream tells of them first, and then is silent.
+// waiting shows the calls that wait now. The stream sends them first, and then is silent.
 func (d *desk) waiting(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

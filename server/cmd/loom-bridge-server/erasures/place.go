@@ -16,7 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
-// source is a store that is open for reading, and that nobody else has open.
+// source is a store that is open for reading, and that no other process has open.
 type source interface {
 	stores.Source
 	kv.Engine

@@ -63,7 +63,7 @@ type Options struct {
 	Reduction func() (step.Options, error)
 	// Refuse is the error that says what is wrong with the value of a flag.
 	Refuse func(flag, value, problem string) error
-	// Out is told what was written, Progress how far it is and what is damaged.
+	// Out gets what was written, Progress how far it is and what is damaged.
 	Out, Progress io.Writer
 }
 

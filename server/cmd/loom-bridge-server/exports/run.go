@@ -36,7 +36,7 @@ type exporter struct {
 	counts                     export.Counts
 	records, versions, emitted int
 	calls                      int   // records of the audit
-	told                       int   // items when progress was last told
+	told                       int   // items at the last report of progress
 	toldBytes                  int64 // and bytes
 }
 
@@ -149,7 +149,7 @@ func (e *exporter) exportRecord(r record.Record, records *export.Lines) error {
 	return records.AddObject(document)
 }
 
-// progress tells now and then how far it is.
+// progress reports now and then how far it is.
 func (e *exporter) progress() {
 	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.counts.Snapshots + e.records + e.versions + e.emitted + e.calls
 	if items-e.told < progressItems && e.counts.Bytes-e.toldBytes < progressBytes {

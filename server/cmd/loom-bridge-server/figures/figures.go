@@ -1,4 +1,4 @@
-// Package figures are what a server tells about itself in the format of Prometheus.
+// Package figures are a server's metrics in the format of Prometheus.
 package figures
 
 import (
@@ -102,7 +102,7 @@ func serveMetrics(listener net.Listener, registry *prometheus.Registry) *http.Se
 // count, and reads nothing.
 const censusEvery = 30 * time.Second
 
-// figures are what /metrics tells about the store and about those who are
+// figures are the metrics of the store and of those who are
 // connected.
 type figures struct {
 	parts  *compose.Domain

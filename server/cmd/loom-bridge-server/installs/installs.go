@@ -140,7 +140,7 @@ func (i *installer) place() (kept string, err error) {
 	if i.host.Program, err = i.program(); err != nil {
 		return "", err
 	}
-	// Hosts that give a server few variables are told which it needs.
+	// Hosts that give a server few variables get the list that it needs.
 	for _, name := range i.Passed {
 		if i.Getenv(name) != "" {
 			i.host.Variables = append(i.host.Variables, name)

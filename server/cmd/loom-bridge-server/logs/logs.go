@@ -1,4 +1,4 @@
-// Package logs writes the lines of the server, and never waits for whoever reads them.
+// Package logs writes the lines of the server, and never waits for their reader.
 package logs
 
 import (
@@ -28,7 +28,7 @@ const (
 )
 
 // Writer hands lines to a writer that may block for ever, such as a
-// pipe nobody reads, without ever blocking itself: lines that do not fit the
+// pipe without a reader, without ever blocking itself: lines that do not fit the
 // queue are dropped, and the next line says how many were.
 type Writer struct {
 	secrets *secret.Set
@@ -91,7 +91,7 @@ func (w *Writer) forward(to io.Writer) {
 	}
 }
 
-// pass writes one line. An error is ignored: there is nowhere to tell it.
+// pass writes one line. An error is ignored: there is nowhere to report it.
 func (w *Writer) pass(to io.Writer, line []byte) {
 	_, _ = to.Write(line)
 	if n := w.dropped.Swap(0); n > 0 {

@@ -25,7 +25,7 @@ const (
 	Embedded = "embedded"
 )
 
-// ErrAlone: the store is this server's alone, so there is nobody to reach.
+// ErrAlone: the store is this server's alone, so there is none to reach.
 var ErrAlone = errors.New("nobody else has this store; a mesh joins servers on one --store postgres://")
 
 // Settings are what an operator says.
@@ -145,7 +145,7 @@ func reached(listening, server string) string {
 	return listening
 }
 
-// unspecified tells whether a host means all addresses of a machine.
+// unspecified reports whether a host means all addresses of a machine.
 func unspecified(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()

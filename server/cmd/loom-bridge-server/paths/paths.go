@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Within tells whether a path, which need not exist, is a directory or lies in
+// Within reports whether a path, which need not exist, is a directory or lies in
 // it, links followed.
 func Within(path, dir string) (bool, error) {
 	dir, err := Resolved(dir)

@@ -79,7 +79,7 @@ type Place struct {
 	connections int
 }
 
-// Far tells whether the store is in PostgreSQL.
+// Far reports whether the store is in PostgreSQL.
 func (p Place) Far() bool { return p.address != "" }
 
 // Password is that of the address, if it has one.
@@ -217,7 +217,7 @@ func Parse(text string) (Place, error) {
 	return Place{address: address.String(), schema: schema, connections: connections}, nil
 }
 
-// Hide is an address without what nobody may read in a log: password and parameters.
+// Hide is an address without the secrets that no log may have: password and parameters.
 func Hide(text string) string {
 	address, err := url.Parse(text)
 	switch {
@@ -275,7 +275,7 @@ func (p Place) Open(ctx context.Context, o Options) (Engine, error) {
 	return p.await(ctx, o, p.open)
 }
 
-// await opens a store when nobody has it open any more whom it is closed to.
+// await opens a store when no process has it open any more that excludes others.
 func (p Place) await(ctx context.Context, o Options, open func(context.Context, Options) (Engine, error)) (Engine, error) {
 	wait, pause := o.Wait, poll
 	if p.Far() {
@@ -338,7 +338,7 @@ func (p Place) open(ctx context.Context, o Options) (Engine, error) {
 	return db, nil
 }
 
-// OpenReadOnly opens a store for reading alone: one in a directory while nobody else has it
+// OpenReadOnly opens a store for reading alone: one in a directory while no other process has it
 // open, one in PostgreSQL also beside a server.
 func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
 	if p.Far() {
@@ -355,7 +355,7 @@ func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
 	return db, nil
 }
 
-// OpenSource opens a store to be copied, which nobody else may have open meanwhile.
+// OpenSource opens a store to be copied, which no other process may have open meanwhile.
 func (p Place) OpenSource(ctx context.Context) (Source, error) {
 	if !p.Far() {
 		db, err := rockskv.OpenReadOnly(p.Dir, nil)

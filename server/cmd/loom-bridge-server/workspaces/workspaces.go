@@ -1,4 +1,4 @@
-// Package workspaces is the command that tells which of the servers on one store has the
+// Package workspaces is the command that says which of the servers on one store has the
 // workspace of an agent, and gives it to another one.
 package workspaces
 
@@ -62,7 +62,7 @@ func (o Options) sub(use, short string, run func(ctx context.Context, s loombrid
 	}}
 }
 
-// line tells of a workspace. Names are quoted: what others wrote must not steer a terminal.
+// line describes a workspace. Names are quoted: what others wrote must not steer a terminal.
 func line(w *loombridgev1.Workspace) string {
 	if w == nil {
 		return "nobody; the server of the first call that touches it gets it"

@@ -104,7 +104,7 @@ class Recorder:
             except Exception as err:
                 # Whatever it is, it is no business of the agent's.
                 self._lose(entry)
-                # A wrong address is wrong for every tool: it is told once.
+                # A wrong address is wrong for every tool: it is logged once.
                 wrong = isinstance(err, _errors.WrongAddressError)
                 kind = type(err).__name__ + ("" if wrong else f" {entry.what}")
                 self._complain(kind, "%s is not recorded: %s", entry.what, err)
