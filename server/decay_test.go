@@ -76,33 +76,17 @@ func TestThreePhase(t *testing.T) {
 		}
 	}
 
-	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{AgentId: c.id, SessionId: "s", History: &loombridgev1.HistorySettings{
-		Preset: "three_phase", Literal: new(true), Decay: &loombridgev1.DecaySettings{Unit: loombridgev1.DecayUnit_DECAY_UNIT_TURNS},
-	}})
-	if got := texts(c.prompt(nil)); len(got) != 20 || strings.Count(strings.Join(got, ""), "omitted]… ") != 12 {
-		t.Errorf("four turns in full, and six before: %d messages", len(got))
-	}
-	if got := texts(c.prompt(&loombridgev1.HistorySettings{Decay: &loombridgev1.DecaySettings{Full: 1, Fold: 1}})); len(got) != 5 {
-		t.Errorf("one turn in full, and one before: %d messages", len(got))
-	}
+	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{AgentId: c.id, SessionId: "s", History: literally("three_phase")})
 	if got := c.prompt(&loombridgev1.HistorySettings{Preset: "design"}); got.GetReceipt().GetPolicy() != "design" {
 		t.Errorf("the policy is %s", got.GetReceipt().GetPolicy())
 	}
-	for _, h := range []*loombridgev1.HistorySettings{
-		{Preset: "three_phases"},
-		{Decay: &loombridgev1.DecaySettings{Full: 10_001}},
-		{ToolResults: 5},
-		{KeepRecent: -1},
-		{Preset: "three_phase", Summary: &loombridgev1.SummarySettings{Mode: loombridgev1.SummaryMode_SUMMARY_MODE_CALLBACK}},
-	} {
-		_, err := s.Context.ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: c.id, SessionId: "s", History: h})
-		if status.Code(err) != codes.InvalidArgument {
-			t.Errorf("%v: %v", h, err)
-		}
+	_, err := s.Context.ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: c.id, SessionId: "s", History: &loombridgev1.HistorySettings{Preset: "three_phases"}})
+	if status.Code(err) != codes.InvalidArgument {
+		t.Error(err)
 	}
 	got, err := s.Context.ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: c.id, SessionId: "s"})
 	must(t, err)
-	if h := got.GetHistory(); h.GetPreset() != "three_phase" || h.GetDecay().GetUnit() != loombridgev1.DecayUnit_DECAY_UNIT_TURNS {
+	if h := got.GetHistory(); h.GetPreset() != "three_phase" || !h.GetLiteral() {
 		t.Errorf("what holds is %v", h)
 	}
 }
@@ -157,7 +141,7 @@ func TestResultsCompressed(t *testing.T) {
 	}
 }
 
-// What a preset shows of results is a setting of its own.
+// Each preset shows results in its own way.
 //
 // K13, G10
 func TestToolResults(t *testing.T) {
@@ -167,21 +151,15 @@ func TestToolResults(t *testing.T) {
 	long := strings.Repeat("LONG result\n", 300)
 	c.report("my:tool", `{"a":1}`, quoted(t, long))
 	c.report("my:tool", `{"b":"`+strings.Repeat("y", 300)+`"}`, `"SHORT result"`)
-	for _, preset := range []string{"design", "reduction", "task_context", "three_phase"} {
-		for choice, want := range map[loombridgev1.ToolResults][3]bool{
-			// the long result whole, compressed; the short one
-			loombridgev1.ToolResults_TOOL_RESULTS_OBSERVATION: {false, false, true},
-			loombridgev1.ToolResults_TOOL_RESULTS_OMIT:        {false, false, false},
-			loombridgev1.ToolResults_TOOL_RESULTS_COMPRESSED:  {false, true, true},
-			loombridgev1.ToolResults_TOOL_RESULTS_FULL:        {true, false, true},
-		} {
-			h := literally(preset)
-			h.ToolResults = choice
-			all := strings.Join(texts(c.prompt(h)), "\n")
-			got := [3]bool{strings.Count(all, "LONG result") >= 300, strings.Contains(all, "[COMPRESSED:"), strings.Contains(all, "SHORT result")}
-			if got != want {
-				t.Errorf("%s, %v: %v, want %v:\n%.3000s", preset, choice, got, want, strings.ReplaceAll(all, "LONG result\n", ""))
-			}
+	for preset, want := range map[string][3]bool{
+		// the long result whole, compressed; the short one
+		"design": {false, false, true}, "reduction": {false, false, true}, "task_context": {false, false, false},
+		"three_phase": {false, true, true}, "partitioned": {true, false, true},
+	} {
+		all := strings.Join(texts(c.prompt(literally(preset))), "\n")
+		got := [3]bool{strings.Count(all, "LONG result") >= 300, strings.Contains(all, "[COMPRESSED:"), strings.Contains(all, "SHORT result")}
+		if got != want {
+			t.Errorf("%s: %v, want %v:\n%.3000s", preset, got, want, strings.ReplaceAll(all, "LONG result\n", ""))
 		}
 	}
 	all := strings.Join(texts(c.prompt(&loombridgev1.HistorySettings{Preset: "task_context"})), "\n")
@@ -247,15 +225,9 @@ func TestOldImages(t *testing.T) {
 	c.say(hello, answer, hello, answer, image("user uploaded a screenshot of the settings page"), answer)
 	const line = "[Image at Turn 3: user uploaded a screenshot of the settings page]"
 	for turn := 3; turn <= 7; turn++ {
-		h := literally("three_phase")
-		h.Decay = &loombridgev1.DecaySettings{Full: 100}
-		all := strings.Join(texts(c.prompt(h)), "\n")
+		all := strings.Join(texts(c.prompt(literally("three_phase"))), "\n")
 		if old := turn > 5; strings.Contains(all, line) != old || strings.Contains(all, "base64") == old || strings.Contains(all, "description") {
 			t.Errorf("turn %d: %.2000s", turn, all)
-		}
-		h.Decay.ImageTurns = 1
-		if all = strings.Join(texts(c.prompt(h)), "\n"); strings.Contains(all, line) != (turn > 4) {
-			t.Errorf("turn %d, one turn: %.2000s", turn, all)
 		}
 		if all = strings.Join(texts(c.prompt(nil)), "\n"); strings.Contains(all, "description") || !strings.Contains(all, "base64") {
 			t.Errorf("turn %d, by default: %.2000s", turn, all)
@@ -342,8 +314,7 @@ func TestPairsRepaired(t *testing.T) {
 		c.say(ask(fmt.Sprint("c", n), fmt.Sprintf(`{"n":%d,"text":%q,"x":[1],"z":2}`, n, strings.Repeat("v", 41))), user)
 	}
 	c.say(ask("open", `{}`))
-	h := literally("three_phase")
-	h.Decay = &loombridgev1.DecaySettings{Full: 1000}
+	h := literally("partitioned")
 	prompt := c.prompt(h)
 	all := strings.Join(texts(prompt), "\n")
 	earlier := func(n int) string {
@@ -397,76 +368,5 @@ func TestThreePhaseSticks(t *testing.T) {
 	}
 	if !strings.HasPrefix(before[0], "[Summary of ") {
 		t.Errorf("at the end the first message is %.100q", before[0])
-	}
-}
-
-// A tool of an attached agent writes the summary; one that is gone, or writes nothing,
-// is done without.
-//
-// K20, P42
-func TestSummaryByATool(t *testing.T) {
-	s, _ := MustStartAttached(t, servertest.Options{})
-	hello := helloOf("writer")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "my:sum"}}
-	writer := MustAttach(t, t.Context(), s.Bridge, hello)
-	c := as(t, s, "told")
-	h := literally("three_phase")
-	h.Summary = &loombridgev1.SummarySettings{Mode: loombridgev1.SummaryMode_SUMMARY_MODE_CALLBACK, Tool: "my:sum"}
-	assemble := func() chan string {
-		out := make(chan string, 1)
-		go func() {
-			prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: c.id, SessionId: "s", WithoutTools: true, MaxTokens: 100_000, History: h})
-			if err != nil {
-				out <- err.Error()
-				return
-			}
-			out <- prompt.GetMessages()[0].GetContent()
-		}()
-		return out
-	}
-	const sentences = "[Summary of 10 earlier messages] [user] Message 1 begins here. | "
-	for i, tt := range []struct{ answer, want string }{
-		{`" \n"`, sentences},
-		{`{"other":1}`, sentences},
-		{quoted(t, words(501)), sentences},
-		{`{"summary":"They talked\nfor long."}`, "[Summary of 10 earlier messages] They talked for long."},
-	} {
-		c = as(t, s, fmt.Sprint("told ", i))
-		c.talkOf(1, 20)
-		out := assemble()
-		call := writer.call()
-		var args struct {
-			Text, Goal          string
-			Messages, MaxTokens int
-		}
-		must(t, json.Unmarshal([]byte(strings.ReplaceAll(call.GetArgumentsJson(), "max_tokens", "MaxTokens")), &args))
-		if !strings.HasPrefix(args.Text, "[user] "+begun(1)+"\n[assistant] ") || args.Messages != 10 || args.MaxTokens != 500 || args.Goal != begun(19) {
-			t.Errorf("asked for %+v", args)
-		}
-		writer.send(resultMessage(&loombridgev1.AttachToolResult{CallId: call.GetCallId(), Success: true, OutputForm: &loombridgev1.AttachToolResult_OutputJson{OutputJson: tt.answer}}))
-		if got := <-out; !strings.HasPrefix(got, tt.want) {
-			t.Errorf("answer %d: %.200q, want %q", i, got, tt.want)
-		}
-	}
-	// The same range again is not asked for again.
-	if got := <-assemble(); got != "[Summary of 10 earlier messages] They talked for long." {
-		t.Errorf("the same again: %q", got)
-	}
-	// A batch says why there is none.
-	stuck := as(t, s, "stuck")
-	stuck.talkOf(1, 20)
-	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
-		AgentId: stuck.id, SessionId: "s", WithoutTools: true, MaxTokens: 2000, History: &loombridgev1.HistorySettings{
-			Preset: "three_phase", Summary: &loombridgev1.SummarySettings{Mode: h.GetSummary().GetMode(), Tool: "nobody:has"},
-		},
-	})
-	must(t, err)
-	if b := prompt.GetReceipt().GetBatch(); !strings.Contains(b.GetSummaryProblem(), "nobody:has") || strings.Join(b.GetRefs(), " ") != "message_001..message_016" {
-		t.Errorf("the batch is %v", b)
-	}
-	h.Summary.Tool = "nobody:has"
-	c.talkOf(21, 22)
-	if got := <-assemble(); !strings.HasPrefix(got, "[Summary of 12 earlier messages] [user] Message 1 begins here. | ") {
-		t.Errorf("without the tool: %q", got)
 	}
 }

@@ -345,10 +345,6 @@ func TestVariationIsDetermined(t *testing.T) {
 				t.Errorf("level %v, turn %s: %q", level, id, got)
 			}
 		}
-		forms := vary.Choose("default", id, vary.Adaptive(0, 0))
-		if got := lastText(ask("", id, &loombridgev1.VariationSettings{Adaptive: new(true)})); !strings.Contains(got, forms.Label) {
-			t.Errorf("adaptive, turn %s: %q", id, got)
-		}
 	}
 	if len(lasts) < 3 {
 		t.Errorf("20 turns end in %d ways", len(lasts))
@@ -390,29 +386,21 @@ func TestPastErrors(t *testing.T) {
 	for n := 7; n < 12; n++ {
 		fail(n)
 	}
-	for most, want := range map[int32]int{1: 1, 9: 9, 10: 10, 0: 5} {
-		settings := plain()
-		settings.Sources = &loombridgev1.SourceSettings{Errors: most}
-		if got := lastText(MustPrompt(t, s, &loombridgev1.AssembleRequest{Goal: "G", Settings: settings})); strings.Count(got, "- code:grep:") != want || !strings.Contains(got, "in 11\n") {
-			t.Errorf("of twelve at most %d are %q", most, got)
-		}
+	if got := lastText(MustPrompt(t, s, &loombridgev1.AssembleRequest{Goal: "G", Settings: plain()})); strings.Count(got, "- code:grep:") != 5 || !strings.Contains(got, "in 11\n") {
+		t.Errorf("of twelve it shows %q", got)
 	}
-	_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, Settings: &loombridgev1.PromptSettings{
-		Sources: &loombridgev1.SourceSettings{Errors: 11},
-	}})
-	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }
 
-// In profile react_8k, which is that of the presets reduction and design, system prompt
-// and tools share 1,500 tokens; in the other each has its own. Over them the receipt warns,
+// With the presets reduction and design system prompt and tools share 1,500 tokens; else
+// each has its own. Over them the receipt warns,
 // and nothing is cut.
 func TestProfileOfCaps(t *testing.T) {
 	// K34
 	s := servertest.Start(t, nil)
-	ask := func(words int, profile string, h *loombridgev1.HistorySettings) *loombridgev1.AssembleResponse {
+	ask := func(words int, h *loombridgev1.HistorySettings) *loombridgev1.AssembleResponse {
 		p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
 			AgentId: agent, System: strings.TrimSpace(strings.Repeat("word ", words)), History: h,
-			Settings: &loombridgev1.PromptSettings{Limits: &loombridgev1.InjectionLimits{Profile: profile}, Tools: &loombridgev1.ToolSelection{None: true}},
+			Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{None: true}},
 			Tools:    []*loombridgev1.ToolDefinition{{Name: "look", Description: "Looks."}},
 		})
 		must(t, err)
@@ -420,28 +408,18 @@ func TestProfileOfCaps(t *testing.T) {
 	}
 	for sum, over := range map[int32]bool{1499: false, 1500: false, 1501: true} {
 		for _, test := range []struct {
-			profile string
 			history *loombridgev1.HistorySettings
 			warns   bool
-		}{
-			{"react_8k", nil, over},
-			{"", &loombridgev1.HistorySettings{Preset: "reduction"}, over},
-			{"three_phase", &loombridgev1.HistorySettings{Preset: "reduction"}, false},
-			{"", nil, false},
-		} {
-			base := ask(1, test.profile, test.history)
+		}{{&loombridgev1.HistorySettings{Preset: "reduction"}, over}, {&loombridgev1.HistorySettings{Preset: "design"}, over}, {nil, false}} {
+			base := ask(1, test.history)
 			frame := sectionOf(base, "system").GetTokens() - 1 + sectionOf(base, "tools").GetTokens() // what is no word
-			p := ask(int(sum-frame), test.profile, test.history)
+			p := ask(int(sum-frame), test.history)
 			warned := sectionOf(p, "system").GetReason()+sectionOf(p, "tools").GetReason() != ""
 			if warned != test.warns || sectionOf(p, "system").GetOutcome() != loombridgev1.SectionOutcome_SECTION_OUTCOME_SHOWN {
-				t.Errorf("%d tokens in %q, %v: %v, %v", sum, test.profile, test.history, sectionOf(p, "system"), sectionOf(p, "tools"))
+				t.Errorf("%d tokens, %v: %v, %v", sum, test.history, sectionOf(p, "system"), sectionOf(p, "tools"))
 			}
 		}
 	}
-	_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, Settings: &loombridgev1.PromptSettings{
-		Limits: &loombridgev1.InjectionLimits{Profile: "large"},
-	}})
-	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }
 
 // Time stamps leave what is cached, and are listed at the end.

@@ -258,7 +258,7 @@ func TestNobodyInstructsUnasked(t *testing.T) {
 				settings.ToolRendering = loombridgev1.ToolRendering_TOOL_RENDERING_TEXT
 				settings.Tools = &loombridgev1.ToolSelection{Names: []string{"evil"}}
 				settings.Sources = &loombridgev1.SourceSettings{
-					EventActions: actions, Events: 100, DirectMessages: 1000, DirectShare: 1, UserMemories: 100, Knowledge: 100, Errors: 10,
+					EventActions: actions, UserMemories: 100, Knowledge: 100,
 					MemoryLayers: []string{"L1", "L2"}, Instructors: []string{"somebody"},
 				}
 				caps := map[string]int32{}

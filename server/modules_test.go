@@ -42,7 +42,7 @@ func TestNamedModules(t *testing.T) {
 		{"phase 2", "context/assemble/inject", "Injection"},
 		{"orchestrator", "context/assemble/inject", "Prepare"},
 		{"compaction", "context/history", "Compactor"},
-		{"decay", "context/history/decay", "Scoring"},
+		{"decay", "context/history/decay", "Conversation"},
 		{"result compression", "context/compress", "Compressor"},
 		// What they build upon.
 		{"memory tiers", "bridge/tiers", "Tiers"},

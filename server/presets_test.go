@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -67,12 +66,6 @@ func TestNamesOfResults(t *testing.T) {
 		if _, got := MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: agent, Name: blob.Folder + path}); string(got) != want {
 			t.Errorf("%s is %d bytes, want those of %.20q", path, len(got), want)
 		}
-	}
-
-	s = servertest.Start(t, &servertest.Options{Blobs: blob.Options{Naming: blob.NamingStepID}})
-	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "counted", History: &loombridgev1.HistorySettings{Preset: "design"}})
-	if diff := cmp.Diff([]string{"step_001.json", "step_002.txt", "step_003.log"}, record(s, "counted")); diff != "" {
-		t.Errorf("with a setting (-want +got):\n%s", diff)
 	}
 }
 
@@ -149,11 +142,9 @@ func TestSettingsOfResults(t *testing.T) {
 			t.Errorf("style %d: %q, want %q", style, got.GetObservation(), want)
 		}
 	}
-	for _, drop := range []bool{false, true} {
-		s := servertest.Start(t, &servertest.Options{Domain: compose.Options{Hand: hand.Options{DropWritten: drop}}})
-		MustRecord(t, s, "", "fs:write_file", fmt.Sprintf(`{"path":"a.txt","content":%q}`, long), map[string]any{"bytes_written": len(long)})
-		if got := len(MustList(t, s, &loombridgev1.ListBlobsRequest{AgentId: agent})); got != map[bool]int{false: 1, true: 0}[drop] {
-			t.Errorf("dropped %v: %d blobs", drop, got)
-		}
+	s := servertest.Start(t, nil)
+	MustRecord(t, s, "", "fs:write_file", fmt.Sprintf(`{"path":"a.txt","content":%q}`, long), map[string]any{"bytes_written": len(long)})
+	if got := len(MustList(t, s, &loombridgev1.ListBlobsRequest{AgentId: agent})); got != 1 {
+		t.Errorf("%d blobs", got)
 	}
 }

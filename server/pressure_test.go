@@ -86,7 +86,7 @@ func window(tb testing.TB, s *servertest.Server, session string, share float64) 
 
 // Each level does to the history what the documents say, in the window that asks for it.
 //
-// H01, H02, H06, H08, H20, H22, H23, H24, H25, H27, P02, P03, X01, X04
+// H01, H02, H06, H08, H20, H22, H23, H24, H25, H27, K27, K28, K29, P02, P03, X01, X04
 func TestLevels(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for _, tt := range []struct {

@@ -135,18 +135,13 @@ func TestRenewalsOverRecordedRunsSoak(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		most = min(len(runs), soakRuns)
 	}
-	partitioned := func(p *loombridgev1.PressureSettings) *loombridgev1.HistorySettings {
-		return &loombridgev1.HistorySettings{Preset: "partitioned", Pressure: p}
-	}
 	for _, arm := range []struct {
 		name    string
 		window  int32
 		history *loombridgev1.HistorySettings
-		aim     int
 	}{
-		{"renewals alone", 24_000, partitioned(&loombridgev1.PressureSettings{Thresholds: []float64{0.95, 0.95, 0.95, 0.95}, Renew: 0.95}), 50},
-		{"levels and renewals", 24_000, partitioned(nil), 0},
-		{"ledger", 400_000, &loombridgev1.HistorySettings{Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER}, 0},
+		{"levels and renewals", 24_000, &loombridgev1.HistorySettings{Preset: "partitioned"}},
+		{"ledger", 400_000, &loombridgev1.HistorySettings{Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER}},
 	} {
 		t.Run(arm.name, func(t *testing.T) {
 			j := &joinedRuns{
@@ -159,9 +154,6 @@ func TestRenewalsOverRecordedRunsSoak(t *testing.T) {
 			t.Logf("%d prompts, %d renewals, names %.4f of %d, only of results %.4f of %d, cost %.3f of append-only, mean prompt %.0f tokens, highest pressure %.3f",
 				j.prompts, j.renewals, float64(j.visible)/float64(max(j.needed, 1)), j.needed, float64(j.visibleTool)/float64(max(j.neededTool, 1)), j.neededTool,
 				j.cost/j.plain, j.tokens/float64(j.prompts), j.worst)
-			if most == soakRuns && j.renewals < arm.aim {
-				t.Errorf("%d renewals, %d are to be", j.renewals, arm.aim)
-			}
 			if j.worst >= 1 {
 				t.Errorf("a prompt has a pressure of %v", j.worst)
 			}

@@ -86,24 +86,19 @@ func TestStagesInOrder(t *testing.T) {
 }
 
 // What prompts show of memory stays for five minutes in preset three_phase, as its document
-// says, and nowhere else when it is changed; a session may say otherwise.
+// says, and nowhere else when it is changed.
 //
 // I21, K48, X01
 func TestPresetsKeepOnWrite(t *testing.T) {
-	for _, test := range []struct {
-		preset string
-		own    *bool
-		stays  bool
-	}{{"", nil, false}, {"design", nil, false}, {"reduction", nil, false}, {"task_context", nil, false}, {"three_phase", nil, true}, {"three_phase", new(false), false}, {"", new(true), true}} {
+	for preset, stays := range map[string]bool{"": false, "design": false, "reduction": false, "task_context": false, "three_phase": true} {
 		s := servertest.Start(t, nil)
 		tea := remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: "Eva likes green tea"})
 		MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{
-			SessionId: "s", History: &loombridgev1.HistorySettings{Preset: test.preset},
-			Prompt: &loombridgev1.PromptSettings{Cache: &loombridgev1.CacheSettings{KeepOnWrite: test.own}},
+			SessionId: "s", History: &loombridgev1.HistorySettings{Preset: preset},
 		})
 		ask := func() string { return wholeText(promptFor(t, s, "s", "Which tea does Eva like?", settingsFor("eva"))) }
 		if text := ask(); !strings.Contains(text, "green tea") {
-			t.Fatalf("%v: got\n%s", test, text)
+			t.Fatalf("%q: got\n%s", preset, text)
 		}
 		_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 			AgentId: agent, UserId: "eva", Name: &loombridgev1.UpdateRecordRequest_Id{Id: tea.GetId()}, Record: &loombridgev1.RecordDraft{Text: "Eva likes white tea"},
@@ -111,9 +106,9 @@ func TestPresetsKeepOnWrite(t *testing.T) {
 		must(t, err)
 		for _, wait := range []time.Duration{0, 299 * time.Second, time.Second, time.Second} {
 			s.Clock.Advance(wait)
-			old := test.stays && s.Clock.Now().Sub(servertest.NewClock().Now()) < 300*time.Second
+			old := stays && s.Clock.Now().Sub(servertest.NewClock().Now()) < 300*time.Second
 			if got := strings.Contains(ask(), "green tea"); got != old {
-				t.Errorf("%v, after %v more: what was said before is there: %v", test, wait, got)
+				t.Errorf("%q, after %v more: what was said before is there: %v", preset, wait, got)
 			}
 		}
 	}

@@ -149,8 +149,7 @@ func sectionThresholds() []threshold {
 			must(c.tb, err)
 			return !strings.HasSuffix(lastText(c.shown(nil)), "Current Goal: "+goal)
 		}},
-		{"five past errors", 5, false, func(c caller, k int) bool { return c.firstErrorGone(k, 0) }},
-		{"ten past errors", 10, false, func(c caller, k int) bool { return c.firstErrorGone(k, 10) }},
+		{"five past errors", 5, false, caller.firstErrorGone},
 		{"100 characters of an error", 100, false, func(c caller, k int) bool {
 			message := strings.Repeat("x", k)
 			c.fail("my:tool", `{}`, message)
@@ -159,13 +158,12 @@ func sectionThresholds() []threshold {
 	}
 }
 
-// firstErrorGone tells whether of k failed calls, of which at most so many are told, the first
-// one is not.
-func (c caller) firstErrorGone(k int, most int32) bool {
+// firstErrorGone tells whether of k failed calls the first one is not in the prompt.
+func (c caller) firstErrorGone(k int) bool {
 	for n := range k {
 		c.fail("my:tool", `{}`, fmt.Sprintf("problem %d.", n))
 	}
-	return !strings.Contains(lastText(c.shown(func(p *loombridgev1.PromptSettings) { p.Sources.Errors = most })), "problem 0.")
+	return !strings.Contains(lastText(c.shown(nil)), "problem 0.")
 }
 
 func messageThresholds() []threshold {
@@ -211,8 +209,7 @@ func messageThresholds() []threshold {
 					{Id: fmt.Sprint("c", n), Name: "my_tool", ArgumentsJson: fmt.Sprintf(`{"n":%d}`, n)},
 				}}, user("Go on."))
 			}
-			h := literally("three_phase")
-			h.Decay = &loombridgev1.DecaySettings{Full: 1000}
+			h := literally("partitioned")
 			return !strings.Contains(strings.Join(texts(c.prompt(h)), "\n"), "[Earlier call my_tool(n=0)")
 		}},
 	}

@@ -175,7 +175,6 @@ func TestWorkedOldImage(t *testing.T) {
 	c.say(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, BlocksJson: blocks}, assistant("Dark mode is off."))
 	c.say(user("And now?"), assistant("It is on."), user("Good."), assistant("Yes."), user("Bye."))
 	h := literally("three_phase")
-	h.Decay = &loombridgev1.DecaySettings{Full: 100}
 	c.worked(t, "old_image", &loombridgev1.AssembleRequest{SessionId: "s", WithoutTools: true, Model: "gpt-4o", History: h})
 }
 

@@ -248,14 +248,6 @@ func TestWrittenContentIsKept(t *testing.T) {
 	}
 }
 
-func TestWrittenContentCanBeDropped(t *testing.T) {
-	w := MustWorld(t, nil, &hand.Options{DropWritten: true})
-	w.must(request("fs:write_file", map[string]any{"path": "a.txt", "content": "x"}))
-	if _, err := w.blobs.Lookup(t.Context(), agent, "step_001"); !errors.Is(err, blob.ErrNotFound) {
-		t.Errorf("the content was kept: %v", err)
-	}
-}
-
 func TestReadStaysInline(t *testing.T) {
 	// A10
 	content := strings.Repeat("still needed\n", 200)

@@ -140,9 +140,6 @@ type Options struct {
 	// Secrets are what the server knows to be secret: stars stand for it in all that tools give,
 	// recorded or not. Default: it knows none.
 	Secrets *secret.Set
-	// DropWritten does not keep what fs:write_file wrote. Default: it is kept in
-	// a blob.
-	DropWritten bool
 	// OnTask is called after a step was recorded that brought a task of the session. The
 	// caller of Record waits for it. Default: nothing is called.
 	OnTask func(ctx context.Context, scope kv.Scope, sessionID string)
@@ -160,19 +157,18 @@ type Options struct {
 // concurrent use.
 type Hand struct {
 	Deps
-	redact      *redact.Redactor
-	secrets     *secret.Set
-	dropWritten bool
-	maxResult   int64
-	onTask      func(ctx context.Context, scope kv.Scope, sessionID string)
-	onProgress  func(ctx context.Context, r Request, tool string, p tools.Progress) // may be nil
-	now         func() time.Time
-	logger      *slog.Logger
-	slots       *share.Pool
-	uploads     *share.Pool // of results that are streamed in
-	limits      *throttle.Limits
-	requests    requestLocks
-	steps       stepCounts
+	redact     *redact.Redactor
+	secrets    *secret.Set
+	maxResult  int64
+	onTask     func(ctx context.Context, scope kv.Scope, sessionID string)
+	onProgress func(ctx context.Context, r Request, tool string, p tools.Progress) // may be nil
+	now        func() time.Time
+	logger     *slog.Logger
+	slots      *share.Pool
+	uploads    *share.Pool // of results that are streamed in
+	limits     *throttle.Limits
+	requests   requestLocks
+	steps      stepCounts
 
 	stopSettling context.CancelFunc // set before the first call
 
@@ -188,15 +184,14 @@ func New(d Deps, opts *Options) *Hand {
 		o = *opts
 	}
 	h := &Hand{
-		Deps:        d,
-		redact:      o.Redact,
-		secrets:     o.Secrets,
-		dropWritten: o.DropWritten,
-		maxResult:   o.MaxResultBytes,
-		onTask:      o.OnTask,
-		onProgress:  o.OnProgress,
-		now:         time.Now,
-		logger:      slog.New(slog.DiscardHandler),
+		Deps:       d,
+		redact:     o.Redact,
+		secrets:    o.Secrets,
+		maxResult:  o.MaxResultBytes,
+		onTask:     o.OnTask,
+		onProgress: o.OnProgress,
+		now:        time.Now,
+		logger:     slog.New(slog.DiscardHandler),
 
 		stopSettling: func() {},
 

@@ -167,7 +167,7 @@ func (r *recording) upload(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if content, ok := r.call.kept[r.reduced.KeepArg].(string); ok && !r.hand.dropWritten {
+	if content, ok := r.call.kept[r.reduced.KeepArg].(string); ok {
 		if r.kept, err = r.add(ctx, r.hand.Blobs.Add, []byte(content)); err != nil {
 			return err
 		}

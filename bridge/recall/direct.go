@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
@@ -14,10 +13,10 @@ import (
 )
 
 const (
-	// DefaultDirectShare is which part of the cap of tasks direct messages have.
-	DefaultDirectShare = 0.30
-	// DefaultDirectMin is how many of them stand there in any case.
-	DefaultDirectMin = 1
+	// directShare is which part of the cap of tasks direct messages have.
+	directShare = 0.30
+	// directLeast is how many of them stand there in any case.
+	directLeast = 1
 )
 
 // readerOf is whose prompt it is.
@@ -32,8 +31,7 @@ func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left 
 	if t.Messages == nil || a.Settings.Excludes(settings.Tasks) {
 		return nil, nil, nil
 	}
-	from := a.Settings.Sources
-	q := messages.Query{SessionID: a.SessionID, Limit: cmp.Or(from.DirectMessages, messages.DefaultLimit)}
+	q := messages.Query{SessionID: a.SessionID, Limit: messages.DefaultLimit}
 	if q.SessionID == session.DefaultSession {
 		q.SessionID = ""
 	}
@@ -43,8 +41,8 @@ func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left 
 		return nil, nil, err
 	}
 	limit := a.Settings.Cap(settings.Tasks)
-	room := int(float64(limit) * cmp.Or(from.DirectShare, DefaultDirectShare))
-	least, sum := cmp.Or(from.DirectMin, DefaultDirectMin), 0
+	room := int(float64(limit) * directShare)
+	sum := 0
 	for i := range all {
 		task := topics.AsTask(&all[i])
 		m, ok := reader.Message(&task, task.SourceAgent)
@@ -53,7 +51,7 @@ func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left 
 		}
 		n := a.Count(m.Content)
 		if limit > 0 && (sum+n > room || len(left) > 0) {
-			if len(left) > 0 || len(shown) >= least || sum >= limit {
+			if len(left) > 0 || len(shown) >= directLeast || sum >= limit {
 				left = append(left, task.ID)
 				continue
 			}

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// DefaultEvents is how many events a prompt shows at most.
-	DefaultEvents = 20
-	// DefaultMinEvents is how many there must be for any to be shown.
-	DefaultMinEvents = 2
+	// mostEvents is how many events a prompt shows at most.
+	mostEvents = 20
+	// leastEvents is how many there must be for any to be shown.
+	leastEvents = 2
 	// lastEvents is how many of the newest events of a topic are looked at.
 	lastEvents = 50
 )
@@ -121,18 +121,17 @@ func (t *Tasks) chosen(a *gather.Ask, all []heard) []entry {
 	slices.SortStableFunc(all, func(a, b heard) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.event.Time.Compare(a.event.Time))
 	})
-	most := cmp.Or(a.Settings.Sources.Events, DefaultEvents)
 	reader := readerOf(a)
 	var entries []entry
 	seen := make(map[string]bool)
 	for i := range all {
 		m, ok := reader.Message(&all[i].task, all[i].event.Source)
-		if id := all[i].task.ID; ok && !seen[id] && len(entries) < most {
+		if id := all[i].task.ID; ok && !seen[id] && len(entries) < mostEvents {
 			seen[id] = true
 			entries = append(entries, entry{id, all[i].event.Time, m, settings.Events})
 		}
 	}
-	if len(entries) < cmp.Or(a.Settings.Sources.MinEvents, DefaultMinEvents) {
+	if len(entries) < leastEvents {
 		return nil
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return a.at.Compare(b.at) })

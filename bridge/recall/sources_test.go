@@ -373,14 +373,6 @@ func TestEvents(t *testing.T) {
 	if got := messages(w.gather(source, w.at(a))); got != want {
 		t.Errorf("got %s", got)
 	}
-	a.Settings.Sources.MinEvents = 4
-	if got := messages(w.gather(source, w.at(a))); got != "user task 3" {
-		t.Errorf("at least four: %s", got)
-	}
-	a.Settings.Sources.MinEvents, a.Settings.Sources.Events = 0, 2
-	if got := messages(w.gather(source, w.at(a))); strings.Count(got, "|") != 2 {
-		t.Errorf("at most two: %s", got)
-	}
 	a.Settings.Sources = settings.Sources{EventActions: []string{"execute", "node.thinking"}, Exclude: []string{"tasks"}}
 	a.Layout = settings.ThreePhase
 	if got := messages(w.gather(source, w.at(a))); got != "assistant I look first|assistant [From boss] she is slow|user later" {

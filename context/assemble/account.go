@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
@@ -103,7 +102,7 @@ func (t *task) sections(b *render.Builder) []Section {
 		p := pieces[name]
 		delete(pieces, name)
 		s := t.section(name, p, b.Parts[name])
-		if shared := t.prompt.SharedCap(); shared > 0 && name == settings.ToolList && s.Tokens > 0 && b.Parts[settings.System]+s.Tokens > shared {
+		if shared := t.prompt.Limits.Shared; shared > 0 && name == settings.ToolList && s.Tokens > 0 && b.Parts[settings.System]+s.Tokens > shared {
 			s.Reason = fmt.Sprintf("system prompt and tools take %d tokens, over their %d", b.Parts[settings.System]+s.Tokens, shared)
 		}
 		if s.Tokens > 0 || s.Outcome == LeftOut {
@@ -189,8 +188,7 @@ func (t *task) marks(b *render.Builder, shared render.End, last lastPrompt) []pr
 	return provider.Plan(provider.Layout{
 		Tools: b.Edges.Tools, Stable: b.Edges.Stable, Session: b.Edges.Session, Folds: b.Edges.Folds, History: b.Edges.History,
 		Shared: provider.Edge{Blocks: shared.Blocks, Tokens: shared.Tokens}, Before: last.marks,
-		Minimum:    t.a.counter.Model(t.r.Model).CacheMinimum,
-		StableHour: t.prompt.Cache.StableTTL >= time.Hour,
+		Minimum: t.a.counter.Model(t.r.Model).CacheMinimum,
 	})
 }
 

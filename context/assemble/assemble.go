@@ -12,9 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
 	"github.com/loom-bridge/loom-bridge/context/assemble/reuse"
-	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -81,24 +79,8 @@ type Options struct {
 	// Models is the table that the counter has, whose ratios usage reports
 	// correct. Default is the one that comes with package tokens.
 	Models *tokens.Models
-	// Presets returns a preset by its name; false for a name that is none. It must
-	// know those of history.Named, and answer the same each time. Default
-	// history.Named.
-	Presets func(name string) (history.Preset, bool)
 	// Templates of lines are laid over those of each preset. Default none.
 	Templates step.Templates
-	// Compress says how results are shortened that are shown compressed. Its
-	// ResultTokens and Adaptive count for nothing here: the same result stands in
-	// each prompt alike.
-	Compress compress.Options
-	// Score weighs what summaries of old messages leave out.
-	Score decay.Scoring
-	// Embed makes vectors of texts, for sessions that compare messages with the goal by
-	// them. Default: words are compared.
-	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-	// Summarizer asks callers to summarize old messages. Default: their sentences are
-	// taken.
-	Summarizer Summarizer
 	// OnBatch is called for each batch of folds after it was stored, by the call that
 	// folded. It must not block. Default: nobody is told.
 	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
@@ -145,28 +127,22 @@ type Assembler struct {
 	limit     int
 	reference step.ReferenceStyle
 	reducer   *step.Reducer
-	presets   func(name string) (history.Preset, bool)
 	templates step.Templates
-	// compress, scoring and summarizer are for presets of messages.
-	compress   compress.Options
-	scoring    decay.Scoring
-	summarizer Summarizer
-	embed      func(ctx context.Context, texts []string) ([][]float32, error)
-	onBatch    func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
-	served     func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
-	stepOf     func(ctx context.Context, scope kv.Scope, sessionID, name string) string
-	depth      func(ctx context.Context, scope kv.Scope) int
-	forked     func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
-	engine     Snapshots
-	foresee    func(along *kv.Reads, scope kv.Scope, sessionID string)
-	gatherer   *gather.Gatherer
-	clock      func() time.Time
-	known      *known
-	past       *past.Store
-	finder     *rehydrate.Finder
-	memo       *history.Memo
-	readBytes  int
-	kept       *reuse.Cache[Prompt]
+	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	served    func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
+	stepOf    func(ctx context.Context, scope kv.Scope, sessionID, name string) string
+	depth     func(ctx context.Context, scope kv.Scope) int
+	forked    func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
+	engine    Snapshots
+	foresee   func(along *kv.Reads, scope kv.Scope, sessionID string)
+	gatherer  *gather.Gatherer
+	clock     func() time.Time
+	known     *known
+	past      *past.Store
+	finder    *rehydrate.Finder
+	memo      *history.Memo
+	readBytes int
+	kept      *reuse.Cache[Prompt]
 	// large and huge have a token for each prompt that holds much text.
 	large, huge chan struct{}
 }
@@ -176,7 +152,7 @@ type Assembler struct {
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		finder: rehydrate.NewFinder(), clock: time.Now, reducer: step.NewReducer(nil), presets: history.Named, readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		finder: rehydrate.NewFinder(), clock: time.Now, reducer: step.NewReducer(nil), readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
@@ -185,17 +161,12 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
-		a.compress, a.scoring, a.summarizer = opts.Compress, opts.Score, opts.Summarizer
-		a.embed = opts.Embed
 		a.known.models = opts.Models
 		if opts.ToolResultTokens > 0 {
 			a.limit = opts.ToolResultTokens
 		}
 		if opts.Reducer != nil {
 			a.reducer = opts.Reducer
-		}
-		if opts.Presets != nil {
-			a.presets = opts.Presets
 		}
 		if opts.CacheBytes != 0 {
 			a.kept = reuse.New[Prompt](max(opts.CacheBytes, 0))
@@ -303,7 +274,7 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 	request := t.r
 	request.Settings, request.History.Prompt = &t.prompt, nil
 	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).of(promptKind{model: t.r.Model, format: t.r.Format})
-	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.rules, t.scoring, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
+	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
 		t.gathered, t.taken(), t.through, times, folds.Version, folds.Batch, t.tools.JSON, anchor, t.probe(anchor), last.places, last.settled, last.marks)
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // faded is a conversation as a preset of messages sees it: a unit for each group.
@@ -29,8 +27,6 @@ type faded struct {
 	whole int
 	// lostCalls are those that nobody answered.
 	lostCalls int
-	// problem says why a caller's summary was left out.
-	problem string
 }
 
 // fadedHistory is the conversation as a preset of messages shows it.
@@ -40,16 +36,11 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 			return nil, err
 		}
 	}
-	f, p := s.faded, t.preset.WithDefaults()
+	f := s.faded
 	conv := decay.Conversation{
 		Units: f.units, Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget, Since: s.state.Since,
-		Lost: f.lostCalls, ExpectedTurns: t.turns, SummaryTokens: p.Summary.MaxTokens, Score: t.scoring, Goal: f.goal(t.r.Goal),
-	}
-	if p.Style == history.StyleZones {
-		conv.Zones = &p.Zones
-	}
-	if p.Summary.Mode == history.SummaryCallback && t.a.summarizer != nil {
-		conv.Summarize = f.summarizer(ctx, p.Summary)
+		Lost: f.lostCalls, ExpectedTurns: t.turns, Goal: f.goal(t.r.Goal),
+		Zoned: t.preset.Style == history.StyleZones,
 	}
 	l := decay.Show(conv, t.count, &t.options)
 	if t.err != nil {
@@ -61,7 +52,7 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 	d.saved = f.whole - l.Tokens
 	d.mark, d.moved = l.Mark, l.Mark != conv.Mark
 	if l.Reason != 0 {
-		d.batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven), SummaryProblem: f.problem}
+		d.batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven)}
 	}
 	return f.items(l)
 }
@@ -179,7 +170,7 @@ func (t *task) fade(ctx context.Context, s *source) error {
 		f.units[i] = u
 		f.whole += whole
 	}
-	f.protect(t.preset.WithDefaults().ProtectLast)
+	f.protect()
 	s.faded = f
 	return t.err
 }
@@ -187,8 +178,8 @@ func (t *task) fade(ctx context.Context, s *source) error {
 // protect marks the current task, the first wish of the user and the newest failures. Where
 // the newest messages stay and the prompt ends with the goal, that is the task: what the
 // user said last leaves before the newest message does.
-func (f *faded) protect(failures int) {
-	task, first := -1, -1
+func (f *faded) protect() {
+	task, first, failures := -1, -1, history.ProtectLast
 	for i, g := range f.groups {
 		if g.Begins() {
 			task = i
@@ -359,83 +350,6 @@ func shortened(m session.Message) session.Message {
 	return m
 }
 
-// maxSummarized bounds the text that a caller is asked to summarize, in bytes. Of more
-// the end is left out.
-const maxSummarized = 256 << 10
-
-// Summarizer asks a caller to summarize old messages. It is called while a prompt is
-// made, by several calls at once, and must return when its context is done.
-type Summarizer interface {
-	// Summarize returns the summary of a text, without any mark around it. What it
-	// gives late, what is blank or over the tokens, and an error make the prompt do
-	// without.
-	Summarize(ctx context.Context, r SummaryRequest) (string, error)
-}
-
-// SummaryRequest says what to summarize.
-type SummaryRequest struct {
-	// Scope is whose session it is, SessionID which.
-	Scope     kv.Scope
-	SessionID string
-	// Tool is the name of the tool that the settings give.
-	Tool string
-	// Goal is what the agent works towards; it may be empty.
-	Goal string
-	// Text has the messages as they were, each behind its role in brackets.
-	Text string
-	// Messages is how many they are.
-	Messages int
-	// MaxTokens bounds the summary.
-	MaxTokens int
-}
-
-// summarizer asks the caller for summaries. An empty one says that there is none.
-func (f *faded) summarizer(ctx context.Context, rules history.Summarizing) func(units []decay.Unit, messages int) string {
-	return func(units []decay.Unit, messages int) string {
-		ctx, cancel := context.WithTimeout(ctx, rules.Timeout)
-		defer cancel()
-		own, err := f.t.a.summarizer.Summarize(ctx, SummaryRequest{
-			Scope: f.t.r.Scope, SessionID: sessionOf(f.t.r.SessionID), Tool: rules.Tool, Goal: f.goal(f.t.r.Goal),
-			Text: f.words(units), Messages: messages, MaxTokens: rules.MaxTokens,
-		})
-		own = text.OneLine(text.Valid(own))
-		switch {
-		case err != nil:
-			f.problem = fmt.Sprintf("the tool %s did not summarize: %v", rules.Tool, err)
-		case own == "":
-			f.problem = fmt.Sprintf("the summary of the tool %s is blank", rules.Tool)
-		case len(own) > history.MaxSummaryBytes/2 || f.t.count(own) > rules.MaxTokens:
-			f.problem = fmt.Sprintf("the summary of the tool %s is longer than %d tokens", rules.Tool, rules.MaxTokens)
-		default:
-			return own
-		}
-		return ""
-	}
-}
-
-// words are the messages of units as one text.
-func (f *faded) words(units []decay.Unit) string {
-	var b strings.Builder
-	next := 0
-	for i := range units {
-		for f.groups[next].First() != units[i].Position {
-			next++
-		}
-		for _, it := range f.groups[next].Items(f.outputs(f.groups[next])) {
-			m := &it.Message
-			b.WriteString("[" + m.Role.String() + "] " + spokenText(m))
-			for _, c := range m.ToolCalls {
-				b.WriteString("\n" + c.Name + " " + c.Arguments)
-			}
-			b.WriteString("\n")
-		}
-		if b.Len() > maxSummarized {
-			break
-		}
-	}
-	return text.Head(b.String(), maxSummarized)
-}
-
 // refsOf name the entries of a group.
 func refsOf(g *pairing.Group) []string {
 	refs := make([]string, len(g.Members))
@@ -475,7 +389,7 @@ func (r *reading) said(g *pairing.Group) []decay.Said {
 		a := &done[i].act
 		line := decay.Sentence(calledAs(a) + " → " + r.outcome(a))
 		all = append(all, decay.Said{
-			Role: session.Tool.String(), Sentence: line, Words: text.Head(cmp.Or(a.Inline, a.Observation), maxWeighed), Result: true, Failed: a.Outcome == step.Failed,
+			Role: session.Tool.String(), Sentence: line, Words: text.Head(cmp.Or(a.Inline, a.Observation), maxWeighed), Failed: a.Outcome == step.Failed,
 		})
 	}
 	return all

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
-	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
@@ -19,9 +18,9 @@ import (
 // X03, X05, P02, P06, A11
 func TestMessagePresetsOverRandomConversations(t *testing.T) {
 	for _, preset := range []string{"three_phase", "task_context"} {
-		for _, results := range []history.Results{0, history.ResultsObservation, history.ResultsOmit, history.ResultsCompressed, history.ResultsFull} {
+		for range 5 {
 			k := newTalker(t)
-			k.request.History = session.Config{Preset: preset, Keys: history.Keys{Results: results}}
+			k.request.History = session.Config{Preset: preset}
 			roomy := k.IntN(2) == 0
 			before, refused, batches := "", 0, 0
 			for n := range 40 {
@@ -78,7 +77,7 @@ func TestMessagePresetsOverRandomConversations(t *testing.T) {
 // X03, X05
 func TestFadedPromptsDependOnTheLogAlone(t *testing.T) {
 	k := newTalker(t)
-	k.request.History = session.Config{Preset: "three_phase", Keys: history.Keys{Zones: history.Zones{Full: 2, Fold: 3}}}
+	k.request.History = session.Config{Preset: "three_phase"}
 	for n := range 40 {
 		k.block()
 		dry := k.request

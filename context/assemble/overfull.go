@@ -262,7 +262,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 		size = overflow.Tokens
 	}
 	if !forced && !had {
-		state := s.window.Press(window.Reactive, units, t.r.Goal, t.rules, t.scoring)
+		state := s.window.Press(window.Reactive, units, t.r.Goal)
 		state.Turn = t.turn()
 		if items, err = t.behind(ctx, s, d, state, budget); !errors.As(err, new(*history.OverflowError)) {
 			t.press(s, d, state, units, nil)
@@ -273,7 +273,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 	if forced && d.made == nil && err == nil {
 		snapshot.Figures.Pressure = float64(max(t.r.MaxTokens-budget, 0)+sizeOf(items)) / float64(t.r.MaxTokens)
 	}
-	state := s.window.Press(window.Renewal, units, snapshot.Goal, t.rules, t.scoring)
+	state := s.window.Press(window.Renewal, units, snapshot.Goal)
 	for shorter := false; ; shorter = true {
 		state.Turn, state.Level, state.Sprint, state.Handoff, state.Memory = t.turn(), window.Renewal, snapshot.Sprint, snapshot.Handoff(), 0
 		if t.trimmed {
@@ -283,7 +283,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 			break
 		}
 		if !shorter {
-			state = state.Press(window.Reactive, units, snapshot.Goal, t.rules, t.scoring)
+			state = state.Press(window.Reactive, units, snapshot.Goal)
 		} else if !snapshot.Shorten() {
 			break
 		}
@@ -292,7 +292,7 @@ func (t *task) ledgerHistory(ctx context.Context, s *source, d *draft, budget in
 		units = t.withoutTalk(s, units)
 		for errors.As(err, new(*history.OverflowError)) {
 			before := state.Gone
-			state = state.Press(window.Reactive, units, snapshot.Goal, t.rules, t.scoring)
+			state = state.Press(window.Reactive, units, snapshot.Goal)
 			if state.Level = window.Renewal; slices.Equal(state.Gone, before) {
 				break
 			}
@@ -407,11 +407,11 @@ func (t *task) cutResults(g *pairing.Group) *pairing.Group {
 		switch e := &m.Entry; {
 		case e.Step != nil:
 			s := *e.Step
-			s.Inline = window.Cut(s.Inline, t.rules.ReactiveChars, cmp.Or(s.OutcomePath, s.ID()))
+			s.Inline = window.Cut(s.Inline, window.ReactiveChars, cmp.Or(s.OutcomePath, s.ID()))
 			e.Step = &s
 		case e.Message != nil && m.Use != pairing.Spoken && len(e.Message.BlocksJSON) == 0:
 			said := *e.Message
-			said.Content = window.Cut(said.Content, t.rules.ReactiveChars, session.MessageID(e.Position))
+			said.Content = window.Cut(said.Content, window.ReactiveChars, session.MessageID(e.Position))
 			e.Message = &said
 		}
 	}

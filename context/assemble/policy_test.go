@@ -49,7 +49,6 @@ func renderPolicy(t *testing.T, a archive) [][2]string {
 		Goal, Policy, Preset string
 		Literal, Compact     bool
 		MaxTokens            int
-		Keys                 history.Keys
 	}
 	if err := json.Unmarshal([]byte(a.part("request")), &r); err != nil {
 		t.Fatal(err)
@@ -60,7 +59,7 @@ func renderPolicy(t *testing.T, a archive) [][2]string {
 		w.compact()
 	}
 	w.request.Goal = r.Goal
-	w.request.History = session.Config{Policy: r.Policy, Preset: r.Preset, MaxTokens: r.MaxTokens, Keys: r.Keys}
+	w.request.History = session.Config{Policy: r.Policy, Preset: r.Preset, MaxTokens: r.MaxTokens}
 	if r.Literal {
 		w.request.History.Literal = &r.Literal
 	}

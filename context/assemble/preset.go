@@ -14,7 +14,7 @@ import (
 
 // preset returns a preset by its name, with the lines that the options give.
 func (a *Assembler) preset(name string) history.Preset {
-	p, _ := a.presets(name)
+	p, _ := history.Named(name)
 	if p.Templates.Empty() {
 		p.Templates = step.DesignTemplates()
 	}
@@ -26,17 +26,17 @@ func (a *Assembler) preset(name string) history.Preset {
 func (a *Assembler) inForce(ctx context.Context, scope kv.Scope, sessionID string) (p history.Preset, ok bool, err error) {
 	c, err := a.log.Config(ctx, scope, sessionID)
 	if err == nil {
-		p, ok = a.presetOf(c)
+		p, ok = presetOf(c)
 	}
 	return p, ok, err
 }
 
 // presetOf is the preset of some settings, if they have one.
-func (a *Assembler) presetOf(c session.Config) (p history.Preset, ok bool) {
+func presetOf(c session.Config) (p history.Preset, ok bool) {
 	if c.Policy != "" && c.Policy != session.PolicyPreset {
 		return history.Preset{}, false
 	}
-	return a.presets(c.Preset)
+	return history.Named(c.Preset)
 }
 
 // NumbersKinds tells whether the offloaded results of a session are named by the
@@ -55,7 +55,7 @@ func (a *Assembler) Forgets(ctx context.Context, scope kv.Scope, sessionID strin
 
 // Forgetful is Forgets for sessions that have these settings.
 func (a *Assembler) Forgetful(c session.Config) bool {
-	p, ok := a.presetOf(c)
+	p, ok := presetOf(c)
 	return ok && p.Forgets
 }
 
@@ -94,7 +94,7 @@ func (t *task) presetHistory(ctx context.Context, s *source, d *draft, budget in
 				return nil, err
 			}
 		}
-		return t.pressedHistory(ctx, s, d, budget)
+		return t.pressedHistory(s, d, budget)
 	}
 	if t.preset.Style.Messages() {
 		return t.fadedHistory(ctx, s, d, budget)

@@ -30,7 +30,7 @@ type pressed struct {
 
 // pressedHistory is the conversation as the levels of pressure show it: at most one level
 // more than before, in each turn.
-func (t *task) pressedHistory(ctx context.Context, s *source, d *draft, budget int) ([]pairing.Item, error) {
+func (t *task) pressedHistory(s *source, d *draft, budget int) ([]pairing.Item, error) {
 	p := &pressed{faded: s.faded, budget: budget, beside: max(t.r.MaxTokens-budget, 0)}
 	p.units = p.windowUnits()
 	mark := s.state.Marks[t.name]
@@ -44,16 +44,13 @@ func (t *task) pressedHistory(ctx context.Context, s *source, d *draft, budget i
 	}
 	d.saved = p.whole - size
 	level := p.due(&state, size)
-	if level >= window.Auto {
-		p.compare(ctx, &state, p.goal(t.r.Goal))
-	}
 	if level == window.Renewal {
 		return p.renewed(d, state, mark, size)
 	}
 	if level == window.None {
 		return before, p.fits(size, before)
 	}
-	after := state.Press(level, p.units, p.goal(t.r.Goal), t.rules, t.scoring)
+	after := state.Press(level, p.units, p.goal(t.r.Goal))
 	after.Turn, after.Overflow = t.turn(), ""
 	items, shorter, err := p.show(after)
 	if err != nil {
@@ -92,10 +89,10 @@ func (p *pressed) due(state *window.State, size int) window.Level {
 		return window.Reactive // the renewal did not know what else stands in this prompt
 	case state.Turn == turn:
 		return window.None
-	case p.t.forced || p.t.evicting || p.t.rules.Renews(p.pressure(size)):
+	case p.t.forced || p.t.evicting || window.Renews(p.pressure(size)):
 		return window.Renewal
 	}
-	return p.t.rules.At(p.pressure(size))
+	return window.At(p.pressure(size))
 }
 
 // pressure is the share of the window that the prompt takes with a history of a size.
@@ -166,7 +163,7 @@ func (p *pressed) windowUnits() []window.Unit {
 			if d.inBlocks() {
 				gave = d.act.Inline
 			}
-			units[i].Results = append(units[i].Results, window.Result{ID: d.call.ID, Name: calledAs(&d.act), Content: gave, Position: d.result, Stored: d.act.OutcomePath != ""})
+			units[i].Results = append(units[i].Results, window.Result{ID: d.call.ID, Name: calledAs(&d.act), Content: gave, Position: d.result})
 		}
 	}
 	return units
@@ -188,7 +185,7 @@ func (p *pressed) show(state window.State) (items []pairing.Item, tokens int, er
 			collapsed = true
 			continue
 		}
-		own, err := p.pressedItems(g, &state, state.Limit(position, p.t.rules))
+		own, err := p.pressedItems(g, &state, state.Limit(position))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -218,7 +215,7 @@ func (p *pressed) pressedItems(g *pairing.Group, state *window.State, limit int)
 				return "", false
 			}
 			m, ok := state.Marks(d.result, d.call.ID)
-			return m.Line(calledAs(&d.act), refOf(&d.act), d.act.Inline), ok
+			return m.Line(calledAs(&d.act), refOf(&d.act)), ok
 		}
 	}
 	items, _, err := r.forms(own)
@@ -265,7 +262,7 @@ func (p *pressed) refs(before, after *window.State) []string {
 		position := p.units[i].Position
 		marked := slices.ContainsFunc(after.Marked, func(m window.Marker) bool { return m.Unit == position }) !=
 			slices.ContainsFunc(before.Marked, func(m window.Marker) bool { return m.Unit == position })
-		if marked || before.Hidden(position) != after.Hidden(position) || before.Limit(position, p.t.rules) != after.Limit(position, p.t.rules) {
+		if marked || before.Hidden(position) != after.Hidden(position) || before.Limit(position) != after.Limit(position) {
 			refs = append(refs, p.faded.units[i].Refs...)
 		}
 	}

@@ -97,9 +97,6 @@ type Batch struct {
 	// BreakEven is after how many turns it is paid back; 0 when that was not
 	// asked.
 	BreakEven float64
-	// SummaryProblem says why the summary of a caller's tool was left out; empty where
-	// it was not, or where none was asked for.
-	SummaryProblem string
 }
 
 // finish returns the prompt with its receipt, and remembers it.

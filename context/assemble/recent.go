@@ -35,9 +35,6 @@ type recent struct {
 	asked  uint64
 	// failed are the last calls that failed, oldest first.
 	failed []failure
-	// last is the last call, repeats how often it was made in a row before.
-	last    string
-	repeats int
 	// lately says of the last steps whether each failed, oldest first.
 	lately []bool
 }
@@ -125,12 +122,6 @@ func (r *recent) forget() {
 
 // addStep notes a failure, or what a call that did not fail says of an earlier failure.
 func (r *recent) addStep(s *step.Step, position uint64) {
-	call := s.ToolName + " " + string(s.MinimalArgs)
-	if call == r.last {
-		r.repeats++
-	} else {
-		r.last, r.repeats = call, 0
-	}
 	r.lately = append(r.lately, s.Outcome == step.Failed)
 	r.lately = r.lately[max(len(r.lately)-inject.ErrorWindow, 0):]
 	switch s.Outcome {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -12,11 +11,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
 	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -115,14 +112,14 @@ func (t *task) renews() bool {
 func (p *pressed) renewed(d *draft, state window.State, mark history.Mark, size int) ([]pairing.Item, error) {
 	t := p.t
 	snapshot := p.snapshot(&state, size)
-	after := state.Press(window.Renewal, p.units, snapshot.Goal, t.rules, t.scoring)
+	after := state.Press(window.Renewal, p.units, snapshot.Goal)
 	after.Sprint, after.Handoff, after.Memory = snapshot.Sprint, snapshot.Handoff(), 0
 	if t.trimmed {
 		after.Memory = t.memory + 1
 	}
 	items, shorter, err := p.show(after)
 	if err == nil && p.pressure(shorter) >= 1 {
-		after = after.Press(window.Reactive, p.units, snapshot.Goal, t.rules, t.scoring)
+		after = after.Press(window.Reactive, p.units, snapshot.Goal)
 		items, shorter, err = p.show(after)
 	}
 	for err == nil && p.pressure(shorter) >= 1 && snapshot.Shorten() {
@@ -319,55 +316,4 @@ func (t *task) trim(all []inject.Injection) []inject.Injection {
 		out = append(out, in)
 	}
 	return out
-}
-
-// maxCompared bounds the messages that are compared with the goal by their vectors, the
-// newest, and maxComparedChars what of each counts.
-const (
-	maxCompared      = 256
-	maxComparedChars = 2000
-)
-
-// compare sets how near what stands in the prompt is to the goal, by vectors. Where nothing
-// makes vectors, words are compared.
-func (p *pressed) compare(ctx context.Context, state *window.State, goal string) {
-	if p.t.rules.Nearness != window.Embedding || p.t.a.embed == nil || goal == "" {
-		return
-	}
-	var said []*decay.Said
-	head, _ := text.HeadChars(goal, maxComparedChars)
-	texts := []string{head}
-	for i := len(p.units) - 1; i >= 0 && len(said) < maxCompared; i-- {
-		u := &p.units[i]
-		if u.System || u.Kept || state.Hidden(u.Position) {
-			continue
-		}
-		u.Said = slices.Clone(u.Said) // they are remembered for other goals
-		for k := range u.Said {
-			if head, _ := text.HeadChars(u.Said[k].Words, maxComparedChars); strings.TrimSpace(head) != "" {
-				said, texts = append(said, &u.Said[k]), append(texts, head)
-			}
-		}
-	}
-	vectors, err := p.t.a.embed(ctx, texts)
-	if err != nil || len(vectors) != len(texts) {
-		return
-	}
-	for i, s := range said {
-		s.Compared, s.Near = true, max(0, min(cosine(vectors[0], vectors[i+1]), 1))
-	}
-}
-
-// cosine of two vectors; 0 where one of them has no direction.
-func cosine(a, b []float32) float64 {
-	dot, sizeA, sizeB := 0.0, 0.0, 0.0
-	for i := range min(len(a), len(b)) {
-		dot += float64(a[i]) * float64(b[i])
-		sizeA += float64(a[i]) * float64(a[i])
-		sizeB += float64(b[i]) * float64(b[i])
-	}
-	if sizeA == 0 || sizeB == 0 {
-		return 0
-	}
-	return dot / math.Sqrt(sizeA*sizeB)
 }

@@ -61,7 +61,7 @@ func (t *task) gather(ctx context.Context, recent *recent) (err error) {
 	}
 	t.gathered, err = t.a.gatherer.Gather(ctx, &gather.Ask{
 		Scope: t.r.Scope, SessionID: sessionOf(t.r.SessionID), Goal: t.r.Goal, Newest: recent.newest, Layout: t.table.Name,
-		Settings: t.prompt, View: t.moment.view, Now: t.a.clock(), Count: t.count, DryRun: t.r.DryRun,
+		Settings: t.prompt, View: t.moment.view, Now: t.a.clock(), Count: t.count, DryRun: t.r.DryRun, KeepOnWrite: t.preset.KeepOnWrite,
 	})
 	for _, s := range t.gathered.Skills {
 		if !slices.ContainsFunc(t.prompt.Skills, func(own settings.Skill) bool { return own.Name == s.Name }) {
@@ -75,7 +75,7 @@ func (t *task) gather(ctx context.Context, recent *recent) (err error) {
 func (t *task) arrange(recent *recent) {
 	t.prepared = inject.Prepare(inject.Inputs{
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: recent.failures(),
-		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()), Repeats: recent.repeats,
+		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()),
 		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
 		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count, Beside: t.tools.Count.Tokens,
 	})
@@ -119,7 +119,7 @@ func (t *task) injections() []inject.Injection {
 	if t.showsWorking() {
 		shown := t.working
 		shown.Goal = t.r.Goal
-		all = append(all, inject.Working(shown.Text(t.figures, t.table.Name == settings.Partitioned, t.count), t.prompt.WorkingPosition))
+		all = append(all, inject.Working(shown.Text(t.figures, t.table.Name == settings.Partitioned, t.count)))
 	}
 	all = append(all, t.gathered.Injections...)
 	all = append(all, t.taken()...)

@@ -13,11 +13,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -69,11 +67,8 @@ type task struct {
 	text, others []tokens.Tool
 	// leavesTalk says that what was said leaves the window, too: nothing else is left.
 	leavesTalk bool
-	// rules are those of the levels of pressure, scoring weighs messages.
-	rules   window.Rules
-	scoring decay.Scoring
-	prices  history.Prices
-	ledger  *history.Ledger
+	prices     history.Prices
+	ledger     *history.Ledger
 	// compressor shortens the results of presets that show them so.
 	compressor *compress.Compressor
 	tools      toolset
@@ -139,12 +134,11 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 		a: a, moment: now, live: live, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
 		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
 	}
-	t.rules, t.scoring = c.Pressure.Rules(), c.Pressure.Scoring(a.scoring)
 	t.count = t.countUntil(ctx)
 	t.name = t.policy
 	if t.policy == session.PolicyPreset {
 		t.name = c.Preset
-		t.preset = a.preset(c.Preset).With(c.Keys) // the name was checked
+		t.preset = a.preset(c.Preset) // the name was checked
 	}
 	t.settle(c.Prompt)
 	if err := t.budget(cmp.Or(r.MaxTokens, c.MaxTokens)); err != nil {
@@ -180,9 +174,6 @@ func (t *task) budget(given int) error {
 // else the preset.
 func (t *task) settle(below *settings.Prompt) {
 	base := settings.Prompt{Layout: settings.Layout(t.preset.Layout), Rendering: settings.Rendering(t.preset.Rendering)}
-	if t.preset.KeepOnWrite {
-		base.Cache.KeepOnWrite = new(true)
-	}
 	if below != nil {
 		base = below.Over(base)
 	}
@@ -190,9 +181,7 @@ func (t *task) settle(below *settings.Prompt) {
 	if t.r.Settings != nil {
 		t.prompt = t.r.Settings.Over(base)
 	}
-	if t.prompt.Limits.Profile == "" && t.preset.Budget == history.React8k() {
-		t.prompt.Limits.Profile = settings.React8k
-	}
+	t.prompt.Limits.Shared = t.preset.Budget.Fixed
 	t.table = layout.Named(t.prompt.Layout)
 	t.r.System = cmp.Or(t.r.System, t.prompt.System)
 }
@@ -213,9 +202,7 @@ func (t *task) open(c session.Config) error {
 		Memo:          t.a.memo,
 	}
 	t.ledger = history.New(t.count, &t.options)
-	short := t.a.compress
-	short.Adaptive, short.ResultTokens = false, unbounded
-	t.compressor = compress.New(t.count, &short)
+	t.compressor = compress.New(t.count, &compress.Options{ResultTokens: unbounded})
 	return nil
 }
 

@@ -65,10 +65,7 @@ type Options struct {
 	// negative: never. Default DefaultCollectEvery. Nothing is collected in the
 	// background without Sessions.
 	CollectEvery time.Duration
-	// Naming is how the blobs of steps are called, whatever Namer says. Default what
-	// Namer says, and without it NamingKindStep.
-	Naming Naming
-	// Namer says it for each session. Default nil.
+	// Namer says how the blobs of steps are called. Default: by the number of the step.
 	Namer Namer
 	// Sessions knows which sessions are open. Default nil: all are, for ever.
 	Sessions Sessions

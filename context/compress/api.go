@@ -22,7 +22,7 @@ func (c *Compressor) api(j *job, f frame) []string {
 		return nil
 	}
 	left := size(j.Content)
-	l := lines{room: f.room(c.opts.APIChars)}
+	l := lines{room: f.room(apiChars)}
 	l.add(fmt.Sprintf("%d keys", left))
 	for key, value := range members(j.Content) {
 		more := fmt.Sprintf("… %d more keys", left)

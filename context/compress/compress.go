@@ -1,11 +1,12 @@
 package compress
 
 import (
+	"cmp"
 	"math"
 	"unicode/utf8"
 )
 
-// Defaults of Options, in characters (code points), tokens and lines.
+// Lengths, in characters (code points).
 const (
 	// DefaultThreshold is the length that stays as it is.
 	DefaultThreshold = 1500
@@ -14,21 +15,18 @@ const (
 	ForcedThreshold = 500
 	// MaxAdaptive is the most that an adaptive threshold becomes.
 	MaxAdaptive = 3000
-	// DefaultResultTokens bounds what is not compressed.
-	DefaultResultTokens = 3000
-	// DefaultSearchItems is how many hits of a search are shown.
-	DefaultSearchItems = 5
-	// DefaultSearchChars is the size of what is shown of a search.
-	DefaultSearchChars = 2000
-	// DefaultFileLines is how many lines of a file are shown, DefaultFileChars
-	// the size of all that is.
-	DefaultFileLines = 10
-	DefaultFileChars = 1000
-	// DefaultExecLines and DefaultExecChars are those of a command's output.
-	DefaultExecLines = 50
-	DefaultExecChars = 1500
-	// DefaultAPIChars is the size of what is shown of a JSON object.
-	DefaultAPIChars = 1000
+)
+
+// DefaultResultTokens bounds what is not compressed, in tokens.
+const DefaultResultTokens = 3000
+
+// The sizes of the strategies: how many hits of a search, lines of a file and lines of a
+// command's output are shown, and how many characters of each, and of a JSON object.
+const (
+	searchItems, searchChars = 5, 2000
+	fileLines, fileChars     = 10, 1000
+	execLines, execChars     = 50, 1500
+	apiChars                 = 1000
 )
 
 // Hint says what to do with a result.
@@ -75,21 +73,12 @@ func Kinds() []Strategy { return []Strategy{Search, File, Exec, API, Text} }
 
 // Options adjusts a Compressor. Nil and zero fields mean the defaults.
 type Options struct {
-	// Threshold is the length in characters that stays as it is. Default
-	// DefaultThreshold.
-	Threshold int
 	// Adaptive takes AdaptiveThreshold of the result's pressure in place of
-	// Threshold. Default false.
+	// DefaultThreshold. Default false.
 	Adaptive bool
 	// ResultTokens bounds what is not compressed. Default DefaultResultTokens;
 	// negative is no bound.
 	ResultTokens int
-	// SearchItems, SearchChars, FileLines, FileChars, ExecLines, ExecChars and
-	// APIChars are the sizes of the strategies. Defaults as named.
-	SearchItems, SearchChars int
-	FileLines, FileChars     int
-	ExecLines, ExecChars     int
-	APIChars                 int
 }
 
 // Compressor compresses results. It has no state; all methods are safe for
@@ -105,25 +94,7 @@ func New(count func(text string) int, opts *Options) *Compressor {
 	if opts != nil {
 		c.opts = *opts
 	}
-	o := &c.opts
-	for _, field := range []struct {
-		value  *int
-		preset int
-	}{
-		{&o.Threshold, DefaultThreshold},
-		{&o.ResultTokens, DefaultResultTokens},
-		{&o.SearchItems, DefaultSearchItems},
-		{&o.SearchChars, DefaultSearchChars},
-		{&o.FileLines, DefaultFileLines},
-		{&o.FileChars, DefaultFileChars},
-		{&o.ExecLines, DefaultExecLines},
-		{&o.ExecChars, DefaultExecChars},
-		{&o.APIChars, DefaultAPIChars},
-	} {
-		if *field.value == 0 {
-			*field.value = field.preset
-		}
-	}
+	c.opts.ResultTokens = cmp.Or(c.opts.ResultTokens, DefaultResultTokens)
 	return c
 }
 
@@ -208,7 +179,7 @@ func (c *Compressor) Compress(r Result) Compressed {
 
 // threshold is the length that stays as it is.
 func (c *Compressor) threshold(r *Result) int {
-	threshold := c.opts.Threshold
+	threshold := DefaultThreshold
 	if c.opts.Adaptive {
 		threshold = AdaptiveThreshold(r.Pressure)
 	}

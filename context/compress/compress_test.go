@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -123,33 +122,6 @@ func TestStrategyIsChosen(t *testing.T) {
 				t.Errorf("got %q, want %q", got.Strategy, tt.want)
 			}
 		})
-	}
-}
-
-func TestSizesAreOptions(t *testing.T) {
-	c := MustCompressor(t, &compress.Options{
-		Threshold: 2000, SearchItems: 2, SearchChars: 220, FileLines: 3, FileChars: 200, ExecLines: 4, ExecChars: 150, APIChars: 160,
-	})
-	hit := map[string]string{"title": "some title", "snippet": "some snippet"}
-	hits, _ := json.Marshal(slices.Repeat([]any{hit}, 90))
-	object, _ := json.Marshal(map[string]string{"a": "1", "b": "2", "c": words(2000), "d": "3"})
-	for _, tt := range []struct {
-		kind    compress.Strategy
-		content string
-		chars   int
-		want    string
-	}{
-		{compress.Search, string(hits), 220, "Top 2:\n1. some title"},
-		{compress.File, strings.Repeat("line\n", 500), 200, "500 lines\nline\nline\nline\nFull data"},
-		{compress.Exec, strings.Repeat("line\n", 500), 150, "500 lines\nline\nline\nline\nline\nFull data"},
-		{compress.API, string(object), 160, "4 keys\na: 1\nb: 2\n… 2 more keys\nFull data"},
-	} {
-		r := result(tt.content)
-		r.Kind = tt.kind
-		got := c.Compress(r)
-		if !strings.Contains(got.Text, tt.want) || utf8.RuneCountInString(got.Text) > tt.chars {
-			t.Errorf("%s: %d chars\n%s", tt.kind, utf8.RuneCountInString(got.Text), got.Text)
-		}
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *Compressor) file(j *job, f frame) []string {
 	if path = oneLine(path, pathChars); path != "" {
 		about = path + ": " + about
 	}
-	return firstLines(about, s, c.opts.FileLines, f.room(c.opts.FileChars))
+	return firstLines(about, s, fileLines, f.room(fileChars))
 }
 
 // fileOf is the text of a file and its name: the content, or what stands in the
@@ -106,5 +106,5 @@ func runOf(r *Result, isJSON bool) run {
 // exec shows how a command ended and the first lines that it printed.
 func (c *Compressor) exec(j *job, f frame) []string {
 	about := fmt.Sprintf("exit %d, %d lines", j.run.exitCode, text.CountLines(j.run.text))
-	return firstLines(about, j.run.text, c.opts.ExecLines, f.room(c.opts.ExecChars))
+	return firstLines(about, j.run.text, execLines, f.room(execChars))
 }

@@ -21,8 +21,8 @@ func (c *Compressor) search(j *job, f frame) []string {
 	if !ok || found == 0 {
 		return nil
 	}
-	most := min(found, c.opts.SearchItems)
-	l := lines{room: f.room(c.opts.SearchChars)}
+	most := min(found, searchItems)
+	l := lines{room: f.room(searchChars)}
 	l.add(topLine(found, most))
 	shown := 0
 	for _, hit := range members(hits) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -95,7 +94,7 @@ func (c *Compactor) Observed(s step.Step) string {
 // Hides tells whether a step in full leaves its result to its reference.
 func (c *Compactor) Hides(s step.Step) bool {
 	return c.preset.HideOffloaded && c.preset.Results == ResultsObservation && s.NeedsOffload() && !s.Pinned &&
-		(!*c.preset.ShowReads || s.ToolName != step.ToolReadFile)
+		(!c.preset.ShowReads || s.ToolName != step.ToolReadFile)
 }
 
 // Result is what stands for the result of an act where that is a message of its
@@ -243,30 +242,15 @@ func (c *Compactor) listed(heading, bullet string, run []Act, out []bool) string
 	return heading + b.String()
 }
 
-// earlier are the sections of StyleReduction: a line for each act, or what the
-// fallback leaves of them where they are over their tokens.
+// earlier are the sections of StyleReduction: a line for each act, or only how
+// many they are where that is over its tokens.
 func (c *Compactor) earlier(runs [][]Act, omit int, out []bool) []string {
 	const heading, bullet = "Earlier steps:", "• "
-	listed := func(out []bool) []string {
-		return c.each(runs, func(at int, run []Act) string { return c.listed(heading, bullet, run, out[at:]) })
-	}
-	texts := listed(make([]bool, len(out)))
+	texts := c.each(runs, func(_ int, run []Act) string { return c.listed(heading, bullet, run, make([]bool, len(run))) })
 	if omit == 0 && c.total(texts) <= c.preset.SectionTokens {
 		return texts
 	}
-	if c.preset.Fallback != FallbackTrim {
-		return c.counted(runs, out)
-	}
-	// With each act that is left out there is less, but for the line that says so.
-	free := len(out) - len(c.protected(slices.Concat(runs...)))
-	if omit == 0 && free == 0 {
-		return texts
-	}
-	least := max(omit, 1)
-	left := least + sort.Search(max(free-least, 0), func(more int) bool {
-		return c.total(listed(c.omitted(runs, least+more))) <= c.preset.SectionTokens
-	})
-	return listed(c.omitted(runs, left))
+	return c.counted(runs, out)
 }
 
 // counted says of each run how many acts there were, and shows those that are
@@ -326,7 +310,7 @@ func (c *Compactor) omitted(runs [][]Act, n int) []bool {
 func (c *Compactor) protected(acts []Act) []int {
 	var failed []int
 	for i := range slices.Backward(acts) {
-		if len(failed) == c.preset.ProtectLast {
+		if len(failed) == ProtectLast {
 			break
 		}
 		if acts[i].Outcome == step.Failed {

@@ -155,8 +155,6 @@ func TestGoldenPreset(t *testing.T) {
 		steps := decodeLines[step.Step](t, a.part("steps"))
 		keepTwo := named("reduction")
 		keepTwo.KeepRecent = 2
-		trim := named("reduction")
-		trim.SectionTokens, trim.Fallback = 20, history.FallbackTrim
 		short := named("reduction")
 		short.SectionTokens = 20
 		debug := named("debug")
@@ -170,7 +168,6 @@ func TestGoldenPreset(t *testing.T) {
 			{"reduction", named("reduction")},
 			{"reduction, two recent", keepTwo},
 			{"reduction, over its section", short},
-			{"reduction, over its section, trimmed", trim},
 			{"grouped", history.Preset{Style: history.StyleGrouped, Reference: step.ReferenceShort}},
 			{"grouped, without groups", debug},
 		} {

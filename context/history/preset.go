@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
@@ -23,7 +22,7 @@ const (
 	// every failure.
 	StyleGrouped
 	// StyleZones shows messages in three zones, by age: in full, shortened, and
-	// summarized; see Zones and package decay.
+	// summarized; see package decay.
 	StyleZones
 	// StyleNewest shows the newest messages that fit, and nothing of the others.
 	StyleNewest
@@ -50,142 +49,21 @@ const (
 	ResultsFull
 )
 
-// Unit is what Zones count.
-type Unit uint8
-
-// The units.
-const (
-	// UnitMessages are messages of the prompt: a call and its result are two. The
-	// default.
-	UnitMessages Unit = iota + 1
-	// UnitTurns are turns of the user, who begins each with a message.
-	UnitTurns
-)
-
-// Zones are how StyleZones parts a history by age. A zero field means its default.
-type Zones struct {
-	// Unit is what Full and Fold count. Default UnitMessages.
-	Unit Unit
-	// Full of the newest stand in full. Default DefaultZoneFull.
-	Full int
-	// Fold before those are shortened; all older ones are summarized. Default
-	// DefaultZoneFold.
-	Fold int
-	// ImageTurns is how many turns before the newest keep their images. Default
-	// DefaultImageTurns.
-	ImageTurns int
-}
-
-// Over returns base with the fields that z sets.
-func (z Zones) Over(base Zones) Zones {
-	return Zones{
-		Unit: cmp.Or(z.Unit, base.Unit), Full: cmp.Or(z.Full, base.Full), Fold: cmp.Or(z.Fold, base.Fold),
-		ImageTurns: cmp.Or(z.ImageTurns, base.ImageTurns),
-	}
-}
-
-// SummaryMode is how the zone of oldest messages is summarized.
-type SummaryMode uint8
-
-// The modes.
-const (
-	// SummaryExtractive takes the first sentences of messages. The default.
-	SummaryExtractive SummaryMode = iota + 1
-	// SummaryCallback asks a tool of the caller's. What it gives late, empty or too
-	// long is replaced by the first sentences.
-	SummaryCallback
-)
-
-// Summarizing is how StyleZones summarizes. A zero field means its default.
-type Summarizing struct {
-	// Mode is how. Default SummaryExtractive.
-	Mode SummaryMode
-	// MaxTokens bounds a summary. Default DefaultSummaryTokens.
-	MaxTokens int
-	// Timeout bounds a call of Tool. Default DefaultSummaryTimeout.
-	Timeout time.Duration
-	// Tool is what SummaryCallback calls.
-	Tool string
-}
-
-// Over returns base with the fields that s sets.
-func (s Summarizing) Over(base Summarizing) Summarizing {
-	return Summarizing{
-		Mode: cmp.Or(s.Mode, base.Mode), MaxTokens: cmp.Or(s.MaxTokens, base.MaxTokens),
-		Timeout: cmp.Or(s.Timeout, base.Timeout), Tool: cmp.Or(s.Tool, base.Tool),
-	}
-}
-
-// Keys are single rules that beat those of any preset. A zero field leaves the
-// preset's own.
-type Keys struct {
-	// Style is that of presets that show steps as lines; of others it stays.
-	Style                                   Style
-	KeepRecent, TriggerSteps, TriggerTokens int
-	Results                                 Results
-	Zones                                   Zones
-	Summary                                 Summarizing
-}
-
-// Over returns base with the fields that k sets.
-func (k Keys) Over(base Keys) Keys {
-	return Keys{
-		Style:         cmp.Or(k.Style, base.Style),
-		KeepRecent:    cmp.Or(k.KeepRecent, base.KeepRecent),
-		TriggerSteps:  cmp.Or(k.TriggerSteps, base.TriggerSteps),
-		TriggerTokens: cmp.Or(k.TriggerTokens, base.TriggerTokens),
-		Results:       cmp.Or(k.Results, base.Results),
-		Zones:         k.Zones.Over(base.Zones),
-		Summary:       k.Summary.Over(base.Summary),
-	}
-}
-
-// With returns the preset with the keys that are set.
-func (p Preset) With(k Keys) Preset {
-	own := Preset{
-		KeepRecent: k.KeepRecent, TriggerSteps: k.TriggerSteps, TriggerTokens: k.TriggerTokens,
-		Results: k.Results, Zones: k.Zones, Summary: k.Summary,
-	}
-	if !p.Style.Messages() {
-		own.Style = k.Style
-	}
-	return own.Over(p)
-}
-
-// Fallback is what becomes of an older section that is over its tokens.
-type Fallback uint8
-
-// The fallbacks.
-const (
-	// FallbackCount says only how many steps there were. The default.
-	FallbackCount Fallback = iota + 1
-	// FallbackTrim leaves out the oldest lines and says how many.
-	FallbackTrim
-)
-
 // Defaults of a Preset.
 const (
 	// DefaultKeepRecent steps stay in full.
 	DefaultKeepRecent = 3
-	// DefaultTriggerSteps: more steps than these are compacted.
-	DefaultTriggerSteps = 5
-	// DefaultTriggerTokens: steps that take more in full are compacted.
-	DefaultTriggerTokens = 2000
+	// triggerSteps: more steps than these are compacted.
+	triggerSteps = 5
+	// triggerTokens: steps that take more in full are compacted.
+	triggerTokens = 2000
 	// DefaultSectionTokens bounds the section of older steps.
 	DefaultSectionTokens = 500
-	// DefaultProtectLast of the failures before a preset's boundary keep their lines,
+	// ProtectLast of the failures before a preset's boundary keep their lines,
 	// whatever is left out.
-	DefaultProtectLast = 10
+	ProtectLast = 10
 	// DefaultGroupLines bounds the lines of grouped steps.
 	DefaultGroupLines = 10
-	// DefaultZoneFull of the newest messages stand in full, DefaultZoneFold before
-	// those are shortened.
-	DefaultZoneFull = 4
-	DefaultZoneFold = 6
-	// DefaultImageTurns before the newest keep their images.
-	DefaultImageTurns = 2
-	// DefaultSummaryTimeout bounds the call of a tool that summarizes.
-	DefaultSummaryTimeout = 10 * time.Second
 	// manySteps: from more steps than this on a grouped history has room for
 	// manyGroupLines.
 	manySteps      = 100
@@ -195,7 +73,7 @@ const (
 // Preset is everything that a server and a session take from a preset: how steps are
 // recorded, what of a history a prompt shows in full, what it has one line for, and how
 // long a prompt is. It goes by fixed rules, without prices. A zero field means its
-// default, or, in a preset that is laid over another, the other's.
+// default.
 type Preset struct {
 	// Name is what settings call it. Default none.
 	Name string
@@ -223,15 +101,9 @@ type Preset struct {
 	NumberKinds bool
 	// KeepRecent steps stay in full. Default DefaultKeepRecent.
 	KeepRecent int
-	// TriggerSteps and TriggerTokens: compaction begins when there are more
-	// steps, or when all steps in full take more tokens. Default
-	// DefaultTriggerSteps and DefaultTriggerTokens.
-	TriggerSteps, TriggerTokens int
 	// SectionTokens bounds the older section of StyleReduction. Default
 	// DefaultSectionTokens.
 	SectionTokens int
-	// Fallback is what is done when it is over. Default FallbackCount.
-	Fallback Fallback
 	// GroupLines bounds the lines of StyleGrouped. Default DefaultGroupLines,
 	// and 27 from more than 100 steps on.
 	GroupLines int
@@ -243,16 +115,10 @@ type Preset struct {
 	HideOffloaded bool
 	// ShowReads shows what fs:read_file read all the same, as long as its step is in
 	// full. Default false.
-	ShowReads *bool
-	// ProtectLast of the failures that are shown as lines are never left out.
-	// Default DefaultProtectLast.
-	ProtectLast int
+	ShowReads bool
 	// Results is what stands for the results of calls in full. Default
 	// ResultsObservation.
 	Results Results
-	// Zones and Summary are those of StyleZones.
-	Zones   Zones
-	Summary Summarizing
 	// Budget shares out the window of prompts for which nobody says how long they
 	// may be. Default none.
 	Budget Budget
@@ -263,7 +129,11 @@ type Preset struct {
 
 // presets are the presets that have a name.
 var presets = sync.OnceValue(func() []Preset {
-	grouped := Preset{Style: StyleGrouped, HideOffloaded: true, ShowReads: new(true)}
+	grouped := func(name string, recent, lines int) Preset {
+		return Preset{Name: name, Style: StyleGrouped, KeepRecent: recent, GroupLines: lines, HideOffloaded: true, ShowReads: true}
+	}
+	debug := grouped("debug", 7, 10)
+	debug.NoGroups = true
 	return []Preset{
 		// Short observations with long references. Results that were offloaded are hidden
 		// from the start.
@@ -277,31 +147,31 @@ var presets = sync.OnceValue(func() []Preset {
 		{
 			Name: "reduction", Style: StyleReduction, Templates: step.ReductionTemplates(), Reference: step.ReferenceShort,
 			Observation: step.ObservationFull, Offload: step.OffloadReduction, NumberKinds: true, HideOffloaded: true,
-			ShowReads: new(true), Budget: React8k(), Layout: "react", Rendering: "text",
+			ShowReads: true, Budget: React8k(), Layout: "react", Rendering: "text",
 		},
 		// What others say of a task, without the results of their calls.
 		{
 			Name: "task_context", Style: StyleNewest, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
-			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: new(true), Results: ResultsOmit,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: true, Results: ResultsOmit,
 			Budget: Budget{Recent: 4000}, Layout: "task_context", Rendering: "parameter",
 		},
 		// A long window, whose messages fade by age. A quarter is left to the response.
 		{
 			Name: "three_phase", Style: StyleZones, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
-			Observation: step.ObservationFull, Offload: step.OffloadCompressor, HideOffloaded: true, ShowReads: new(true), Results: ResultsCompressed,
+			Observation: step.ObservationFull, Offload: step.OffloadCompressor, HideOffloaded: true, ShowReads: true, Results: ResultsCompressed,
 			KeepOnWrite: true, Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
 		},
 		// A long window in five parts, whose history gives way by levels of pressure.
 		{
 			Name: "partitioned", Style: StyleLevels, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
-			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: new(true), Results: ResultsFull,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: true, Results: ResultsFull,
 			Budget: Budget{Recent: 200_000}, Layout: "partitioned", Rendering: "parameter",
 		},
 		// Grouped histories for a sort of work.
-		Preset{Name: "chat", KeepRecent: 5, GroupLines: 20}.Over(grouped),
-		Preset{Name: "research", KeepRecent: 3, GroupLines: 10}.Over(grouped),
-		Preset{Name: "code", KeepRecent: 5, GroupLines: 15}.Over(grouped),
-		Preset{Name: "debug", KeepRecent: 7, GroupLines: 10, NoGroups: true}.Over(grouped),
+		grouped("chat", 5, 20),
+		grouped("research", 3, 10),
+		grouped("code", 5, 15),
+		debug,
 	}
 })
 
@@ -325,52 +195,15 @@ func Names() string {
 	return strings.Join(slices.Clone(names[:last]), ", ") + " or " + names[last]
 }
 
-// Over returns base with the fields that p sets.
-func (p Preset) Over(base Preset) Preset {
-	if p.Templates.Empty() {
-		p.Templates = base.Templates
-	}
-	return Preset{
-		Name:          cmp.Or(p.Name, base.Name),
-		Style:         cmp.Or(p.Style, base.Style),
-		Templates:     p.Templates,
-		Reference:     cmp.Or(p.Reference, base.Reference),
-		Observation:   cmp.Or(p.Observation, base.Observation),
-		Offload:       cmp.Or(p.Offload, base.Offload),
-		Forgets:       p.Forgets || base.Forgets,
-		KeepOnWrite:   p.KeepOnWrite || base.KeepOnWrite,
-		NumberKinds:   p.NumberKinds || base.NumberKinds,
-		KeepRecent:    cmp.Or(p.KeepRecent, base.KeepRecent),
-		TriggerSteps:  cmp.Or(p.TriggerSteps, base.TriggerSteps),
-		TriggerTokens: cmp.Or(p.TriggerTokens, base.TriggerTokens),
-		SectionTokens: cmp.Or(p.SectionTokens, base.SectionTokens),
-		Fallback:      cmp.Or(p.Fallback, base.Fallback),
-		GroupLines:    cmp.Or(p.GroupLines, base.GroupLines),
-		NoGroups:      p.NoGroups || base.NoGroups,
-		HideOffloaded: p.HideOffloaded || base.HideOffloaded,
-		ShowReads:     cmp.Or(p.ShowReads, base.ShowReads),
-		ProtectLast:   cmp.Or(p.ProtectLast, base.ProtectLast),
-		Results:       cmp.Or(p.Results, base.Results),
-		Zones:         p.Zones.Over(base.Zones),
-		Summary:       p.Summary.Over(base.Summary),
-		Budget:        cmp.Or(p.Budget, base.Budget),
-		Layout:        cmp.Or(p.Layout, base.Layout),
-		Rendering:     cmp.Or(p.Rendering, base.Rendering),
-	}
-}
-
 // WithDefaults fills in the defaults, but for that of GroupLines, which depends on
 // the number of steps.
 func (p Preset) WithDefaults() Preset {
 	if p.Templates.Empty() {
 		p.Templates = step.DesignTemplates()
 	}
-	return p.Over(Preset{
-		Style: StyleReduction, KeepRecent: DefaultKeepRecent, TriggerSteps: DefaultTriggerSteps, TriggerTokens: DefaultTriggerTokens,
-		SectionTokens: DefaultSectionTokens, ProtectLast: DefaultProtectLast, ShowReads: new(false), Results: ResultsObservation,
-		Zones:   Zones{Unit: UnitMessages, Full: DefaultZoneFull, Fold: DefaultZoneFold, ImageTurns: DefaultImageTurns},
-		Summary: Summarizing{Mode: SummaryExtractive, MaxTokens: DefaultSummaryTokens, Timeout: DefaultSummaryTimeout},
-	})
+	p.Style, p.Results = cmp.Or(p.Style, StyleReduction), cmp.Or(p.Results, ResultsObservation)
+	p.KeepRecent, p.SectionTokens = cmp.Or(p.KeepRecent, DefaultKeepRecent), cmp.Or(p.SectionTokens, DefaultSectionTokens)
+	return p
 }
 
 // Budget is how a window of tokens is shared out between the parts of a prompt

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -66,21 +65,18 @@ func literal(c *history.Compactor, steps []step.Step, budget int) string {
 // B09, B10
 func TestTriggers(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		steps  int
-		tokens int
-		want   int
+		name              string
+		steps, each, want int
 	}{
-		{"four steps", 4, 1 << 20, 0},
-		{"five steps", 5, 1 << 20, 0},
-		{"six steps", 6, 1 << 20, 3},
-		{"below the tokens", 5, 101, 0},
-		{"at the tokens", 5, 100, 0},
-		{"over the tokens", 5, 99, 2},
-		{"over the tokens, but all are recent", 3, 1, 0},
+		{"four steps", 4, 20, 0},
+		{"five steps", 5, 20, 0},
+		{"six steps", 6, 20, 3},
+		{"at the tokens", 5, 400, 0},
+		{"over the tokens", 5, 401, 2},
+		{"over the tokens, but all are recent", 3, 2001, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := history.NewCompactor(func(string) int { return 20 }, history.Preset{Style: history.StyleDesign, TriggerTokens: tt.tokens})
+			c := history.NewCompactor(func(string) int { return tt.each }, history.Preset{Style: history.StyleDesign})
 			if got := strings.Count(literal(c, shellSteps(tt.steps), 0), "  • "); got != tt.want {
 				t.Errorf("%d lines, want %d", got, tt.want)
 			}
@@ -243,22 +239,17 @@ func TestPresetsKeepFailures(t *testing.T) {
 		s := &steps[3*i]
 		s.ToolName, s.Outcome, s.Error = "db:query", step.Failed, fmt.Sprintf("table %d is locked", i)
 	}
-	for _, fallback := range []history.Fallback{history.FallbackCount, history.FallbackTrim} {
-		p := named("reduction")
-		p.SectionTokens, p.Fallback = 1, fallback
-		older := history.NewCompactor(count, p).Render(steps[:37], 37)
-		for i := range 12 {
-			line := fmt.Sprintf("\n• ✗ db:query failed: table %d is locked", i)
-			if got := strings.Contains(older, line); got != (i >= 2) {
-				t.Errorf("fallback %d: failure %d of 12 is shown: %v, in\n%s", fallback, i+1, got, older)
-			}
+	p := named("reduction")
+	p.SectionTokens = 1
+	older := history.NewCompactor(count, p).Render(steps[:37], 37)
+	for i := range 12 {
+		line := fmt.Sprintf("\n• ✗ db:query failed: table %d is locked", i)
+		if got := strings.Contains(older, line); got != (i >= 2) {
+			t.Errorf("failure %d of 12 is shown: %v, in\n%s", i+1, got, older)
 		}
-		want := map[history.Fallback]string{
-			history.FallbackCount: "Earlier: 27 steps completed\n", history.FallbackTrim: "Earlier steps:\n• (27 earlier steps omitted)\n",
-		}[fallback]
-		if !strings.HasPrefix(older, want) {
-			t.Errorf("fallback %d begins %.60q, want %q", fallback, older, want)
-		}
+	}
+	if !strings.HasPrefix(older, "Earlier: 27 steps completed\n") {
+		t.Errorf("it begins %.60q", older)
 	}
 }
 
@@ -372,32 +363,6 @@ func TestPresetsNeverGrow(t *testing.T) {
 			}
 		}
 	}
-}
-
-// What a preset sets goes over what another one says, to the last field, and what it
-// leaves out stays.
-func TestPresetOver(t *testing.T) {
-	full := history.Preset{
-		Name: "own", Style: history.StyleGrouped, Templates: step.ReductionTemplates(), Reference: step.ReferenceHint,
-		Observation: step.ObservationFull, Offload: step.OffloadCompressor, NumberKinds: true, KeepRecent: 1, TriggerSteps: 2,
-		TriggerTokens: 3, SectionTokens: 4, Fallback: history.FallbackCount, GroupLines: 5, NoGroups: true, HideOffloaded: true, Forgets: true, KeepOnWrite: true,
-		ShowReads: new(false), ProtectLast: 6, Budget: history.Budget{Goal: 1}, Layout: "react", Rendering: "text",
-		Results: history.ResultsFull, Zones: history.Zones{Unit: history.UnitTurns, Full: 1, Fold: 2, ImageTurns: 3},
-		Summary: history.Summarizing{Mode: history.SummaryCallback, MaxTokens: 4, Timeout: 5, Tool: "sum"},
-	}
-	for i, v := 0, reflect.ValueOf(full); i < v.NumField(); i++ {
-		if v.Field(i).IsZero() {
-			t.Errorf("the test leaves out %s", v.Type().Field(i).Name)
-		}
-	}
-	same := func(got history.Preset) {
-		t.Helper()
-		if !reflect.DeepEqual(got, full) {
-			t.Errorf("%+v, want %+v", got, full)
-		}
-	}
-	same(full.Over(named("design")))
-	same(history.Preset{}.Over(full))
 }
 
 // A boundary that a call with other rules has moved stands nowhere past that of these

@@ -49,12 +49,12 @@ const MaxSummaryBytes = 64 << 10
 const lowWater = 80
 
 // boundary is how many acts a preset taken literally shows as lines: all but the
-// last KeepRecent once there are more than TriggerSteps or TriggerTokens, none
+// last KeepRecent once there are more than triggerSteps or triggerTokens, none
 // before; and no turn in part. forced takes those, too, that a message may still
 // ask for.
 func (v *view) boundary(forced bool) int {
 	n := v.acts()
-	if n <= v.c.preset.TriggerSteps && v.fullTokens() <= v.c.preset.TriggerTokens {
+	if n <= triggerSteps && v.fullTokens() <= triggerTokens {
 		return 0
 	}
 	most, at := n-v.c.preset.KeepRecent, 0

@@ -88,9 +88,6 @@ func (c *checker) choices(p *Prompt) {
 	if p.Rendering != "" && p.Rendering != AsParameter && p.Rendering != AsText {
 		c.add("tool_rendering", "is unknown; give parameter or text")
 	}
-	if p.WorkingPosition != "" && p.WorkingPosition != AtEnd && p.WorkingPosition != AfterSystem {
-		c.add("working_position", "is unknown; give end or after_system")
-	}
 	if p.Position != "" && p.Position != Append && p.Position != Prepend {
 		c.add("runtime_position", "is unknown; give append or prepend")
 	}
@@ -156,17 +153,9 @@ func (c *checker) sources(s *Sources) {
 	for i, action := range s.EventActions {
 		c.named(fmt.Sprintf("sources.event_actions[%d]", i), action, MaxActionBytes)
 	}
-	c.number("sources.events", s.Events, MaxEvents)
-	c.number("sources.min_events", s.MinEvents, MaxEvents)
-	c.number("sources.errors", s.Errors, MaxErrors)
-	c.number("sources.direct_messages", s.DirectMessages, MaxDirect)
-	c.number("sources.direct_min", s.DirectMin, MaxDirectMin)
 	c.count("sources.instructors", len(s.Instructors), MaxInstructors)
 	for i, agent := range s.Instructors {
 		c.named(fmt.Sprintf("sources.instructors[%d]", i), agent, kv.MaxOwnerBytes)
-	}
-	if !(s.DirectShare >= 0 && s.DirectShare <= 1) {
-		c.add("sources.direct_share", "must be from 0 to 1")
 	}
 }
 
@@ -220,9 +209,6 @@ func (c *checker) skill(field string, s *Skill) {
 
 func (c *checker) limits(p *Prompt) {
 	c.number("limits.total", p.Limits.Total, MaxCapTokens)
-	if f := p.Limits.Profile; f != "" && f != ThreePhaseCaps && f != React8k {
-		c.add("limits.profile", "is unknown; give three_phase or react_8k")
-	}
 	c.count("limits.sections", len(p.Limits.Sections), MaxCaps)
 	for _, name := range slices.Sorted(maps.Keys(p.Limits.Sections)) {
 		tokens := p.Limits.Sections[name]
@@ -233,12 +219,6 @@ func (c *checker) limits(p *Prompt) {
 		c.number(field, tokens, MaxCapTokens)
 	}
 	c.number("max_output_tokens", p.OutputTokens, MaxCapTokens)
-	if p.Cache.StableTTL < 0 || p.Cache.StableTTL > MaxTTL {
-		c.add("cache.stable_ttl", "is %v, it must be from 0 to %v", p.Cache.StableTTL, MaxTTL)
-	}
-	if p.Cache.SessionTTL < 0 || p.Cache.SessionTTL > MaxTTL {
-		c.add("cache.session_ttl", "is %v, it must be from 0 to %v", p.Cache.SessionTTL, MaxTTL)
-	}
 	if t := p.Sources.KnowledgeTimeout; t < 0 || t > MaxKnowledgeTimeout {
 		c.add("sources.knowledge_timeout", "is %v, it must be from 0 to %v", t, MaxKnowledgeTimeout)
 	}

@@ -10,8 +10,6 @@ const (
 	MaxSystemBytes = 1 << 20
 	// MaxCapTokens bounds caps, and what is left to the answer.
 	MaxCapTokens = 10_000_000
-	// MaxTTL bounds how long a section stays as it is.
-	MaxTTL = 24 * time.Hour
 	// MaxKnowledgeTimeout bounds how long a prompt waits for knowledge.
 	MaxKnowledgeTimeout = 10 * time.Second
 	// MaxActionBytes bounds the name of an action.
@@ -40,18 +38,10 @@ const (
 	MaxLayers = 2
 	// MaxShown bounds the memories, and the pieces of knowledge, of one prompt.
 	MaxShown = 100
-	// MaxEventActions bounds the actions of events that are shown, MaxEvents their
-	// number.
+	// MaxEventActions bounds the actions of events that are shown.
 	MaxEventActions = 32
-	MaxEvents       = 100
-	// MaxDirect bounds the direct messages that are shown, MaxDirectMin those that are
-	// shown in any case.
-	MaxDirect    = 1000
-	MaxDirectMin = 50
 	// MaxInstructors bounds the agents whose messages instruct.
 	MaxInstructors = 32
-	// MaxErrors bounds the failed calls that are shown.
-	MaxErrors = 10
 	// MaxInjections bounds the caller's sections, and the others what one holds.
 	MaxInjections      = 32
 	MaxInjectionName   = 64

@@ -46,17 +46,6 @@ const (
 	Prepend Position = "prepend"
 )
 
-// WorkingPosition is where the working state stands.
-type WorkingPosition string
-
-// The positions.
-const (
-	// AtEnd is behind the history, where it costs no cached byte.
-	AtEnd WorkingPosition = "end"
-	// AfterSystem is right behind the system message.
-	AfterSystem WorkingPosition = "after_system"
-)
-
 // Prompt says what prompts are made of. It is never changed once it is in use.
 type Prompt struct {
 	Layout    Layout    `json:"layout,omitempty"`
@@ -65,9 +54,7 @@ type Prompt struct {
 	// Tools says which served tools stand in prompts; nil is as below.
 	Tools    *Tools   `json:"tools,omitempty"`
 	Position Position `json:"position,omitempty"`
-	// WorkingPosition is where the working state stands.
-	WorkingPosition WorkingPosition `json:"working_position,omitempty"`
-	Sources         Sources         `json:"sources,omitzero"`
+	Sources  Sources  `json:"sources,omitzero"`
 	// FewShot and Skills take the place of those below if there are any.
 	FewShot []Example `json:"few_shot,omitempty"`
 	Skills  []Skill   `json:"skills,omitempty"`
@@ -76,7 +63,6 @@ type Prompt struct {
 	UserID    string    `json:"user_id,omitempty"`
 	Limits    Limits    `json:"limits,omitzero"`
 	Variation Variation `json:"variation,omitzero"`
-	Cache     Cache     `json:"cache,omitzero"`
 	// Injections are sections of the caller's. Those of a call stand beside those below,
 	// and take the place of one with the same name.
 	Injections []Injection `json:"injections,omitempty"`
@@ -105,18 +91,8 @@ type Sources struct {
 	Knowledge    int `json:"knowledge,omitempty"`
 	// KnowledgeTimeout is how long a prompt waits for knowledge.
 	KnowledgeTimeout time.Duration `json:"knowledge_timeout,omitempty"`
-	// EventActions are the actions of events that may be shown, Events how many at
-	// most, MinEvents how many there must be.
+	// EventActions are the actions of events that may be shown.
 	EventActions []string `json:"event_actions,omitempty"`
-	Events       int      `json:"events,omitempty"`
-	MinEvents    int      `json:"min_events,omitempty"`
-	// Errors are how many failed calls are shown at most.
-	Errors int `json:"errors,omitempty"`
-	// DirectMessages are how many of them are shown at most, DirectShare which part of the
-	// cap of tasks they have, and DirectMin how many are shown in any case.
-	DirectMessages int     `json:"direct_messages,omitempty"`
-	DirectShare    float64 `json:"direct_share,omitempty"`
-	DirectMin      int     `json:"direct_min,omitempty"`
 	// Instructors are the agents whose direct messages have the role that they ask for, and
 	// whose plans and tasks that they tell of instruct.
 	Instructors []string `json:"instructors,omitempty"`
@@ -146,24 +122,15 @@ type Limits struct {
 	Total int `json:"total,omitempty"`
 	// Sections are caps by name.
 	Sections map[string]int `json:"sections,omitempty"`
-	// Profile chooses the default caps.
-	Profile Profile `json:"profile,omitempty"`
+	// Shared is how many tokens system prompt and tools may take together; 0 where each
+	// has a cap of its own. It is the preset's.
+	Shared int `json:"-"`
 }
 
 // Variation says how the form of runtime sections varies. Nil is as below.
 type Variation struct {
 	Disabled *bool    `json:"disabled,omitempty"`
 	Level    *float64 `json:"level,omitempty"`
-	Adaptive *bool    `json:"adaptive,omitempty"`
-}
-
-// Cache says how long sections stay as they are.
-type Cache struct {
-	StableTTL  time.Duration `json:"stable_ttl,omitempty"`
-	SessionTTL time.Duration `json:"session_ttl,omitempty"`
-	// KeepOnWrite lets sections stay although a record that they show was changed; nil
-	// is as below.
-	KeepOnWrite *bool `json:"keep_on_write,omitempty"`
 }
 
 // Injection is a section of the caller's.
@@ -189,22 +156,15 @@ func (p Prompt) Over(base Prompt) Prompt {
 		Tools:     cmp.Or(p.Tools, base.Tools),
 		Position:  cmp.Or(p.Position, base.Position),
 
-		WorkingPosition: cmp.Or(p.WorkingPosition, base.WorkingPosition),
-		Sources:         p.Sources.over(base.Sources),
-		FewShot:         listOr(p.FewShot, base.FewShot),
-		Skills:          listOr(p.Skills, base.Skills),
-		AgentsMD:        cmp.Or(p.AgentsMD, base.AgentsMD),
-		UserID:          cmp.Or(p.UserID, base.UserID),
-		Limits:          p.Limits.over(base.Limits),
+		Sources:  p.Sources.over(base.Sources),
+		FewShot:  listOr(p.FewShot, base.FewShot),
+		Skills:   listOr(p.Skills, base.Skills),
+		AgentsMD: cmp.Or(p.AgentsMD, base.AgentsMD),
+		UserID:   cmp.Or(p.UserID, base.UserID),
+		Limits:   p.Limits.over(base.Limits),
 		Variation: Variation{
 			Disabled: cmp.Or(p.Variation.Disabled, base.Variation.Disabled),
 			Level:    cmp.Or(p.Variation.Level, base.Variation.Level),
-			Adaptive: cmp.Or(p.Variation.Adaptive, base.Variation.Adaptive),
-		},
-		Cache: Cache{
-			StableTTL:   cmp.Or(p.Cache.StableTTL, base.Cache.StableTTL),
-			SessionTTL:  cmp.Or(p.Cache.SessionTTL, base.Cache.SessionTTL),
-			KeepOnWrite: cmp.Or(p.Cache.KeepOnWrite, base.Cache.KeepOnWrite),
 		},
 		Injections:   overInjections(p.Injections, base.Injections),
 		OutputTokens: cmp.Or(p.OutputTokens, base.OutputTokens),
@@ -219,18 +179,12 @@ func (s Sources) over(base Sources) Sources {
 		Knowledge:        cmp.Or(s.Knowledge, base.Knowledge),
 		KnowledgeTimeout: cmp.Or(s.KnowledgeTimeout, base.KnowledgeTimeout),
 		EventActions:     listOr(s.EventActions, base.EventActions),
-		Events:           cmp.Or(s.Events, base.Events),
-		MinEvents:        cmp.Or(s.MinEvents, base.MinEvents),
-		Errors:           cmp.Or(s.Errors, base.Errors),
-		DirectMessages:   cmp.Or(s.DirectMessages, base.DirectMessages),
-		DirectShare:      cmp.Or(s.DirectShare, base.DirectShare),
-		DirectMin:        cmp.Or(s.DirectMin, base.DirectMin),
 		Instructors:      listOr(s.Instructors, base.Instructors),
 	}
 }
 
 func (l Limits) over(base Limits) Limits {
-	out := Limits{Total: cmp.Or(l.Total, base.Total), Sections: base.Sections, Profile: cmp.Or(l.Profile, base.Profile)}
+	out := Limits{Total: cmp.Or(l.Total, base.Total), Sections: base.Sections}
 	if len(l.Sections) > 0 {
 		out.Sections = maps.Clone(base.Sections)
 		if out.Sections == nil {

@@ -67,38 +67,14 @@ func Sections() []string { return slices.Sorted(maps.Keys(builtin)) }
 // Optional reports whether prompts may leave out a built-in section.
 func Optional(section string) bool { return builtin[section].optional }
 
-// Profile is a table of default caps.
-type Profile string
-
-// The profiles.
-const (
-	// ThreePhaseCaps are those of builtin.
-	ThreePhaseCaps Profile = "three_phase"
-	// React8k is for windows of 8,192 tokens: its system prompt and tools share
-	// react8kTokens, and all else is as in ThreePhaseCaps.
-	React8k Profile = "react_8k"
-)
-
-// react8kTokens is what system prompt and tools may take together in React8k.
-const react8kTokens = 1500
-
 // Cap is how many tokens a section may take: of its name in Limits, or by default; 0 is
 // no cap.
 func (p Prompt) Cap(section string) int {
 	if own, ok := p.Limits.Sections[section]; ok {
 		return own
 	}
-	if shared := p.SharedCap(); shared > 0 && (section == System || section == ToolList) {
+	if shared := p.Limits.Shared; shared > 0 && (section == System || section == ToolList) {
 		return shared
 	}
 	return builtin[section].tokens
-}
-
-// SharedCap is how many tokens system prompt and tools may take together; 0 where each
-// has a cap of its own.
-func (p Prompt) SharedCap() int {
-	if p.Limits.Profile == React8k {
-		return react8kTokens
-	}
-	return 0
 }

@@ -17,15 +17,14 @@ func full() settings.Prompt {
 	level := 0.5
 	return settings.Prompt{
 		Layout: settings.ReAct, System: "Be careful.", Rendering: settings.AsText, Tools: &settings.Tools{Levels: []int{1, 2}, Names: []string{"fs:*"}},
-		Position: settings.Prepend, WorkingPosition: settings.AfterSystem, FewShot: []settings.Example{{Input: "a", Output: "b"}}, AgentsMD: "Rules", UserID: "u",
+		Position: settings.Prepend, FewShot: []settings.Example{{Input: "a", Output: "b"}}, AgentsMD: "Rules", UserID: "u",
 		Sources: settings.Sources{
 			Exclude: []string{settings.Notes}, Layers: []string{"L1", "L2"}, UserMemories: 4, Knowledge: 5,
-			KnowledgeTimeout: time.Second, EventActions: []string{"node.error"}, Events: 6, MinEvents: 1, Errors: 2,
+			KnowledgeTimeout: time.Second, EventActions: []string{"node.error"},
 		},
 		Skills:     []settings.Skill{{Name: "s", Description: "d", Text: "t", Tools: []string{"x"}, Active: true}},
-		Limits:     settings.Limits{Total: 7, Profile: settings.React8k, Sections: map[string]int{settings.Plan: 8}},
-		Variation:  settings.Variation{Disabled: new(true), Level: &level, Adaptive: new(false)},
-		Cache:      settings.Cache{StableTTL: time.Hour, SessionTTL: time.Minute, KeepOnWrite: new(true)},
+		Limits:     settings.Limits{Total: 7, Sections: map[string]int{settings.Plan: 8}},
+		Variation:  settings.Variation{Disabled: new(true), Level: &level},
 		Injections: []settings.Injection{{Name: "i", Phase: 3, Strategy: 2, Priority: new(9), MaxTokens: 10, Tag: "t", Content: "c"}}, OutputTokens: 11,
 	}
 }
@@ -96,7 +95,6 @@ func TestCheck(t *testing.T) {
 		"agents_md ":                {AgentsMD: "a\x00"},
 		"user_id ":                  {UserID: "a\x00b"},
 		"sources.user_memories":     {Sources: settings.Sources{UserMemories: settings.MaxShown + 1}},
-		"sources.errors":            {Sources: settings.Sources{Errors: settings.MaxErrors + 1}},
 		"sources.knowledge_timeout": {Sources: settings.Sources{KnowledgeTimeout: 11 * time.Second}},
 		"few_shot[0].output":        {FewShot: []settings.Example{{Input: "x"}}},
 		"few_shot[0]":               {FewShot: []settings.Example{{Input: long(9 << 10), Output: long(9 << 10)}}},
@@ -104,7 +102,6 @@ func TestCheck(t *testing.T) {
 		"skills[0].description":     {Skills: []settings.Skill{{Name: "s", Description: "a\nb"}}},
 		"limits.sections[\"x\"]":    {Limits: settings.Limits{Sections: map[string]int{"x": 1}}},
 		"variation.level":           {Variation: settings.Variation{Level: new(0.81)}},
-		"cache.session_ttl":         {Cache: settings.Cache{SessionTTL: 25 * time.Hour}},
 		"injections[0].name":        {Injections: []settings.Injection{{Name: settings.History, Phase: 1}}},
 		"injections[0].phase":       {Injections: []settings.Injection{{Name: "x"}}},
 		"injections[0].xml_tag":     {Injections: []settings.Injection{{Name: "x", Phase: 1, Tag: "a>b"}}},

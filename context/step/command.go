@@ -266,7 +266,7 @@ func shortCommand(c Call) string {
 // complain is the rule for commands that failed: what they said stays below the
 // observation.
 func (r *Reducer) complain(c Call, rule *rule, rd *reading, out *Reduced) {
-	said, cut := text.TailChars(*rd.complaint, r.opts.ComplaintChars)
+	said, cut := text.TailChars(*rd.complaint, complaintChars)
 	out.Outcome = Failed
 	out.Observation = r.observe(c, rule, *rd)
 	out.Error = text.Head(c.Result.ErrorText, MaxErrorBytes)

@@ -98,15 +98,14 @@ type cutText struct {
 
 // cut returns a text within the inline limit: its head and its tail on borders
 // of lines, and between them a line that says how many bytes are missing. Of a
-// result two thirds are head; of an error two thirds are tail. Where lines is not
-// 0, each has at most so many of them.
-func (r *Reducer) cut(s shown, lines int) cutText {
+// result two thirds are head; of an error two thirds are tail.
+func (r *Reducer) cut(s shown) cutText {
 	lead := s.head
 	if lead != "" && s.size > 0 {
 		lead += "\n"
 	}
 	limit := max(r.opts.InlineBytes-len(lead), 0)
-	if s.whole() && len(s.text) <= limit && (lines == 0 || !moreLines(s.text, 2*lines)) {
+	if s.whole() && len(s.text) <= limit {
 		return cutText{inline: lead + s.text, all: true}
 	}
 	tail := s.tail
@@ -120,13 +119,7 @@ func (r *Reducer) cut(s shown, lines int) cutText {
 	room = max(room, 0)
 	headRoom, tailRoom := excerpt.Halves(room, s.isError)
 	head := excerpt.NamedHead(s.text, headRoom)
-	if lines > 0 {
-		head = firstLines(head, lines)
-	}
 	end := excerpt.NamedTail(tail, min(tailRoom, max(int(s.size)-len(head), 0)))
-	if lines > 0 {
-		end = lastLines(end, lines)
-	}
 	missing := s.size - int64(len(head)) - int64(len(end))
 	mark := cutMark(missing, s.readOn(head))
 	if s.whole() && !r.pays(s.text[len(head):len(s.text)-len(end)], mark) {
@@ -213,35 +206,6 @@ func (s Step) Beginning() int {
 		return at
 	}
 	return len(s.Inline)
-}
-
-// moreLines reports whether a text has more than n lines.
-func moreLines(text string, n int) bool {
-	return len(firstLines(text, n)) < len(strings.TrimSuffix(text, "\n"))
-}
-
-// firstLines returns the first n lines of a text, without the last line feed.
-func firstLines(text string, n int) string {
-	end := 0
-	for range n {
-		at := strings.IndexByte(text[end:], '\n')
-		if at < 0 {
-			return text
-		}
-		end += at + 1
-	}
-	return text[:max(end-1, 0)]
-}
-
-// lastLines returns the last n lines of a text.
-func lastLines(text string, n int) string {
-	start := len(strings.TrimSuffix(text, "\n"))
-	for range n {
-		if start = strings.LastIndexByte(text[:max(start, 0)], '\n'); start < 0 {
-			return text
-		}
-	}
-	return text[start+1:]
 }
 
 // Place is where a text begins in the one that a call of fs:read_file reads, in

@@ -23,9 +23,9 @@ const (
 	// DefaultInlineBytes bounds Inline. A prompt shows at most 3000 tokens of a
 	// result; this is room for about that many, and keeps the log small.
 	DefaultInlineBytes = 16 << 10
-	// DefaultComplaintChars: so much of what a failed command said stands in its
+	// complaintChars: so much of what a failed command said stands in its
 	// observation.
-	DefaultComplaintChars = 500
+	complaintChars = 500
 	// MaxArgsBytes bounds Step.Args: longer ones are left out, as they would
 	// fill the log with what the minimal arguments say in short. They go into a
 	// blob of their own.
@@ -64,12 +64,6 @@ type Options struct {
 	InlineBytes int
 	// Count counts the tokens of a text. Default: a token is four bytes.
 	Count func(text string) int
-	// ComplaintChars of what a failed command said stand in its observation.
-	// Default DefaultComplaintChars.
-	ComplaintChars int
-	// PreviewLines of the beginning, and as many of the end, are all that a prompt
-	// shows of a result that was offloaded. Default 0: as much as InlineBytes.
-	PreviewLines int
 	// HideOffloaded leaves Inline empty when the result was offloaded, so that
 	// a prompt shows the observation alone from the start. Default false.
 	HideOffloaded bool
@@ -186,7 +180,6 @@ func NewReducer(opts *Options) *Reducer {
 		r.opts.Count = func(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 	}
 	setDefault(&r.opts.InlineBytes, DefaultInlineBytes)
-	setDefault(&r.opts.ComplaintChars, DefaultComplaintChars)
 	return r
 }
 
@@ -276,11 +269,7 @@ func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
 	if out.Offload && (rule.hide || r.opts.HideOffloaded) {
 		return
 	}
-	lines := 0
-	if out.Offload {
-		lines = r.opts.PreviewLines
-	}
-	cut := r.cut(rd.shown, lines)
+	cut := r.cut(rd.shown)
 	out.Inline = cut.inline
 	if !cut.all {
 		out.Evidence = evidence(rd.shown, cut, found)

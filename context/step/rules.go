@@ -25,13 +25,7 @@ const (
 	OffloadDesign = "design"
 	// OffloadCompressor has one threshold for all tools: over 1500 characters.
 	OffloadCompressor = "compressor"
-	// OffloadSizeOrLines offloads from 2048 bytes or 50 lines.
-	OffloadSizeOrLines = "size_or_lines"
 )
-
-// OffloadPreviewLines is the Options.PreviewLines that goes with
-// OffloadSizeOrLines.
-const OffloadPreviewLines = 10
 
 // otherTools is the table of all tools that have none.
 const otherTools = "*"
@@ -137,8 +131,6 @@ func (r Rules) WithOffload(preset string) (Rules, error) {
 		from.FromBytes = new(int64(1000))
 	case OffloadCompressor:
 		from.FromChars = new(int64(1501))
-	case OffloadSizeOrLines:
-		from.FromBytes, from.FromLines = new(int64(2048)), new(int64(50))
 	default:
 		return Rules{}, fmt.Errorf("%w: there is no preset of offloading %q", ErrRules, preset)
 	}

@@ -2,7 +2,6 @@ package step_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -89,7 +88,6 @@ func TestPresetsOfOffloading(t *testing.T) {
 	unknown := func(n int) step.Call {
 		return step.Call{Tool: "x:y", Result: step.Result{Output: map[string]any{"v": strings.Repeat("a", n-8)}}}
 	}
-	rows := func(n int) step.Call { return readCall("a", strings.Repeat("\n", n)) }
 	for _, tt := range []struct {
 		preset string
 		call   func(int) step.Call
@@ -103,8 +101,6 @@ func TestPresetsOfOffloading(t *testing.T) {
 		{step.OffloadReduction, unknown, 1000},
 		{step.OffloadCompressor, read, 1501},
 		{step.OffloadCompressor, command, 1501},
-		{step.OffloadSizeOrLines, read, 2048},
-		{step.OffloadSizeOrLines, rows, 50},
 	} {
 		rules, err := step.BuiltinRules().WithOffload(tt.preset)
 		if err != nil {
@@ -168,50 +164,12 @@ func FuzzLoadRules(f *testing.F) {
 	})
 }
 
-// A preview is the first and the last ten lines of what was offloaded, and names
-// what lies between.
-//
-// K01
-func TestPreview(t *testing.T) {
-	rules, err := step.BuiltinRules().WithOffload(step.OffloadSizeOrLines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts := &step.Options{Rules: rules, PreviewLines: step.OffloadPreviewLines}
-	text := func(n int, line string) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, line+"\n", i+1)
-		}
-		return b.String()
-	}
-	if got := reduce(opts, readCall("a", text(49, "%d"))); got.Offload || got.Inline != text(49, "%d") {
-		t.Errorf("49 lines show\n%s", got.Inline)
-	}
-	for name, all := range map[string]string{"short lines": text(50, "%d"), "long lines": text(60, "%d "+strings.Repeat("word ", 100))} {
-		got := reduce(opts, readCall("a", all))
-		lines := strings.Split(strings.TrimSuffix(got.Inline, "\n"), "\n")
-		whole := strings.Split(strings.TrimSuffix(all, "\n"), "\n")
-		if !got.Offload || len(lines) != 21 || !strings.HasPrefix(lines[10], "[… ") || lines[9] != whole[9] || lines[11] != whole[len(whole)-10] {
-			t.Errorf("%s: %d lines are shown:\n%.2000s", name, len(lines), got.Inline)
-		}
-	}
-	few := strings.Repeat(strings.Repeat("x", 200)+"\n", 20)
-	if got := reduce(opts, readCall("a", few)); !got.Offload || got.Inline != few {
-		t.Errorf("twenty lines show\n%s", got.Inline)
-	}
-}
-
 // What is left out has more tokens than the line that says so.
 //
 // P02
 func TestClippingPays(t *testing.T) {
 	// Blanks cost nothing, so that texts with many are the ones to get wrong.
 	count := func(text string) int { return len(strings.Join(strings.Fields(text), "")) }
-	rules, err := step.BuiltinRules().WithOffload(step.OffloadSizeOrLines)
-	if err != nil {
-		t.Fatal(err)
-	}
 	random := rand.New(rand.NewPCG(2, 5))
 	pieces := []string{" ", "\n", "word", "a", "\n\n", "    "}
 	whole := 0
@@ -221,7 +179,7 @@ func TestClippingPays(t *testing.T) {
 			b.WriteString(strings.Repeat(pieces[random.IntN(len(pieces))], random.IntN(400)))
 		}
 		text := b.String()
-		opts := &step.Options{Count: count, InlineBytes: 300 + random.IntN(1000), Rules: rules, PreviewLines: random.IntN(3) * 5}
+		opts := &step.Options{Count: count, InlineBytes: 300 + random.IntN(1000)}
 		switch got := reduce(opts, readCall("a", text)); {
 		case got.Inline == text:
 			if len(text) > opts.InlineBytes {

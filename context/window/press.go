@@ -3,7 +3,6 @@ package window
 import (
 	"cmp"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/history/decay"
 )
@@ -28,8 +27,6 @@ type Result struct {
 	ID, Name, Content string
 	// Position is the place of its entry.
 	Position uint64
-	// Stored says that it can be read by a name.
-	Stored bool
 }
 
 // What Collapse leaves.
@@ -42,9 +39,8 @@ const (
 )
 
 // Press is the state after a level. Goal is what the agent works towards.
-func (s State) Press(level Level, units []Unit, goal string, rules Rules, score decay.Scoring) State {
-	rules = rules.WithDefaults()
-	p := presser{units: units, goal: goal, rules: rules, score: score}
+func (s State) Press(level Level, units []Unit, goal string) State {
+	p := presser{units: units, goal: goal}
 	for i := range units {
 		p.positions = append(p.positions, units[i].Position)
 	}
@@ -91,8 +87,6 @@ type presser struct {
 	units     []Unit
 	positions []uint64
 	goal      string
-	rules     Rules
-	score     decay.Scoring
 }
 
 // touchable are the units that stand in the prompt and that a level may touch.
@@ -116,7 +110,6 @@ type place struct {
 // is marked stays so.
 func (p *presser) micro(s *State) []Marker {
 	marked := slices.Clone(s.Marked)
-	var previews []Marker
 	newest := make(map[string]place) // by the id of the call
 	same := make(map[string]string)  // by name and content: the id of the first
 	for i := range p.units {
@@ -139,7 +132,7 @@ func (p *presser) micro(s *State) []Marker {
 				marked = append(marked, before.unit.Results[before.result].marker(before.unit, ""))
 			}
 			key := r.Name + "\x00" + r.Content
-			if first, again := same[key]; again && !known && p.rules.OtherIDs && !u.Kept {
+			if first, again := same[key]; again && !known && !u.Kept {
 				marked = append(marked, r.marker(u, first))
 				continue
 			}
@@ -147,14 +140,6 @@ func (p *presser) micro(s *State) []Marker {
 				same[key] = callID(r.ID, len(same))
 			}
 			newest[r.ID] = place{u, k}
-			if limit := p.rules.PreviewChars; limit > 0 && r.Stored && !u.Kept && utf8.RuneCountInString(r.Content) > limit {
-				previews = append(previews, Marker{Unit: u.Position, At: r.Position, ID: r.ID, Preview: limit})
-			}
-		}
-	}
-	for _, m := range previews {
-		if !slices.ContainsFunc(marked, func(old Marker) bool { return old.At == m.At && old.ID == m.ID }) {
-			marked = append(marked, m)
 		}
 	}
 	slices.SortFunc(marked, func(a, b Marker) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
@@ -239,7 +224,7 @@ func (p *presser) byScore(visible []*Unit, n int) []*Unit {
 	for _, u := range visible {
 		best := 0.0
 		for k := range u.Said {
-			best = max(best, p.score.Of(p.goal, min(at+k, n-1), n, &u.Said[k]))
+			best = max(best, decay.Of(p.goal, min(at+k, n-1), n, &u.Said[k]))
 		}
 		at += u.Messages
 		if score[u] = best; !u.Kept {

@@ -19,7 +19,7 @@ type State struct {
 	// Overflow names the turn in which a provider refused a prompt; that turn's next
 	// prompt is made by Reactive.
 	Overflow string `json:"overflow,omitempty"`
-	// Snipped are units whose texts are cut at SnipChars, Shortened at ReactiveChars.
+	// Snipped are units whose texts are cut at snipChars, Shortened at ReactiveChars.
 	Snipped   Spans `json:"snipped,omitempty"`
 	Shortened Spans `json:"shortened,omitempty"`
 	// Marked are the results that a line stands for.
@@ -51,8 +51,6 @@ type Marker struct {
 	// From is the id of the call that has the same result; empty says that a newer one
 	// took its place.
 	From string `json:"f,omitempty"`
-	// Preview is how many of its characters stand there in its place; 0 is none.
-	Preview int `json:"p,omitempty"`
 }
 
 // Spans are positions of units, as ranges that ascend.
@@ -97,13 +95,12 @@ func (s *State) Hidden(position uint64) bool {
 }
 
 // Limit is at how many characters the texts of a unit are cut; 0 is nowhere.
-func (s *State) Limit(position uint64, r Rules) int {
-	r = r.WithDefaults()
+func (s *State) Limit(position uint64) int {
 	switch {
 	case s.Shortened.Has(position):
-		return r.ReactiveChars
+		return ReactiveChars
 	case s.Snipped.Has(position):
-		return r.SnipChars
+		return snipChars
 	}
 	return 0
 }

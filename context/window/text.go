@@ -23,27 +23,12 @@ func Cut(s string, limit int, ref string) string {
 	return fmt.Sprintf("%s\n[...snipped %d chars; full text: %s]", head, left, ref)
 }
 
-// Line stands for a marked result of a tool, content for what a preview is of.
-func (m Marker) Line(name, ref, content string) string {
-	if m.Preview > 0 {
-		return m.preview(content)
-	}
+// Line stands for a marked result of a tool.
+func (m Marker) Line(name, ref string) string {
 	if m.From != "" {
 		return fmt.Sprintf("[cached %s result from %s]", name, m.From)
 	}
 	return fmt.Sprintf("[superseded %s result; full text: %s]", name, ref)
-}
-
-// preview stands for a long result of a tool that can be read by its name.
-func (m Marker) preview(content string) string {
-	var lines []string
-	for line := range strings.Lines(content) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	head, _ := text.HeadChars(strings.Join(lines, between), m.Preview)
-	return fmt.Sprintf("[tool result cached: %d chars] %s", utf8.RuneCountInString(content), head)
 }
 
 // callID is how a line names a call: by its id, or by its number.

@@ -29,7 +29,7 @@ func shape(s window.State, units []window.Unit) string {
 			b.WriteByte('c')
 		case s.Gone.Has(at):
 			b.WriteByte('-')
-		case s.Limit(at, window.Rules{}) > 0:
+		case s.Limit(at) > 0:
 			b.WriteByte('s')
 		default:
 			b.WriteByte('.')
@@ -38,30 +38,16 @@ func shape(s window.State, units []window.Unit) string {
 	return b.String()
 }
 
-// The table of the documents, for levels that begin over their threshold or at it.
+// The table of the documents.
 //
 // H27
 func TestAt(t *testing.T) {
-	for _, tt := range []struct {
-		pressure       float64
-		over, inclusve window.Level
-	}{
-		{0.69, window.None, window.None},
-		{0.70, window.None, window.Snip},
-		{0.71, window.Snip, window.Snip},
-		{0.80, window.Snip, window.Micro},
-		{0.81, window.Micro, window.Micro},
-		{0.90, window.Micro, window.Collapse},
-		{0.91, window.Collapse, window.Collapse},
-		{0.95, window.Collapse, window.Auto},
-		{0.951, window.Auto, window.Auto},
-		{3, window.Auto, window.Auto},
+	for pressure, want := range map[float64]window.Level{
+		0.69: window.None, 0.70: window.None, 0.71: window.Snip, 0.80: window.Snip, 0.81: window.Micro, 0.90: window.Micro,
+		0.91: window.Collapse, 0.95: window.Collapse, 0.951: window.Auto, 3: window.Auto,
 	} {
-		if got := (window.Rules{}).At(tt.pressure); got != tt.over {
-			t.Errorf("%v is %v, want %v", tt.pressure, got, tt.over)
-		}
-		if got := (window.Rules{Inclusive: true}).At(tt.pressure); got != tt.inclusve {
-			t.Errorf("inclusive %v is %v, want %v", tt.pressure, got, tt.inclusve)
+		if got := window.At(pressure); got != want {
+			t.Errorf("%v is %v, want %v", pressure, got, want)
 		}
 	}
 }
@@ -85,7 +71,7 @@ func TestCut(t *testing.T) {
 // H24
 func TestCollapse(t *testing.T) {
 	press := func(s window.State, units []window.Unit) window.State {
-		return s.Press(window.Collapse, units, "the goal", window.Rules{}, decay.Scoring{})
+		return s.Press(window.Collapse, units, "the goal")
 	}
 	for n, want := range map[int]string{8: "........", 9: "...c.....", 12: "...cccc....."} {
 		if got := shape(press(window.State{}, messages(n)), messages(n)); got != want {
@@ -123,7 +109,7 @@ func TestCollapse(t *testing.T) {
 // H25, P05
 func TestAuto(t *testing.T) {
 	press := func(units []window.Unit, goal string) string {
-		return shape(window.State{}.Press(window.Auto, units, goal, window.Rules{}, decay.Scoring{}), units)
+		return shape(window.State{}.Press(window.Auto, units, goal), units)
 	}
 	for n, want := range map[int]string{5: ".....", 6: "-.....", 10: "-----.....", 12: "------......"} {
 		if got := press(messages(n), "none of it"); got != want {
@@ -140,7 +126,7 @@ func TestAuto(t *testing.T) {
 }
 
 // Equal results of a call stand there once, of other results the newest; what is marked
-// stays so; equal results of other calls only where the rules say so.
+// stays so; equal results of other calls stand there once, too.
 //
 // H23
 func TestMicro(t *testing.T) {
@@ -153,37 +139,31 @@ func TestMicro(t *testing.T) {
 		var out []string
 		for i := range units {
 			if m, ok := s.Marks(units[i].Position, units[i].Results[0].ID); ok {
-				out = append(out, fmt.Sprint(i+1, m.Line("look", "ref", "")))
+				out = append(out, fmt.Sprint(i+1, m.Line("look", "ref")))
 			}
 		}
 		return strings.Join(out, " ")
 	}
-	rules := window.Rules{}
-	s := window.State{}.Press(window.Micro, units[:3], "", rules, decay.Scoring{})
+	s := window.State{}.Press(window.Micro, units[:3], "")
 	const first = "1[superseded look result; full text: ref] 2[cached look result from c1]"
 	if got := lines(s); got != first {
 		t.Errorf("three: %s", got)
 	}
-	s = s.Press(window.Micro, units, "", rules, decay.Scoring{})
-	const all = first + " 3[superseded look result; full text: ref]"
+	s = s.Press(window.Micro, units, "")
+	const all = first + " 3[superseded look result; full text: ref] 4[cached look result from c1]"
 	if got := lines(s); got != all {
 		t.Errorf("six: %s", got)
 	}
-	if diff := cmp.Diff(s, s.Press(window.Micro, units, "", rules, decay.Scoring{})); diff != "" {
+	if diff := cmp.Diff(s, s.Press(window.Micro, units, "")); diff != "" {
 		t.Errorf("again: %s", diff)
-	}
-	rules.OtherIDs = true
-	s = window.State{}.Press(window.Micro, units[2:4], "", rules, decay.Scoring{})
-	if got := lines(s); got != "4[cached look result from c1]" {
-		t.Errorf("other ids: %s", got)
 	}
 }
 
 // A state is kept as it is, and what no version wrote is an error.
 func TestStateIsKept(t *testing.T) {
 	units := messages(20)
-	s := window.State{Turn: "t"}.Press(window.Snip, units, "", window.Rules{}, decay.Scoring{})
-	s = s.Press(window.Collapse, units, "g", window.Rules{}, decay.Scoring{}).Press(window.Reactive, units, "g", window.Rules{}, decay.Scoring{})
+	s := window.State{Turn: "t"}.Press(window.Snip, units, "")
+	s = s.Press(window.Collapse, units, "g").Press(window.Reactive, units, "g")
 	got, err := window.Decode(s.Encode())
 	if diff := cmp.Diff(s, got); diff != "" || err != nil {
 		t.Error(diff, err)

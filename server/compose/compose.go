@@ -233,12 +233,6 @@ func (d *Domain) openJobs(o *Options) error {
 // forget ends the short-term memory that does not outlive a server.
 func (d *Domain) forget(o Options) error {
 	forgetting := tiers.Forgetting{Tiers: d.Tiers, Blobs: d.Blobs, All: d.Assembler.Forgetful(o.History), Forgets: d.Assembler.Forgets}
-	switch {
-	case o.KeepShortTerm != nil && *o.KeepShortTerm:
-		return nil
-	case o.KeepShortTerm != nil:
-		forgetting.All, forgetting.Forgets = true, func(context.Context, kv.Scope, string) (bool, error) { return true, nil }
-	}
 	gone, err := forgetting.Run(context.Background())
 	switch {
 	case errors.Is(err, kv.ErrDamaged): // the rest is served, and health says what is not
@@ -314,11 +308,7 @@ func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err 
 	}
 	o.Assemble.Gatherer = gather.New(sources.All(), &gather.Options{Logger: o.Logger, Refused: recall.Refusal(d.Grants)})
 	d.onClose(o.Assemble.Gatherer.Close)
-	if o.Memory.Embedder != nil {
-		o.Assemble.Embed = o.Memory.Embedder.Embed
-	}
-	o.Assemble.Compress, o.Assemble.Past = o.Compress, d.past
-	o.Assemble.Summarizer = summarizer{func() *tools.Catalogue { return d.Tools }}
+	o.Assemble.Past = d.past
 	d.Assembler = assemble.New(d.Log, d.Tokens, &o.Assemble)
 	return o.Assemble.Reducer, nil
 }
@@ -437,12 +427,9 @@ func (d *Domain) openPlaces(engine kv.Engine, writer *kv.Writer, o Options) {
 	d.sources.Join(d.Places)
 }
 
-// naming is how the blobs of a session are called.
-func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (blob.Naming, error) {
-	if numbers, err := d.Assembler.NumbersKinds(ctx, scope, sessionID); !numbers || err != nil {
-		return 0, err
-	}
-	return blob.NamingKindSeq, nil
+// naming tells whether the blobs of a session are counted by kind.
+func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (byKind bool, err error) {
+	return d.Assembler.NumbersKinds(ctx, scope, sessionID)
 }
 
 // busy tells whether something runs for a session: a program, or a child of it.

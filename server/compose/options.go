@@ -59,9 +59,6 @@ type Options struct {
 	History session.Config
 	// CloseSessions and EndSessions are session.Options.CloseAfter and EndAfter.
 	CloseSessions, EndSessions time.Duration
-	// KeepShortTerm says whether short-term memory outlives the server. Default: what the
-	// preset of each session says.
-	KeepShortTerm *bool
 	// Compress says how CompressResult makes results smaller.
 	Compress compress.Options
 	// Blobs says how long blobs are kept and how much an owner may have.

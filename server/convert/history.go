@@ -3,8 +3,6 @@ package convert
 import (
 	"cmp"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -22,81 +20,12 @@ func Config(h *loombridgev1.HistorySettings) session.Config {
 		ExpectedTurns: int(h.GetExpectedSteps()), ResultTokens: int(h.GetMaxResultTokens()),
 	}
 	if h != nil {
-		c.Literal, c.Keys, c.Pressure = h.Literal, keysToSet(h), pressureToSet(h.GetPressure())
+		c.Literal = h.Literal
 	}
 	if p := h.GetPrices(); p != nil {
 		c.Prices = history.Prices{Input: p.GetInput(), CachedInput: p.GetCachedInput(), CacheWrite: p.GetCacheWrite()}
 	}
 	return c
-}
-
-// keysToSet are the single rules of settings. The numbers of the enums are those of
-// the domain.
-func keysToSet(h *loombridgev1.HistorySettings) history.Keys {
-	d, s := h.GetDecay(), h.GetSummary()
-	return history.Keys{
-		Style:      history.Style(h.GetStyle()),
-		KeepRecent: int(h.GetKeepRecent()), TriggerSteps: int(h.GetTriggerSteps()), TriggerTokens: int(h.GetTriggerTokens()),
-		Results: history.Results(h.GetToolResults()),
-		Zones: history.Zones{
-			Unit: history.Unit(d.GetUnit()), Full: int(d.GetFull()), Fold: int(d.GetFold()), ImageTurns: int(d.GetImageTurns()),
-		},
-		Summary: history.Summarizing{
-			Mode: history.SummaryMode(s.GetMode()), MaxTokens: int(s.GetMaxTokens()), Timeout: s.GetTimeout().AsDuration(), Tool: s.GetTool(),
-		},
-	}
-}
-
-// addKeys writes the single rules that are set.
-func addKeys(h *loombridgev1.HistorySettings, k history.Keys) {
-	h.Style = loombridgev1.HistoryStyle(k.Style)
-	h.ToolResults = loombridgev1.ToolResults(k.Results)
-	h.KeepRecent, h.TriggerSteps, h.TriggerTokens = Int32(k.KeepRecent), Int32(k.TriggerSteps), Int32(k.TriggerTokens)
-	if z := k.Zones; z != (history.Zones{}) {
-		h.Decay = &loombridgev1.DecaySettings{
-			Unit: loombridgev1.DecayUnit(z.Unit), Full: Int32(z.Full), Fold: Int32(z.Fold), ImageTurns: Int32(z.ImageTurns),
-		}
-	}
-	if s := k.Summary; s != (history.Summarizing{}) {
-		h.Summary = &loombridgev1.SummarySettings{Mode: loombridgev1.SummaryMode(s.Mode), MaxTokens: Int32(s.MaxTokens), Tool: s.Tool}
-		if s.Timeout > 0 {
-			h.Summary.Timeout = durationpb.New(s.Timeout)
-		}
-	}
-}
-
-// pressureToSet are the rules of pressure of settings.
-func pressureToSet(p *loombridgev1.PressureSettings) window.Keys {
-	if p == nil {
-		return window.Keys{}
-	}
-	k := window.Keys{
-		Renew: p.GetRenew(), Inclusive: p.InclusiveThresholds, SameContent: p.SameContent, SnipChars: int(p.GetSnipChars()), ReactiveChars: int(p.GetReactiveChars()),
-		ScoreLambda: p.GetScoreLambda(), ResultFactor: p.GetScoreToolResultFactor(), Nearness: window.Nearness(p.GetScoreRel()),
-	}
-	copy(k.Thresholds[:], p.GetThresholds())
-	if p.PreviewChars != nil {
-		k.PreviewChars = new(int(p.GetPreviewChars()))
-	}
-	return k
-}
-
-// pressureOf writes the rules of pressure that are set.
-func pressureOf(k window.Keys) *loombridgev1.PressureSettings {
-	if k == (window.Keys{}) {
-		return nil
-	}
-	p := &loombridgev1.PressureSettings{
-		Renew: k.Renew, InclusiveThresholds: k.Inclusive, SameContent: k.SameContent, SnipChars: Int32(k.SnipChars), ReactiveChars: Int32(k.ReactiveChars),
-		ScoreLambda: k.ScoreLambda, ScoreToolResultFactor: k.ResultFactor, ScoreRel: loombridgev1.ScoreRel(k.Nearness),
-	}
-	if k.Thresholds != ([4]float64{}) {
-		p.Thresholds = k.Thresholds[:]
-	}
-	if k.PreviewChars != nil {
-		p.PreviewChars = new(Int32(*k.PreviewChars))
-	}
-	return p
 }
 
 func policyToSet(p loombridgev1.HistoryPolicy) string {
@@ -130,8 +59,6 @@ func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResp
 	if c.Prices != (history.Prices{}) {
 		h.Prices = &loombridgev1.TokenPrices{Input: c.Prices.Input, CachedInput: c.Prices.CachedInput, CacheWrite: c.Prices.CacheWrite}
 	}
-	addKeys(h, c.Keys)
-	h.Pressure = pressureOf(c.Pressure)
 	return &loombridgev1.ConfigureSessionResponse{
 		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended, Prompt: promptSettingsOf(c.Prompt),
 	}
@@ -177,7 +104,7 @@ func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
 	}
 	return &loombridgev1.FoldBatch{
 		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: session.RefRuns(b.Refs),
-		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven, SummaryProblem: b.SummaryProblem, Level: PressureLevel(b.Level),
+		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven, Level: PressureLevel(b.Level),
 	}
 }
 

@@ -18,8 +18,7 @@ func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
 	out := &settings.Prompt{
 		Layout: layoutToSet(p.GetLayout()), System: p.GetSystem(), Tools: toolsToSet(p.GetTools()), Sources: sourcesToSet(p.GetSources()),
 		AgentsMD: p.GetAgentsMd(), UserID: p.GetUserId(), OutputTokens: int(p.GetMaxOutputTokens()),
-		Limits: settings.Limits{Total: int(p.GetLimits().GetTotal()), Profile: settings.Profile(p.GetLimits().GetProfile())},
-		Cache:  settings.Cache{StableTTL: spanOf(p.GetCache().GetStableTtl()), SessionTTL: spanOf(p.GetCache().GetSessionTtl())},
+		Limits: settings.Limits{Total: int(p.GetLimits().GetTotal())},
 	}
 	switch p.GetToolRendering() {
 	case loombridgev1.ToolRendering_TOOL_RENDERING_PARAMETER:
@@ -33,17 +32,8 @@ func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
 	case loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND:
 		out.Position = settings.Prepend
 	}
-	switch p.GetWorkingPosition() {
-	case loombridgev1.WorkingPosition_WORKING_POSITION_END:
-		out.WorkingPosition = settings.AtEnd
-	case loombridgev1.WorkingPosition_WORKING_POSITION_AFTER_SYSTEM:
-		out.WorkingPosition = settings.AfterSystem
-	}
 	if v := p.GetVariation(); v != nil {
-		out.Variation = settings.Variation{Disabled: v.Disabled, Level: v.Level, Adaptive: v.Adaptive}
-	}
-	if c := p.GetCache(); c != nil {
-		out.Cache.KeepOnWrite = c.KeepOnWrite
+		out.Variation = settings.Variation{Disabled: v.Disabled, Level: v.Level}
 	}
 	if sections := p.GetLimits().GetSections(); len(sections) > 0 {
 		out.Limits.Sections = make(map[string]int, len(sections))
@@ -114,8 +104,7 @@ func toolsToSet(t *loombridgev1.ToolSelection) *settings.Tools {
 func sourcesToSet(s *loombridgev1.SourceSettings) settings.Sources {
 	return settings.Sources{
 		Exclude: s.GetExclude(), Layers: s.GetMemoryLayers(), UserMemories: int(s.GetUserMemories()), Knowledge: int(s.GetKnowledge()),
-		KnowledgeTimeout: spanOf(s.GetKnowledgeTimeout()), EventActions: s.GetEventActions(), Events: int(s.GetEvents()), MinEvents: int(s.GetMinEvents()), Errors: int(s.GetErrors()),
-		DirectMessages: int(s.GetDirectMessages()), DirectShare: s.GetDirectShare(), DirectMin: int(s.GetDirectMin()), Instructors: s.GetInstructors(),
+		KnowledgeTimeout: spanOf(s.GetKnowledgeTimeout()), EventActions: s.GetEventActions(), Instructors: s.GetInstructors(),
 	}
 }
 
@@ -127,9 +116,8 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 	out := &loombridgev1.PromptSettings{
 		Layout: layoutOf(p.Layout), System: p.System, Sources: sourcesOf(&p.Sources), AgentsMd: p.AgentsMD, UserId: p.UserID,
 		MaxOutputTokens: Int32(p.OutputTokens),
-		Variation:       &loombridgev1.VariationSettings{Disabled: p.Variation.Disabled, Level: p.Variation.Level, Adaptive: p.Variation.Adaptive},
-		Cache:           &loombridgev1.CacheSettings{StableTtl: spanTo(p.Cache.StableTTL), SessionTtl: spanTo(p.Cache.SessionTTL), KeepOnWrite: p.Cache.KeepOnWrite},
-		Limits:          &loombridgev1.InjectionLimits{Total: Int32(p.Limits.Total), Profile: string(p.Limits.Profile)},
+		Variation:       &loombridgev1.VariationSettings{Disabled: p.Variation.Disabled, Level: p.Variation.Level},
+		Limits:          &loombridgev1.InjectionLimits{Total: Int32(p.Limits.Total)},
 	}
 	switch p.Rendering {
 	case settings.AsParameter:
@@ -142,12 +130,6 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_APPEND
 	case settings.Prepend:
 		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND
-	}
-	switch p.WorkingPosition {
-	case settings.AtEnd:
-		out.WorkingPosition = loombridgev1.WorkingPosition_WORKING_POSITION_END
-	case settings.AfterSystem:
-		out.WorkingPosition = loombridgev1.WorkingPosition_WORKING_POSITION_AFTER_SYSTEM
 	}
 	if t := p.Tools; t != nil {
 		out.Tools = &loombridgev1.ToolSelection{None: t.None, Names: t.Names}
@@ -192,8 +174,7 @@ func sectionsOf(sections []assemble.Section) []*loombridgev1.SectionInfo {
 func sourcesOf(s *settings.Sources) *loombridgev1.SourceSettings {
 	return &loombridgev1.SourceSettings{
 		Exclude: s.Exclude, MemoryLayers: s.Layers, UserMemories: Int32(s.UserMemories), Knowledge: Int32(s.Knowledge),
-		KnowledgeTimeout: spanTo(s.KnowledgeTimeout), EventActions: s.EventActions, Events: Int32(s.Events), MinEvents: Int32(s.MinEvents), Errors: Int32(s.Errors),
-		DirectMessages: Int32(s.DirectMessages), DirectShare: s.DirectShare, DirectMin: Int32(s.DirectMin), Instructors: s.Instructors,
+		KnowledgeTimeout: spanTo(s.KnowledgeTimeout), EventActions: s.EventActions, Instructors: s.Instructors,
 	}
 }
 

@@ -107,7 +107,6 @@ func Counts() admission.Table {
 		"loombridge.v1.UpdateWorkingRequest.remove_questions": working.MaxQuestions,
 		"loombridge.v1.UpdateWorkingRequest.add_evidence":     working.MaxFound,
 
-		"loombridge.v1.PressureSettings.thresholds":  thresholds,
 		"loombridge.v1.AssembleRequest.tools":        settings.MaxToolDefinitions,
 		"loombridge.v1.PromptSettings.few_shot":      settings.MaxExamples,
 		"loombridge.v1.PromptSettings.skills":        settings.MaxSkills,

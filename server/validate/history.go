@@ -44,48 +44,6 @@ func (c *checker) history(field string, h *loombridgev1.HistorySettings) {
 	c.prices(field+".prices", h.GetPrices())
 	c.between(field+".expected_steps", int64(h.GetExpectedSteps()), 0, maxExpectedSteps)
 	c.between(field+".max_result_tokens", int64(h.GetMaxResultTokens()), 0, maxShownTokens)
-	c.keys(field, h)
-	c.pressure(field+".pressure", h.GetPressure())
-}
-
-// pressure checks the form of rules of levels; what they may be is their own rule.
-func (c *checker) pressure(field string, p *loombridgev1.PressureSettings) {
-	c.enum(field+".score_rel", p.GetScoreRel())
-	for i, threshold := range p.GetThresholds() {
-		if !(threshold >= 0 && threshold <= 1) {
-			c.add(Item(field+".thresholds", i), "is %v, it must be from 0 to 1", threshold)
-			return
-		}
-	}
-	if n := len(p.GetThresholds()); n != 0 && n != thresholds {
-		c.add(field+".thresholds", "are %d, they must be %d, or none", n, thresholds)
-	}
-}
-
-// thresholds are as many as there are levels under pressure.
-const thresholds = 4
-
-// keys checks the single rules of settings. That a mode has a tool is checked where
-// all settings are known.
-func (c *checker) keys(field string, h *loombridgev1.HistorySettings) {
-	d, s := h.GetDecay(), h.GetSummary()
-	c.enum(field+".style", h.GetStyle())
-	c.enum(field+".tool_results", h.GetToolResults())
-	c.between(field+".keep_recent", int64(h.GetKeepRecent()), 0, session.MaxKept)
-	c.between(field+".trigger_steps", int64(h.GetTriggerSteps()), 0, session.MaxKept)
-	c.between(field+".trigger_tokens", int64(h.GetTriggerTokens()), 0, session.MaxTriggerTokens)
-	c.enum(field+".decay.unit", d.GetUnit())
-	c.between(field+".decay.full", int64(d.GetFull()), 0, session.MaxKept)
-	c.between(field+".decay.fold", int64(d.GetFold()), 0, session.MaxKept)
-	c.between(field+".decay.image_turns", int64(d.GetImageTurns()), 0, session.MaxKept)
-	c.enum(field+".summary.mode", s.GetMode())
-	c.between(field+".summary.max_tokens", int64(s.GetMaxTokens()), 0, session.MaxSummaryTokens)
-	c.name(field+".summary.tool", s.GetTool(), session.MaxToolNameBytes)
-	if t := s.GetTimeout(); t != nil {
-		if span := t.AsDuration(); t.CheckValid() != nil || span < 0 || span > session.MaxSummaryTimeout {
-			c.add(field+".summary.timeout", "must be from 0s to %s", session.MaxSummaryTimeout)
-		}
-	}
 }
 
 func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
@@ -133,10 +91,7 @@ func (c *checker) prompt(field string, p *loombridgev1.PromptSettings) {
 	c.enum(field+".layout", p.GetLayout())
 	c.enum(field+".tool_rendering", p.GetToolRendering())
 	c.enum(field+".runtime_position", p.GetRuntimePosition())
-	c.enum(field+".working_position", p.GetWorkingPosition())
 	c.span(field+".sources.knowledge_timeout", p.GetSources().GetKnowledgeTimeout(), 1, settings.MaxKnowledgeTimeout)
-	c.span(field+".cache.stable_ttl", p.GetCache().GetStableTtl(), 1, settings.MaxTTL)
-	c.span(field+".cache.session_ttl", p.GetCache().GetSessionTtl(), 1, settings.MaxTTL)
 	for i, in := range p.GetInjections() {
 		c.enum(Item(field+".injections", i)+".phase", in.GetPhase())
 		c.enum(Item(field+".injections", i)+".cache", in.GetCache())

@@ -1,10 +1,8 @@
 """What the calls about a session's history send, and the accounts that come back."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from google.protobuf.duration_pb2 import Duration
 
 import loombridge
 from fake import Fake
@@ -151,42 +149,6 @@ async def test_configure(fake: Fake, ctx: loombridge.Client) -> None:
     assert sent.history.HasField("literal")
 
 
-async def test_single_rules_of_presets(fake: Fake, ctx: loombridge.Client) -> None:
-    answer = pb.ConfigureSessionResponse(
-        history=pb.HistorySettings(
-            preset="three_phase",
-            tool_results=pb.TOOL_RESULTS_COMPRESSED,
-            keep_recent=4,
-            trigger_steps=6,
-            trigger_tokens=700,
-            style=pb.HISTORY_STYLE_GROUPED,
-            decay=pb.DecaySettings(unit=pb.DECAY_UNIT_TURNS, full=2, fold=3, image_turns=1),
-            summary=pb.SummarySettings(
-                mode=pb.SUMMARY_MODE_CALLBACK,
-                max_tokens=100,
-                timeout=Duration(seconds=1, nanos=500_000_000),
-                tool="my:sum",
-            ),
-        )
-    )
-    fake.on(_rpc.CONFIGURE_SESSION, answer)
-    settings = loombridge.HistorySettings(
-        preset="three_phase",
-        tool_results="compressed",
-        keep_recent=4,
-        trigger_steps=6,
-        trigger_tokens=700,
-        style="grouped",
-        decay=loombridge.DecaySettings(unit="turns", full=2, fold=3, image_turns=1),
-        summary=loombridge.SummarySettings(
-            mode="callback", max_tokens=100, timeout=timedelta(seconds=1.5), tool="my:sum"
-        ),
-    )
-    held = await ctx.context.configure(settings)
-    assert fake.requests[0].history == answer.history
-    assert held.history == settings
-
-
 async def test_configure_without_arguments_only_asks(fake: Fake, ctx: loombridge.Client) -> None:
     fake.on(_rpc.CONFIGURE_SESSION, pb.ConfigureSessionResponse())
     held = await ctx.context.configure()
@@ -202,9 +164,6 @@ async def test_configure_without_arguments_only_asks(fake: Fake, ctx: loombridge
         (loombridge.HistorySettings(prices=3), TypeError, "history.prices must be a TokenPrices"),  # pyright: ignore
         (loombridge.HistorySettings(preset=1), TypeError, "history.preset must be a str"),  # pyright: ignore
         (loombridge.HistorySettings(expected_steps="9"), TypeError, "history.expected_steps"),  # pyright: ignore
-        (loombridge.HistorySettings(decay=3), TypeError, "history.decay must be a DecaySettings"),  # pyright: ignore
-        (loombridge.HistorySettings(tool_results="some"), ValueError, "history.tool_results must"),  # pyright: ignore
-        (loombridge.HistorySettings(summary="x"), TypeError, "history.summary must be a Summary"),  # pyright: ignore
     ],
 )
 async def test_wrong_settings_are_found_before_anything_is_sent(

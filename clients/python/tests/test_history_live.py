@@ -262,12 +262,7 @@ async def test_messages_fade_by_age(live: loombridge.Client) -> None:
     shown = await text(live, history=faded)
     assert shown.count("[Summary of 2 earlier messages] [user] Message 1 begins here.") == 1
     assert shown.count(" chars omitted]\u2026 ") == 6 or shown.count(" chars omitted]\\u2026 ") == 6
-    settings = loombridge.HistorySettings(
-        preset="three_phase", literal=True, decay=loombridge.DecaySettings(full=12)
-    )
-    await live.context.configure(settings)
-    assert "chars omitted" not in await text(live)
-    omitted = loombridge.HistorySettings(tool_results="omit")
+    omitted = loombridge.HistorySettings(preset="task_context")
     await live.context.record_step("my:tool", {"n": 1}, output="what it gave")
     assert "what it gave" in await text(live)
     assert "what it gave" not in await text(live, history=omitted)

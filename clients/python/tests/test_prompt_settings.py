@@ -13,7 +13,6 @@ import loombridge
 from fake import Fake
 from loombridge import (
     CacheMark,
-    CacheSettings,
     Example,
     Injection,
     InjectionLimits,
@@ -39,7 +38,6 @@ ALL = PromptSettings(
     tool_rendering="text",
     tools=ToolSelection(none=True, levels=(1, 2), names=("fs:*",)),
     runtime_position="prepend",
-    working_position="after_system",
     sources=SourceSettings(
         exclude=("events",),
         memory_layers=("L1", "L2"),
@@ -47,19 +45,13 @@ ALL = PromptSettings(
         knowledge=4,
         knowledge_timeout=timedelta(milliseconds=250),
         event_actions=("node.thinking",),
-        events=7,
-        min_events=1,
-        errors=3,
     ),
     few_shot=(Example("2+2", "4"),),
     skills=(Skill("review", "Reads code", "Look twice.", ("fs:read_file",), active=True),),
     agents_md="Use tabs.",
     user_id="ann",
-    limits=InjectionLimits(total=9000, sections={"knowledge": 400}, profile="react_8k"),
-    variation=VariationSettings(disabled=False, level=0.0, adaptive=True),
-    cache=CacheSettings(
-        stable_ttl=timedelta(hours=2), session_ttl=timedelta(minutes=1), keep_on_write=False
-    ),
+    limits=InjectionLimits(total=9000, sections={"knowledge": 400}),
+    variation=VariationSettings(disabled=False, level=0.0),
     injections=(
         Injection("desk", "The desk is closed.", "system", "stable", 90, 100, "desk"),
         Injection("now", "It is late."),
@@ -73,7 +65,6 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
     tool_rendering=prompt_pb2.TOOL_RENDERING_TEXT,
     tools=prompt_pb2.ToolSelection(none=True, levels=[1, 2], names=["fs:*"]),
     runtime_position=prompt_pb2.RUNTIME_POSITION_PREPEND,
-    working_position=prompt_pb2.WORKING_POSITION_AFTER_SYSTEM,
     sources=prompt_pb2.SourceSettings(
         exclude=["events"],
         memory_layers=["L1", "L2"],
@@ -81,9 +72,6 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
         knowledge=4,
         knowledge_timeout=Duration(nanos=250_000_000),
         event_actions=["node.thinking"],
-        events=7,
-        min_events=1,
-        errors=3,
     ),
     few_shot=[prompt_pb2.Example(input="2+2", output="4")],
     skills=[
@@ -97,11 +85,8 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
     ],
     agents_md="Use tabs.",
     user_id="ann",
-    limits=prompt_pb2.InjectionLimits(total=9000, sections={"knowledge": 400}, profile="react_8k"),
-    variation=prompt_pb2.VariationSettings(disabled=False, level=0.0, adaptive=True),
-    cache=prompt_pb2.CacheSettings(
-        stable_ttl=Duration(seconds=7200), session_ttl=Duration(seconds=60), keep_on_write=False
-    ),
+    limits=prompt_pb2.InjectionLimits(total=9000, sections={"knowledge": 400}),
+    variation=prompt_pb2.VariationSettings(disabled=False, level=0.0),
     injections=[
         prompt_pb2.Injection(
             name="desk",
@@ -340,7 +325,6 @@ def wrong(**fields: Any) -> PromptSettings:
         (wrong(sources=SourceSettings(knowledge_timeout=0)), ValueError, "more than zero"),
         (wrong(limits=InjectionLimits(sections={"a": cast("Any", "1")})), TypeError, "an int"),
         (wrong(variation=VariationSettings(level=float("nan"))), ValueError, "must be finite"),
-        (wrong(cache=CacheSettings(keep_on_write=cast("Any", 1))), TypeError, "of type bool"),
         (wrong(max_output_tokens=1.5), TypeError, "max_output_tokens must be an int"),
         (wrong(injections=["a"]), TypeError, r"injections\[0\] must be of type Injection"),
         (wrong(injections=[Injection("a", "b", cast("Any", "end"))]), ValueError, "phase must be"),

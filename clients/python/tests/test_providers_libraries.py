@@ -241,31 +241,6 @@ async def test_marks_of_the_cache(live: loombridge.Client) -> None:
     assert "cache_control" not in requests[2]["messages"][-1]["content"][-1]
 
 
-# M05
-async def test_marks_of_an_hour(live: loombridge.Client) -> None:
-    await live.context.append(
-        {"role": "user", "content": "Go on. " * 2000},
-        {"role": "assistant", "content": "I go."},
-        {"role": "user", "content": "Further."},
-    )
-    library = LIBRARIES["anthropic"]
-    with library.serve() as provider:
-        prompt = await live.context.assemble(
-            system="You read files. " * 500,
-            model=library.model,
-            format="anthropic",
-            max_tokens=100_000,
-            settings=loombridge.PromptSettings(cache=loombridge.CacheSettings(stable_ttl=3600)),
-        )
-        await library.ask(provider, prompt)
-    request = provider.requests[0]
-    hour = {"type": "ephemeral", "ttl": "1h"}
-    assert request["tools"][-1]["cache_control"] == hour
-    assert request["system"][-1]["cache_control"] == hour
-    i, j = marked(request)[-1]
-    assert request["messages"][i]["content"][j]["cache_control"] == {"type": "ephemeral"}
-
-
 def marked(request: Any) -> list[tuple[int, int]]:
     """Return the messages and blocks that have a cache mark."""
     return [

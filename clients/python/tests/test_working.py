@@ -161,37 +161,6 @@ async def test_a_window_begins_anew(live: loombridge.Client) -> None:
         await live.context.renew(session_id="other")
 
 
-# K27, K28, K29, K30
-async def test_rules_of_pressure(live: loombridge.Client) -> None:
-    rules = loombridge.PressureSettings(
-        thresholds=(0.5, 0.6, 0.7, 0.8),
-        inclusive_thresholds=True,
-        renew=0.9,
-        same_content=False,
-        preview_chars=240,
-        snip_chars=1000,
-        reactive_chars=100,
-        score_lambda=0.25,
-        score_tool_result_factor=1.5,
-        score_rel="lexical",
-    )
-    held = await live.context.configure(
-        loombridge.HistorySettings(preset="partitioned", pressure=rules)
-    )
-    assert held.history.pressure == rules
-    once = loombridge.HistorySettings(pressure=loombridge.PressureSettings(preview_chars=0))
-    held = await live.context.configure(once)
-    assert held.history.pressure is not None
-    assert (held.history.pressure.preview_chars, held.history.pressure.renew) == (0, 0.9)
-    for bad in (
-        loombridge.PressureSettings(thresholds=(0.5, 0.4, 0.7, 0.8)),
-        loombridge.PressureSettings(thresholds=(0.5, 0.6, 0.7)),
-        loombridge.PressureSettings(renew=0.7),
-    ):
-        with pytest.raises(loombridge.InvalidRequestError):
-            await live.context.configure(loombridge.HistorySettings(pressure=bad))
-
-
 # L08
 async def test_a_task_that_is_done_is_folded(live: loombridge.Client) -> None:
     for name in ("t1", "t2"):

@@ -31,6 +31,9 @@ type Ask struct {
 	Now time.Time
 	// Count counts the tokens of a text. Required.
 	Count func(text string) int
+	// KeepOnWrite lets blocks stay for their time although a record that they show was
+	// changed.
+	KeepOnWrite bool
 	// DryRun says that nothing may be written.
 	DryRun bool
 	// Shown are the items of the source's own block that stands since an earlier prompt;

@@ -237,16 +237,9 @@ func (g *Gatherer) add(all *Gathered, a *Ask, name string, found *Found) {
 }
 
 // keptFor is how long a block of a cache class stays.
-func keptFor(a *Ask, stable bool) time.Duration {
+func keptFor(stable bool) time.Duration {
 	if stable {
-		return orElse(a.Settings.Cache.StableTTL, DefaultStableTTL)
+		return stableTTL
 	}
-	return orElse(a.Settings.Cache.SessionTTL, DefaultSessionTTL)
-}
-
-func orElse(d, standard time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return standard
+	return sessionTTL
 }

@@ -119,21 +119,20 @@ func TestBlockStays(t *testing.T) {
 	}
 }
 
-// The settings say how long, and other sessions and agents have blocks of their own.
+// It ends with its time, and other sessions and agents have blocks of their own.
 //
 // K48
 func TestBlockOfASession(t *testing.T) {
 	m := &memories{items: []gather.Item{item("a", "- one")}, cache: inject.Session}
 	g := gather.New([]gather.Source{m}, nil)
 	a := ask()
-	a.Settings.Cache.SessionTTL = time.Second
 	gathered(t, g, a)
 	m.items = []gather.Item{item("b", "- two")}
 	for name, change := range map[string]func(a *gather.Ask){
 		"another session": func(a *gather.Ask) { a.SessionID = "" },
 		"another agent":   func(a *gather.Ask) { a.Scope.Owner = "bob" },
 		"another tenant":  func(a *gather.Ask) { a.Scope.Tenant = "other" },
-		"later":           func(a *gather.Ask) { a.Now = noon.Add(time.Second) },
+		"later":           func(a *gather.Ask) { a.Now = noon.Add(5 * time.Minute) },
 	} {
 		other := *a
 		other.DryRun = true // it keeps nothing
@@ -151,7 +150,7 @@ func TestBlockOfASession(t *testing.T) {
 	}
 }
 
-// A record that is shown and changes ends the block at once, unless the settings let it
+// A record that is shown and changes ends the block at once, unless the preset lets it
 // stay.
 //
 // I21, K48
@@ -161,12 +160,11 @@ func TestBlockOfAChangedRecord(t *testing.T) {
 	a := ask()
 	gathered(t, g, a)
 	m.items, m.stale = []gather.Item{{Ref: "a", Version: "2", Text: "- two"}}, true
-	keep := true
-	a.Settings.Cache.KeepOnWrite = &keep
+	a.KeepOnWrite = true
 	if got := texts(gathered(t, g, a)); got["user_memory"] != "- one" || len(got) != 1 {
 		t.Errorf("kept: %q", got)
 	}
-	keep = false
+	a.KeepOnWrite = false
 	if got := texts(gathered(t, g, a)); got["user_memory"] != "- two" || len(got) != 1 {
 		t.Errorf("changed: %q", got)
 	}

@@ -13,8 +13,8 @@ import (
 
 // How long texts stay as they are unless settings say otherwise.
 const (
-	DefaultStableTTL  = time.Hour
-	DefaultSessionTTL = 5 * time.Minute
+	stableTTL  = time.Hour
+	sessionTTL = 5 * time.Minute
 )
 
 // A new block takes at most keptShare of keptOf of its cap, but its first item in any
@@ -88,8 +88,7 @@ func (g *Gatherer) place(all *Gathered, a *Ask, section string, b *Block) []stri
 
 // stays tells whether a kept block stands in this prompt, too.
 func (k *kept) stays(a *Ask, b *Block) bool {
-	keep := a.Settings.Cache.KeepOnWrite
-	return a.Now.Before(k.until) && k.input == b.Input && k.limit == b.Frame.MaxTokens && (!b.Stale || keep != nil && *keep)
+	return a.Now.Before(k.until) && k.input == b.Input && k.limit == b.Frame.MaxTokens && (!b.Stale || a.KeepOnWrite)
 }
 
 func (k *kept) shows(ref string) bool {
@@ -108,7 +107,7 @@ func (k *kept) bytes(section string) int {
 
 // make makes the block anew.
 func (b *Block) make(a *Ask) kept {
-	k := kept{until: a.Now.Add(keptFor(a, b.Frame.Cache == inject.Stable)), input: b.Input, limit: b.Frame.MaxTokens}
+	k := kept{until: a.Now.Add(keptFor(b.Frame.Cache == inject.Stable)), input: b.Input, limit: b.Frame.MaxTokens}
 	limit := b.Frame.MaxTokens
 	w := writer{block: b, count: a.Count, limit: limit, share: limit * keptShare / keptOf}
 	for _, item := range b.Items {

@@ -67,8 +67,7 @@ func Prepare(in Inputs) Prepared {
 func (in *Inputs) runtime(all []Injection) []Injection {
 	s := &in.Settings
 	if !s.Excludes(settings.Errors) {
-		most := cmp.Or(s.Sources.Errors, DefaultErrors)
-		all = append(all, Errors(in.Failures, most, s.Cap(settings.Errors), in.Count))
+		all = append(all, Errors(in.Failures, shownErrors, s.Cap(settings.Errors), in.Count))
 	}
 	if !s.Excludes(settings.Goal) {
 		all = append(all, Todo(in.Goal, in.Plan, s.Cap(settings.Goal), in.Count))
@@ -87,8 +86,6 @@ func (in *Inputs) forms() vary.Forms {
 	switch {
 	case !in.varies():
 		return vary.Usual()
-	case v.Adaptive != nil && *v.Adaptive:
-		return vary.Choose(in.Session, in.Turn, vary.Adaptive(in.Tokens, in.Repeats))
 	case v.Level != nil:
 		return vary.Choose(in.Session, in.Turn, *v.Level)
 	}

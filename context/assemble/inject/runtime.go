@@ -61,17 +61,12 @@ func planText(plan working.Plan, forms vary.Forms, folded bool) string {
 	return b.String()
 }
 
-// Working is what the agent noted, as text. It is never cut. A position other than the end
-// puts it behind the system message.
-func Working(text string, position settings.WorkingPosition) Injection {
-	in := Injection{
+// Working is what the agent noted, as text. It is never cut.
+func Working(text string) Injection {
+	return Injection{
 		Name: settings.Working, Phase: Runtime, Cache: Dynamic, Priority: workingPriority, MaxTokens: working.MaxTokens,
 		Text: text, Whole: true, Framed: true, Source: "working state",
 	}
-	if position == settings.AfterSystem {
-		in.Phase = UserContext
-	}
-	return in
 }
 
 // Progress says in one line how far a plan is; nothing without a plan.
@@ -86,7 +81,7 @@ func Progress(plan working.Plan, forms vary.Forms) Injection {
 // How many failures are looked at and shown, and how much of the words of one.
 const (
 	ErrorWindow   = 10
-	DefaultErrors = 5
+	shownErrors   = 5
 	maxErrorChars = 100
 	errorsHead    = "Past errors:"
 )

@@ -268,14 +268,14 @@ func (a *anthropic) mark(marks []Mark) []Mark {
 		b, at := a.find(m.Place)
 		switch {
 		case m.Message < 0 && len(a.tools) > 2:
-			a.tools = append(withMark(a.tools[:len(a.tools)-1], m), ']')
+			a.tools = append(withMark(a.tools[:len(a.tools)-1]), ']')
 			at = Place{Message: BehindTools}
 		case b == nil:
 			continue
 		case len(out) > 0 && out[len(out)-1].Place == at:
 			continue // it stands there already
 		default:
-			b.json = withMark(b.json, m)
+			b.json = withMark(b.json)
 		}
 		m.Place = at
 		out = append(out, m)
@@ -284,8 +284,8 @@ func (a *anthropic) mark(marks []Mark) []Mark {
 }
 
 // withMark is an object with a cache mark.
-func withMark(object []byte, m Mark) []byte {
-	return append(slices.Clone(object[:len(object)-1]), m.cacheControl()...)
+func withMark(object []byte) []byte {
+	return append(slices.Clone(object[:len(object)-1]), cacheControl...)
 }
 
 // find returns the last block at or before a place that can have a mark, and where

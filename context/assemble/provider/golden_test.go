@@ -102,7 +102,7 @@ func mustMessages(tb testing.TB, lines string) (messages []session.Message, mark
 		}
 		if e.Mark != "" {
 			at := provider.Place{Message: len(messages) - 1, Block: 1000}
-			marks = append(marks, provider.Mark{What: e.Mark, Place: at, Hour: e.Mark == provider.MarkTools})
+			marks = append(marks, provider.Mark{What: e.Mark, Place: at})
 			continue
 		}
 		messages = append(messages, session.Message{

@@ -26,8 +26,6 @@ type Mark struct {
 	// those of the entry of the prompt before that ends here, or within the provider's
 	// look-back. 0 means that it left none.
 	Expected int
-	// Hour keeps the entry for an hour instead of five minutes.
-	Hour bool
 }
 
 // Place is a content block of a prompt.
@@ -44,10 +42,5 @@ func (p Place) upTo(other Place) bool {
 	return p.Message < other.Message || p.Message == other.Message && p.Block <= other.Block
 }
 
-// cacheControl is the mark in Anthropic's JSON.
-func (m Mark) cacheControl() string {
-	if m.Hour {
-		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}}`
-	}
-	return `,"cache_control":{"type":"ephemeral"}}`
-}
+// cacheControl is a mark in Anthropic's JSON.
+const cacheControl = `,"cache_control":{"type":"ephemeral"}}`

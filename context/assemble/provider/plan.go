@@ -36,8 +36,6 @@ type Layout struct {
 	Before []Mark
 	// Minimum is the fewest tokens that the model's provider keeps.
 	Minimum int
-	// StableHour keeps what is stable for an hour.
-	StableHour bool
 }
 
 // Plan chooses the cache marks of a prompt, in order: the ends of the tools, of what
@@ -76,7 +74,6 @@ func Plan(l Layout) []Mark {
 	slices.SortFunc(marks, func(a, b Mark) int { return a.Blocks - b.Blocks })
 	for i := range marks {
 		m := &marks[i]
-		m.Hour = l.StableHour && m.Blocks <= l.Stable.Blocks
 		for _, b := range l.Before {
 			if l.shares(b) && b.Blocks <= m.Blocks && m.Blocks-b.Blocks < LookBack {
 				m.Expected = max(m.Expected, b.Tokens)

@@ -211,13 +211,12 @@ func TestPlanAtItsLimits(t *testing.T) {
 		{"20 blocks ago, changed since", func(l *provider.Layout) { l.Before, l.Shared = history(30), at(29) }, "tools10 stable12 session14 history50"},
 		{"folds", func(l *provider.Layout) { l.Folds = at(20) }, "stable12 session14 history20 history50"},
 		{"folds, nothing for minutes", func(l *provider.Layout) { l.Session, l.Folds = at(12), at(20) }, "tools10 stable12 history20 history50"},
-		{"an hour", func(l *provider.Layout) { l.StableHour = true }, "tools10h stable12h session14 history50"},
 	} {
 		l := full
 		tt.edit(&l)
 		got := ""
 		for _, m := range provider.Plan(l) {
-			got += fmt.Sprintf(" %s%d%s%s", m.What, m.Blocks, map[bool]string{true: "+"}[m.Expected > 0], map[bool]string{true: "h"}[m.Hour])
+			got += fmt.Sprintf(" %s%d%s", m.What, m.Blocks, map[bool]string{true: "+"}[m.Expected > 0])
 		}
 		if want := tt.want; got != "" && got[1:] != want || got == "" && want != "" {
 			t.Errorf("%s: got%s, want %s", tt.name, got, want)

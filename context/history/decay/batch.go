@@ -14,16 +14,13 @@ func (v *view) settle(before Layout, at, target bounds) Layout {
 	if !over && rent < v.opts.Patience*v.opts.Prices.Rewrite()*float64(v.opts.BatchTokens) {
 		return before // whatever is written again
 	}
-	after := v.layout(target, false)
+	after := v.layout(target)
 	if !over && !v.due(before, &after, rent) {
 		return before
 	}
 	reason, breakEven := history.ByPrice, after.BreakEven
 	if over {
 		reason = history.ByBudget
-	}
-	if v.conv.Summarize != nil {
-		after = v.layout(target, true)
 	}
 	after.Reason, after.BreakEven = reason, breakEven
 	return after
@@ -63,17 +60,17 @@ func (v *view) rent(at, target bounds) float64 {
 	since := max(uint64(v.conv.Mark.Seen), v.conv.Since)
 	folded, gone := at.older, at.omitted
 	for i := range v.conv.Units {
-		for ; folded < target.older && v.behind(folded, i, v.conv.Zones.Full); folded++ {
+		for ; folded < target.older && v.behind(folded, i, zoneFull); folded++ {
 			_, now := v.form(folded, at)
 			_, then := v.form(folded, target)
 			saved += max(now-then, 0)
 		}
-		for ; gone < min(target.omitted, folded) && v.behind(gone, i, v.conv.Zones.Full+v.conv.Zones.Fold); gone++ {
+		for ; gone < min(target.omitted, folded) && v.behind(gone, i, zoneFull+zoneFold); gone++ {
 			if _, then := v.form(gone, target); !v.stays(gone, target) {
 				saved += then
 			}
 			if at.omitted == 0 {
-				summary = v.conv.SummaryTokens
+				summary = history.DefaultSummaryTokens
 			}
 		}
 		if v.conv.Units[i].Asked && v.conv.Units[i].Position > since {
@@ -86,9 +83,6 @@ func (v *view) rent(at, target bounds) float64 {
 // behind tells whether a unit was not among the newest n when another one was the
 // newest.
 func (v *view) behind(i, newest, n int) bool {
-	if v.conv.Zones.Unit == history.UnitTurns {
-		return v.conv.Units[i].Turn <= v.conv.Units[newest].Turn-n
-	}
 	return v.upTo[newest+1]-v.upTo[i+1] >= n
 }
 

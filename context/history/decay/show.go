@@ -7,6 +7,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
+// The zones: so many of the newest messages stand in full, so many before those are
+// folded, and all older ones are summarized. Images stay for so many turns of the user
+// before the newest.
+const (
+	zoneFull   = 4
+	zoneFold   = 6
+	imageTurns = 2
+)
+
 // bounds are the boundaries of a layout as numbers of units, from the oldest.
 type bounds struct {
 	// older units are folded, omitted of them summarized.
@@ -38,9 +47,6 @@ func Show(conv Conversation, count func(text string) int, opts *history.Options)
 		v.opts = *opts
 	}
 	v.opts = v.opts.WithDefaults()
-	if v.conv.SummaryTokens == 0 {
-		v.conv.SummaryTokens = history.DefaultSummaryTokens
-	}
 	v.upTo = make([]int, len(conv.Units)+1)
 	for i := range conv.Units {
 		v.upTo[i+1] = v.upTo[i] + conv.Units[i].Messages
@@ -50,7 +56,7 @@ func Show(conv Conversation, count func(text string) int, opts *history.Options)
 	if conv.Literal {
 		return v.literally(target)
 	}
-	before := v.layout(at, false)
+	before := v.layout(at)
 	out := v.settle(before, at, target)
 	out = v.fit(out)
 	if out.Mark == conv.Mark {
@@ -65,40 +71,28 @@ func Show(conv Conversation, count func(text string) int, opts *history.Options)
 	return out
 }
 
-// literally is the layout by the rules alone. Only a summary that the caller wrote
-// is kept.
+// literally is the layout by the rules alone.
 func (v *view) literally(target bounds) Layout {
-	out := v.fit(v.layout(target, true))
-	summary := out.Mark.Summary
+	out := v.fit(v.layout(target))
 	out.Mark = v.conv.Mark
-	if v.conv.Summarize != nil {
-		out.Mark.Summary = summary
-	}
 	return out
 }
 
 // rules are the boundaries as the zones have them.
 func (v *view) rules() bounds {
-	z := v.conv.Zones
-	if z == nil || len(v.conv.Units) == 0 {
+	if !v.conv.Zoned || len(v.conv.Units) == 0 {
 		return bounds{}
 	}
-	return bounds{
-		older: v.first(z.Full), omitted: v.first(z.Full + z.Fold),
-		bare: max(v.turn()-z.ImageTurns-1, 0),
-	}
+	return bounds{older: v.first(zoneFull), omitted: v.first(zoneFull + zoneFold), bare: max(v.turn()-imageTurns-1, 0)}
 }
 
 // turn is the newest.
 func (v *view) turn() int { return v.conv.Units[len(v.conv.Units)-1].Turn }
 
-// first is the oldest unit of the newest n messages, or turns. A unit that stands on
+// first is the oldest unit of the newest n messages. A unit that stands on
 // the border belongs to them.
 func (v *view) first(n int) int {
 	units := v.conv.Units
-	if v.conv.Zones.Unit == history.UnitTurns {
-		return sort.Search(len(units), func(i int) bool { return units[i].Turn > v.turn()-n })
-	}
 	at := len(units)
 	for at > 0 && n > 0 {
 		at--
@@ -157,9 +151,9 @@ func (v *view) form(i int, b bounds) (Form, int) {
 	return forms[0], sizes[0]
 }
 
-// layout is the conversation at some boundaries. ask lets the caller summarize.
-func (v *view) layout(b bounds, ask bool) Layout {
-	s := v.summary(b, ask)
+// layout is the conversation at some boundaries.
+func (v *view) layout(b bounds) Layout {
+	s := v.summary(b)
 	tokens := v.count(s.Text) + v.opts.MessageTokens
 	if s.Text != "" && tokens >= v.foldedTokens(b) {
 		s = history.Summary{}

@@ -35,8 +35,8 @@ func rangeOf(units []Unit) history.Summary {
 }
 
 // summary is what stands for the oldest units: the one that the mark has, if it is
-// of the same range, or a new one. ask lets the caller write that.
-func (v *view) summary(b bounds, ask bool) history.Summary {
+// of the same range, or a new one.
+func (v *view) summary(b bounds) history.Summary {
 	units := v.summarized(b)
 	if len(units) == 0 {
 		return history.Summary{}
@@ -46,12 +46,6 @@ func (v *view) summary(b bounds, ask bool) history.Summary {
 		return stored
 	}
 	head := fmt.Sprintf("[Summary of %d earlier messages] ", s.Count)
-	if ask && v.conv.Summarize != nil {
-		if own := v.conv.Summarize(units, s.Count); own != "" {
-			s.Text = head + own
-			return s
-		}
-	}
 	s.Text = head + v.extract(units, head, s.Count)
 	return s
 }
@@ -71,10 +65,10 @@ func (v *view) extract(units []Unit, head string, messages int) string {
 	if len(all) == 0 {
 		return fmt.Sprintf("[%d messages]", messages)
 	}
-	stays := v.best(all, v.conv.SummaryTokens-v.count(head))
+	stays := v.best(all, history.DefaultSummaryTokens-v.count(head))
 	for {
 		text := joined(all, stays)
-		over := v.count(head+text) > v.conv.SummaryTokens || len(head)+len(text) > history.MaxSummaryBytes
+		over := v.count(head+text) > history.DefaultSummaryTokens || len(head)+len(text) > history.MaxSummaryBytes
 		worst := lowest(all, stays)
 		if !over || worst < 0 {
 			return text
@@ -90,7 +84,7 @@ func (v *view) sentences(units []Unit) []sentence {
 			said = append(said, &units[i].Said[k])
 		}
 	}
-	score := newScorer(v.conv.Score, v.conv.Goal, len(said))
+	score := newScorer(v.conv.Goal, len(said))
 	all := make([]sentence, 0, len(said))
 	for i, s := range said {
 		if s.Sentence == "" {

@@ -44,12 +44,6 @@ type Said struct {
 	Role, Sentence string
 	// Words are the whole text, to weigh it against the goal. They may be cut.
 	Words string
-	// Compared says that Near is how near it is to the goal, from 0 to 1; else that is by
-	// its words.
-	Compared bool
-	Near     float64
-	// Result says that a tool speaks.
-	Result bool
 	// Failed and Goal are never left out of a summary.
 	Failed, Goal bool
 }
@@ -58,8 +52,8 @@ type Said struct {
 type Conversation struct {
 	// Units are all of a session, in order.
 	Units []Unit
-	// Zones part them by age; nil leaves all of them in full.
-	Zones *history.Zones
+	// Zoned parts them by age, in zones; else all of them stand in full.
+	Zoned bool
 	// Mark is where the boundaries stand.
 	Mark history.Mark
 	// Literal lets them move with every call.
@@ -72,13 +66,6 @@ type Conversation struct {
 	// Since and ExpectedTurns are as in a history.History.
 	Since         uint64
 	ExpectedTurns int
-	// Summarize writes the text for a zone of units; nil, or an empty text, takes
-	// their sentences. It is asked once for each new range.
-	Summarize func(units []Unit, messages int) string
-	// SummaryTokens bounds a summary.
-	SummaryTokens int
-	// Score weighs what a summary leaves out.
-	Score Scoring
 	// Goal is what the agent works towards.
 	Goal string
 }

@@ -14,12 +14,12 @@ func TestBlobSettings(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, nil, "--blob-ttl= shell=1h, note=forever,")
 	must(t, err)
-	if diff := cmp.Diff(map[string]time.Duration{"shell": time.Hour, "note": -1}, c.blobs().TTL); diff != "" {
+	if diff := cmp.Diff(map[string]time.Duration{"shell": time.Hour, "note": -1}, c.Blobs.TTL); diff != "" {
 		t.Error(diff)
 	}
 	c, err = load(t, nil, "--blob-max-bytes=0")
 	must(t, err)
-	if off := c.blobs(); off.MaxOwnerBytes >= 0 {
+	if off := c.Blobs; off.MaxOwnerBytes >= 0 {
 		t.Errorf("zero does not turn off: %+v", off)
 	}
 	for _, arg := range []string{

@@ -15,11 +15,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
-	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
-	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/window"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -71,7 +69,6 @@ type Config struct {
 	// patterns of the settings file. Nil: nothing is redacted.
 	RedactNames   []string
 	Redact        *redact.Redactor
-	Tiers         tiers.Options
 	Embedder      embed.Options
 	EmbedderFind  string // auto: one that listens on this machine
 	EmbedderHosts string // where auto looks
@@ -79,18 +76,14 @@ type Config struct {
 	KnowledgeEndpoint string
 
 	Models, HistoryPolicy, HistoryPreset string
-	HistoryLiteral                       bool
-	Compaction
 	Prompts
 	Sessions
 	// OwnWorkspace gives every agent a folder of its own in the workspace, ChildGrace is how
 	// long a child may be away whose stream has ended: no setting, 0 for the default.
 	OwnWorkspace bool
 	ChildGrace   time.Duration
-	Rules        string
 	Reduction
-	Compress compress.Options
-	Blobs    blob.Options
+	Blobs blob.Options
 	// MaxResultBytes bounds one result that is streamed in.
 	MaxResultBytes int64
 
@@ -120,8 +113,6 @@ type Config struct {
 // Sessions is how long short-term memory of sessions lasts in which nothing happens.
 type Sessions struct {
 	SessionIdleTTL, SessionEndAfter time.Duration
-	// ShortTermPersist is true, false or, for each session's preset to say, empty.
-	ShortTermPersist string
 }
 
 // Sharing is how much there is of what tenants and agents share, beside what
@@ -217,22 +208,10 @@ func (c Config) checkTLS() error {
 
 // checkHistory checks that policy and preset go together.
 func (c Config) checkHistory() error {
-	if n := len(c.PressureThresholds); n != 0 && n != len(window.Keys{}.Thresholds) {
-		return &ConfigError{"pressure-thresholds", strings.Trim(fmt.Sprint(c.PressureThresholds), "[]"), "must be four numbers, or none"}
-	}
-	if c.ScoreRel == "embedding" && c.Embedder.BaseURL == "" {
-		return &ConfigError{"score-rel", c.ScoreRel, "needs an embedder: give --embedder-url"}
-	}
 	bad, ok := errors.AsType[*invalid.Error](c.history().Check())
 	switch {
 	case !ok:
 		return nil
-	case strings.HasSuffix(bad.Field, "summary.tool"):
-		return &ConfigError{"summary-tool", c.SummaryTool, bad.Problem}
-	case strings.HasSuffix(bad.Field, "pressure.renew"):
-		return &ConfigError{"pressure-renew", fmt.Sprint(c.PressureRenew), bad.Problem}
-	case strings.Contains(bad.Field, "pressure."):
-		return &ConfigError{"pressure-thresholds", strings.Trim(fmt.Sprint(c.PressureThresholds), "[]"), bad.Problem}
 	case strings.HasSuffix(bad.Field, "preset"):
 		return &ConfigError{"history-preset", c.HistoryPreset, bad.Problem}
 	}
@@ -241,9 +220,9 @@ func (c Config) checkHistory() error {
 
 // history is what holds for sessions that say nothing, as configured.
 func (c Config) history() session.Config {
-	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset, Keys: c.keys(), Pressure: c.pressure()}
-	if c.HistoryLiteral {
-		own.Literal = &c.HistoryLiteral
+	own := session.Config{Policy: c.HistoryPolicy, Preset: c.HistoryPreset}
+	if len(c.ToolNames) > 0 {
+		own.Prompt = &settings.Prompt{Tools: &settings.Tools{Names: c.ToolNames}}
 	}
 	return own.Over(session.Config{Policy: session.PolicyLedger})
 }

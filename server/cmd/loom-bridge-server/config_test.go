@@ -136,21 +136,9 @@ func TestBadSettings(t *testing.T) {
 		{"limit of nothing", "", nil, []string{"--max-calls=0"}, `--max-calls (LOOM_BRIDGE_MAX_CALLS) "0": must be from 1`},
 		{"too many units", "", nil, []string{"--blob-max-bytes=9999999999GiB"}, "is not a number of bytes"},
 		{"limit too large", "", nil, []string{"--max-receive-bytes=9999999999"}, "--max-receive-bytes"},
-		{"tier of nothing", "", nil, []string{"--memory-l2-tasks=0"}, `--memory-l2-tasks (LOOM_BRIDGE_MEMORY_L2_TASKS) "0": must be from 1 to 1000`},
-		{"levels of tools", "", nil, []string{"--tool-levels=0"}, `--tool-levels (LOOM_BRIDGE_TOOL_LEVELS) "0": [0] is 0, it must be from 1 to 3`},
-		{"levels of tools from above", "", nil, []string{"--tool-levels=3", "--tool-levels=4"}, `"3,4": [1] is 4`},
 		{"level of a tool", "", nil, []string{"--tool-level=fs:stat=4"}, `fs:stat=4: must be from 1 to 3`},
 		{"level of no name", "", nil, []string{"--tool-level==2"}, "is no name of a tool"},
 		{"half a level", "", nil, []string{"--tool-level=fs:stat"}, `"fs:stat" is not a name, = and a whole number`},
-		{"section that is none", `section-tokens = ["plan=5", "plot=5"]`, nil, nil, `"plot" is none of errors, events`},
-		{"cap below nothing", "", map[string]string{"LOOM_BRIDGE_SECTION_TOKENS": "plan=-1"}, nil, `plan=-1: must be from 0 to 10000000`},
-		{"section that stays", "", nil, []string{"--exclude-sections=plan,history"}, `--exclude-sections (LOOM_BRIDGE_EXCLUDE_SECTIONS) "plan,history": [1] is "history"`},
-		{"tiers of tools only", "", nil, []string{"--memory-layers=L2"}, `"L2": must be L1, or L1 and L2`},
-		{"layout", "", nil, []string{"--prompt-layout=spiral"}, `is not three_phase, task_context, partitioned or react`},
-		{"errors shown", "", nil, []string{"--errors-shown=11"}, `must be from 0 to 10`},
-		{"variation", "", nil, []string{"--variation-level=0.81"}, `is not a number from 0 to 0.8`},
-		{"wait for knowledge", "", nil, []string{"--knowledge-timeout=11s"}, `must be from 0s to 10s`},
-		{"time of a section", "", nil, []string{"--session-ttl=25h"}, `must be from 0s to 24h0m0s`},
 		{"no time", "", nil, []string{"--drain-timeout=0"}, "--drain-timeout"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -194,12 +182,12 @@ func TestFieldsReadWhatTheyPrint(t *testing.T) {
 	given := map[string]string{
 		"addr": "unix:/x", "metrics-addr": "localhost:1", "blob-ttl": "shell=1h30m,note=forever", "blob-max-bytes": "3GiB",
 		"events-max-age": "0", "scrub-rate": "0", "approval-timeout": "1h1s", "vector-weight": "0.3", "max-calls": "7",
-		"max-receive-bytes": "64 KiB", "section-tokens": " plan=7, errors=0 ", "tool-levels": "1, 3", "tool-names": "fs:*, my:tool", "variation-level": "0",
+		"max-receive-bytes": "64 KiB", "tool-level": " fs:stat=2, fs:delete=3 ", "tool-names": "fs:*, my:tool",
 	}
 	want := map[string]string{
 		"addr": "unix:/x", "metrics-addr": "localhost:1", "blob-ttl": "note=forever,shell=1h30m", "blob-max-bytes": "3221225472",
 		"events-max-age": "0s", "scrub-rate": "0", "approval-timeout": "1h0m1s", "vector-weight": "0.3", "max-calls": "7",
-		"max-receive-bytes": "65536", "section-tokens": "errors=0,plan=7", "tool-levels": "1,3", "tool-names": "fs:*,my:tool", "variation-level": "0",
+		"max-receive-bytes": "65536", "tool-level": "fs:delete=3,fs:stat=2", "tool-names": "fs:*,my:tool",
 	}
 	first, second := NewConfig(), NewConfig()
 	for _, s := range first.settings() {

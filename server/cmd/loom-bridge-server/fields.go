@@ -181,8 +181,8 @@ func byteUnits() []byteUnit {
 	return []byteUnit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 }
 
-// span is a time from low to high, both included.
-func span(to *time.Duration, low, high time.Duration) scalar[time.Duration] {
+// span is a time of at least low.
+func span(to *time.Duration, low time.Duration) scalar[time.Duration] {
 	return scalar[time.Duration]{
 		to: to, name: "duration",
 		parse: func(text string) (time.Duration, error) {
@@ -192,14 +192,12 @@ func span(to *time.Duration, low, high time.Duration) scalar[time.Duration] {
 				return 0, errors.New("is longer than 2562047h, which is 292 years")
 			case err != nil:
 				return 0, errors.New("is not a time with a unit, such as 10s")
-			case value >= low && value <= high:
+			case value >= low:
 				return value, nil
-			case high == unlimited && low == 0:
+			case low == 0:
 				return 0, errors.New("must not be negative")
-			case high == unlimited:
-				return 0, errors.New("must be more than zero, such as 10s")
 			}
-			return 0, fmt.Errorf("must be from %v to %v", low, high)
+			return 0, errors.New("must be more than zero, such as 10s")
 		},
 		print: shortSpan,
 	}
@@ -209,7 +207,7 @@ func span(to *time.Duration, low, high time.Duration) scalar[time.Duration] {
 var spans = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
 // positive is a time that is not zero.
-func positive(to *time.Duration) scalar[time.Duration] { return span(to, 1, unlimited) }
+func positive(to *time.Duration) scalar[time.Duration] { return span(to, 1) }
 
 // shortSpan writes 10m for 10m0s.
 func shortSpan(value time.Duration) string {
@@ -238,27 +236,6 @@ func decimal(to *float64, name string, most float64) scalar[float64] {
 			return value, nil
 		},
 		print: func(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) },
-	}
-}
-
-// decimals are numbers from 0 up, with commas between them.
-func decimals(to *[]float64, unit string) scalar[[]float64] {
-	return scalar[[]float64]{
-		to: to, name: unit,
-		parse: func(text string) ([]float64, error) {
-			var all []float64
-			for _, part := range items(text) {
-				x, err := strconv.ParseFloat(part, 64)
-				if err != nil {
-					return nil, fmt.Errorf("%q is not a number", part)
-				}
-				all = append(all, x)
-			}
-			return all, nil
-		},
-		print: func(values []float64) string {
-			return strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", ","), "[]")
-		},
 	}
 }
 
@@ -397,29 +374,6 @@ func toolRules(to *[]throttle.Rule) scalar[[]throttle.Rule] {
 			return strings.Join(parts, ",")
 		},
 	}
-}
-
-// numbers is whole numbers with commas between.
-func numbers(to *[]int, unit string) scalar[[]int] {
-	return scalar[[]int]{
-		to: to, name: unit,
-		parse: func(text string) ([]int, error) {
-			var all []int
-			for _, part := range items(text) {
-				n, err := strconv.Atoi(part)
-				if err != nil {
-					return nil, fmt.Errorf("%q is not a whole number", part)
-				}
-				all = append(all, n)
-			}
-			return all, nil
-		},
-		print: printNumbers,
-	}
-}
-
-func printNumbers(values []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", ","), "[]")
 }
 
 // named is whole numbers by name, written as "plan=200,goal=100", each of which check

@@ -95,11 +95,7 @@ func printGroup(to io.Writer, g group) {
 		}
 		fmt.Fprintln(to, line)
 	}
-	fmt.Fprint(to, notes()[g.name])
 }
-
-// notes are what stands below the settings of some groups, by name.
-func notes() map[string]string { return map[string]string{"prompts": sectionsNote()} }
 
 // usage is the flag and what its value is.
 func (s setting) usage() string {

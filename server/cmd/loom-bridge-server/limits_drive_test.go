@@ -100,11 +100,6 @@ func (s *stand) compressed(tool, content string) *loombridgev1.CompressResultRes
 	return got
 }
 
-// marked counts a mark in what CompressResult shows.
-func marked(tool, content, mark string) func(s *stand) float64 {
-	return func(s *stand) float64 { return float64(strings.Count(s.compressed(tool, content).GetContent(), mark)) }
-}
-
 // emitted emits an event with some bytes.
 func (s *stand) emitted(topic string, bytes int, how loombridgev1.Delivery) error {
 	_, err := s.bridge().Emit(s.ctx, &loombridgev1.EmitRequest{
@@ -119,10 +114,6 @@ func drivenLimits() []limits {
 }
 
 func sizeLimits() []limits {
-	file := strings.Repeat("MARK a line of a file that is read\n", 200)
-	wide := strings.Repeat(strings.Repeat("§", 400)+"\n", 40)
-	hit := `{"title":"MARK","url":"https://example.com","snippet":"` + strings.Repeat("words ", 60) + `"}`
-	search := `{"results":[` + strings.Join(slices.Repeat([]string{hit}, 20), ",") + `]}`
 	return []limits{
 		{rows: []limit{
 			{"max-receive-bytes", "64KiB", 64 << 10, "bytes", "longer and longer records", func(s *stand) float64 {
@@ -150,25 +141,6 @@ func sizeLimits() []limits {
 			{"tool-result-max-tokens", "50", 50, "tokens", "CompressResult of 290 words", func(s *stand) float64 {
 				return float64(strings.Count(s.compressed("my:tool", strings.Repeat("word ", 290)).GetContent(), "word"))
 			}},
-			{"errors-observation-chars", "100", 100, "characters", "a command that failed with much to say", func(s *stand) float64 {
-				output := fmt.Sprintf(`{"stdout":"","stderr":%q,"exit_code":1}`, strings.Repeat("§", 400))
-				return float64(strings.Count(s.record("", "system:shell", `{"command":"make"}`, output).GetObservation(), "§"))
-			}},
-			{"compress-threshold-chars", "100", 100, "characters", "longer and longer results", func(s *stand) float64 {
-				return largest(100, func(size int) bool {
-					return !s.compressed("fs:read_file", strings.Repeat("x\n", size/2)).GetCompressed()
-				})
-			}},
-			{"search-preview-top-n", "2", 2, "hits", "CompressResult of 20 hits", marked("web:search", strings.ReplaceAll(search, "words ", ""), "MARK")},
-			{"compress-file-lines", "3", 3, "lines", "CompressResult of 200 lines", marked("fs:read_file", file, "MARK")},
-			{"compress-exec-lines", "6", 6, "lines", "CompressResult of 200 lines", marked("system:shell", file, "MARK")},
-		}},
-		{rows: []limit{
-			{"search-preview-chars", "1000", 1000, "characters", "CompressResult of 20 long hits", func(s *stand) float64 {
-				return float64(len("words ") * strings.Count(s.compressed("web:search", search).GetContent(), "words"))
-			}},
-			{"compress-file-chars", "300", 300, "characters", "CompressResult of 16,000 characters", marked("fs:read_file", wide, "§")},
-			{"compress-exec-chars", "300", 300, "characters", "CompressResult of 16,000 characters", marked("system:shell", wide, "§")},
 		}},
 		{change: checkedOften, rows: []limit{
 			{"max-store-bytes", "20000000", 20e6, "bytes", "events of 200,000 bytes until one is refused", func(s *stand) float64 {

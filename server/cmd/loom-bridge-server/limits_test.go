@@ -46,60 +46,34 @@ type unmeasured struct{ why, test string }
 
 // Reasons of several settings.
 const (
-	shapes   = "says what a prompt shows, and bounds nothing that a server holds; the effect shows the exact count"
 	weighs   = "weighs, and bounds nothing"
 	paces    = "is how often the server works, and bounds nothing of a caller"
 	clocked  = "is hours and more; a test moves the clock"
-	ends     = "is a time of which the effect shows that it ends"
 	inTurns  = "divides what others want, so that no one alone has a limit; a test counts the parts"
 	ofTenant = "is kept by a test with several tenants"
 )
 
 // unmeasuredLimits are the numbers among the settings that [drivenLimits] leaves out.
 func unmeasuredLimits() map[string]unmeasured {
-	all := map[string]unmeasured{
-		"vector-weight":            {weighs, "TestSettings"},
-		"memory-l1-tasks":          {"is where a tier hands on; a test fills all three", "TestTiersFillUp"},
-		"memory-l2-tasks":          {"is where a tier hands on; a test fills all three", "TestTiersFillUp"},
-		"memory-l3-tasks":          {"is where a tier hands on; a test fills all three", "TestTiersFillUp"},
-		"embedder-dimensions":      {"says what is asked for", "TestSettings"},
-		"score-lambda":             {weighs, "TestSettings"},
-		"score-tool-result-factor": {weighs, "TestSettings"},
-		"pressure-renew":           {weighs, "TestSettings"},
-		"tool-level":               {"names a level", "TestSettings"},
-		"llm-temperature":          {"says what is asked for", "TestSettings"},
-		"variation-level":          {weighs, "TestSettings"},
-		"direct-share":             {shapes, "TestSettings"},
-		"injection-total-tokens":   {"is a cap of tokens, and every budget of prompts is kept by a property", "TestBudgetIsKept"},
-		"section-tokens":           {"is a cap of tokens, and every budget of prompts is kept by a property", "TestBudgetIsKept"},
-		"output-reserve":           {"is a cap of tokens, and every budget of prompts is kept by a property", "TestBudgetIsKept"},
-		"summary-max-tokens":       {"is a cap of tokens, and every budget of prompts is kept by a property", "TestBudget"},
-		"summary-timeout":          {ends, "TestSettings"},
-		"knowledge-timeout":        {"is 100 ms; a test moves the clock", "TestEndpointIsSlow"},
-		"stable-ttl":               {ends, "TestSettings"},
-		"session-ttl":              {ends, "TestSettings"},
-		"session-idle-ttl":         {clocked, "TestIdleSessionsClose"},
-		"session-end-after":        {clocked, "TestIdleSessionsEnd"},
-		"blob-ttl":                 {clocked, "TestWhatIsCollected"},
-		"events-max-age":           {clocked, "TestRetentionByAge"},
-		"approval-timeout":         {"needs a person who watches and says nothing", "TestApprovalThatNeverComes"},
-		"audit-retention":          {clocked, "TestOneServerSweeps"},
-		"retain-records":           {clocked, "TestRetainRecords"},
-		"retain-sessions":          {clocked, "TestRetainSessions"},
-		"llm-timeout":              {"is the time of web-timeout on the way to one host", "TestSettings"},
-		"egress-connections":       {inTurns, "TestLimits"},
-		"egress-call-bytes":        {"counts both ways of programs' own connections, too", "TestLimits"},
-		"scrub-rate":               {"is bytes a second of hours of reading; a test moves the clock", "TestScrub"},
-		"backup-interval":          {paces, "TestSettings"},
+	return map[string]unmeasured{
+		"vector-weight":       {weighs, "TestSettings"},
+		"embedder-dimensions": {"says what is asked for", "TestSettings"},
+		"tool-level":          {"names a level", "TestSettings"},
+		"llm-temperature":     {"says what is asked for", "TestSettings"},
+		"session-idle-ttl":    {clocked, "TestIdleSessionsClose"},
+		"session-end-after":   {clocked, "TestIdleSessionsEnd"},
+		"blob-ttl":            {clocked, "TestWhatIsCollected"},
+		"events-max-age":      {clocked, "TestRetentionByAge"},
+		"approval-timeout":    {"needs a person who watches and says nothing", "TestApprovalThatNeverComes"},
+		"audit-retention":     {clocked, "TestOneServerSweeps"},
+		"retain-records":      {clocked, "TestRetainRecords"},
+		"retain-sessions":     {clocked, "TestRetainSessions"},
+		"llm-timeout":         {"is the time of web-timeout on the way to one host", "TestSettings"},
+		"egress-connections":  {inTurns, "TestLimits"},
+		"egress-call-bytes":   {"counts both ways of programs' own connections, too", "TestLimits"},
+		"scrub-rate":          {"is bytes a second of hours of reading; a test moves the clock", "TestScrub"},
+		"backup-interval":     {paces, "TestSettings"},
 	}
-	for _, name := range []string{
-		"compaction-trigger-steps", "compaction-trigger-tokens", "compaction-keep-recent", "compaction-max-compact", "decay-full", "decay-fold",
-		"decay-image-turns", "errors-protect-last", "micro-preview-chars", "snip-chars", "snip-reactive-chars", "user-memories", "knowledge-items",
-		"events-shown", "min-events", "errors-shown", "direct-messages", "direct-min",
-	} {
-		all[name] = unmeasured{shapes, "TestSettings"}
-	}
-	return all
 }
 
 // isNumber tells whether a setting counts, measures or times something.

@@ -8,12 +8,11 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// Any number of equal results get a path each where paths are made of refs, and
-// any number of results are archived and promoted under one name.
+// Any number of results are archived and promoted under one name.
 func TestPathsOfOneName(t *testing.T) {
 	t.Parallel()
 	const results = 1100 // more than once had a path of one name
-	p := MustRun(t, t.TempDir(), "--outputs-naming", "ref", "--durability", "none")
+	p := MustRun(t, t.TempDir(), "--durability", "none")
 	client := loombridgev1.NewContextServiceClient(p.conn)
 	text := strings.Repeat("the same result\\n", 200)
 	paths := map[string]bool{}

@@ -26,33 +26,13 @@ func TestOptionsOfOffloading(t *testing.T) {
 		bytes int // as many are offloaded, one less is not
 	}{
 		{nil, 1025},
-		{[]string{"--offload-preset=reduction"}, 1025},
-		{[]string{"--offload-preset=design"}, 1000},
 		{[]string{"--history-preset=design"}, 1000},
-		{[]string{"--offload-preset=compressor"}, 1501},
-		{[]string{"--offload-preset=size_or_lines"}, 2048},
-		{[]string{"--offload-preset=design", "--rules=" + rules}, 10},
+		{[]string{"--history-preset=three_phase"}, 1501},
+		{[]string{"--history-preset=design", "--rules=" + rules}, 10},
 	} {
 		f := MustFigures(t, tt.args...)
 		if less, enough := f.readOf(tt.bytes-1), f.readOf(tt.bytes); less.GetOutputBlob() != nil || enough.GetOutputBlob() == nil {
 			t.Errorf("%v: %d bytes are offloaded: %v, %d bytes: %v", tt.args, tt.bytes-1, less.GetOutputBlob() != nil, tt.bytes, enough.GetOutputBlob() != nil)
-		}
-	}
-	f := MustFigures(t, "--offload-preset=size_or_lines")
-	for n, offloaded := range map[int]bool{49: false, 50: true} {
-		var text strings.Builder
-		for i := 1; i <= n; i++ {
-			fmt.Fprintf(&text, "line %d.\n", i)
-		}
-		got := f.observe("fs:read_file", `{"path":"a"}`, fmt.Sprintf(`{"content":%q}`, text.String()))
-		if (got.GetOutputBlob() != nil) != offloaded {
-			t.Errorf("%d lines are offloaded: %v", n, got.GetOutputBlob() != nil)
-		}
-		shown := got.GetStep().GetInline()
-		for i := 1; i <= n; i++ {
-			if want := !offloaded || i <= 10 || i > n-10; strings.Contains(shown, fmt.Sprintf("line %d.\n", i)) != want {
-				t.Errorf("of %d lines, line %d is shown: %v", n, i, !want)
-			}
 		}
 	}
 }
@@ -71,13 +51,8 @@ func TestOptionsOfObservations(t *testing.T) {
 		step, observation string
 	}{
 		{nil, reduction, reduction + saved + hint},
-		{[]string{"--observation-style=reduction", "--reference-style=hint"}, reduction, reduction + saved + hint},
-		{[]string{"--reference-style=short"}, reduction, reduction + saved},
-		{[]string{"--reference-style=long"}, reduction, long},
-		{[]string{"--observation-style=design"}, design, design + saved + hint},
 		{[]string{"--history-preset=design"}, design, long},
 		{[]string{"--history-preset=reduction"}, reduction, reduction + saved},
-		{[]string{"--history-preset=design", "--observation-style=reduction", "--reference-style=hint"}, reduction, reduction + saved + hint},
 	} {
 		got := MustFigures(t, tt.args...).readOf(1100)
 		if got.GetStep().GetObservation() != tt.step || got.GetObservation() != tt.observation {
@@ -86,7 +61,7 @@ func TestOptionsOfObservations(t *testing.T) {
 	}
 }
 
-// How results are called by each option. A path stays what it was made as when the
+// How results are called by each preset. A path stays what it was made as when the
 // server starts with another, and steps and references lead there under each.
 //
 // K08
@@ -96,29 +71,22 @@ func TestOptionsOfNaming(t *testing.T) {
 	made := []*loombridgev1.BlobInfo{}
 	for i, tt := range []struct {
 		args []string
-		want func(ref string) []string // of a command and a read
+		want []string // of a command and a read
 	}{
-		{nil, func(string) []string { return []string{"shell_001.log", "read_002.txt"} }},
-		{[]string{"--outputs-naming=kind_step"}, func(string) []string { return []string{"shell_003.log", "read_004.txt"} }},
-		{[]string{"--outputs-naming=kind_seq"}, func(string) []string { return []string{"shell_001_2.log", "read_001.txt"} }},
-		{[]string{"--history-preset=design", "--short-term-persist=true"}, func(string) []string { return []string{"shell_002.log", "read_002_2.txt"} }},
-		{[]string{"--history-preset=design", "--short-term-persist=true", "--outputs-naming=step_id"}, func(string) []string { return []string{"step_009.log", "step_010.txt"} }},
-		{[]string{"--outputs-naming=ref"}, func(ref string) []string { return []string{"", ref} }},
+		{nil, []string{"shell_001.log", "read_002.txt"}},
+		{[]string{"--history-preset=reduction"}, []string{"shell_001_2.log", "read_001.txt"}},
+		{nil, []string{"shell_005.log", "read_006.txt"}},
+		{[]string{"--history-preset=reduction"}, []string{"shell_002.log", "read_002_2.txt"}},
 	} {
 		p := MustRun(t, dir, tt.args...)
 		f := &promptFigures{tb: t, context: loombridgev1.NewContextServiceClient(p.conn), agent: "a"}
 		text := strings.Repeat(fmt.Sprintf("line of server %d\n", i), 100)
 		command := f.observe("system:shell", `{"command":"ls"}`, fmt.Sprintf(`{"stdout":%q,"exit_code":0}`, text)).GetOutputBlob()
 		read := f.observe("fs:read_file", `{"path":"a"}`, fmt.Sprintf(`{"content":%q}`, "read: "+text)).GetOutputBlob()
-		want := tt.want(read.GetRef())
 		for at, b := range []*loombridgev1.BlobInfo{command, read} {
 			name := strings.TrimPrefix(b.GetPath(), "workspace/outputs/")
-			if i == 5 { // the beginning of its hash is its name
-				if base := strings.TrimSuffix(strings.TrimSuffix(name, ".log"), ".txt"); len(base) < 12 || !strings.HasPrefix(b.GetRef(), base) {
-					t.Errorf("%v: %s, want the beginning of %s", tt.args, name, b.GetRef())
-				}
-			} else if name != want[at] {
-				t.Errorf("%v: %s, want %s", tt.args, name, want[at])
+			if name != tt.want[at] {
+				t.Errorf("%v: %s, want %s", tt.args, name, tt.want[at])
 			}
 		}
 		made = append(made, command, read)
@@ -151,7 +119,7 @@ func (f *promptFigures) blobOf(name string) *loombridgev1.BlobInfo {
 	return first.GetInfo()
 }
 
-// The lines of older steps by each option and by a file of rules; a placeholder that
+// The lines of older steps by each preset and by a file of rules; a placeholder that
 // nobody knows stops the server from starting.
 //
 // K07, B04
@@ -159,13 +127,14 @@ func TestOptionsOfLines(t *testing.T) {
 	t.Parallel()
 	own := MustFile(t, "[tools.\"my:counter\"]\ncompact = \"Counted {path}\"\n")
 	for _, tt := range []struct {
-		args, lines []string
+		preset string
+		args   []string
+		lines  []string
 	}{
-		{nil, []string{"Wrote out.md (5 bytes)", `my:counter({"path":"sheep"})`}},
-		{[]string{"--templates-set=design"}, []string{"Wrote out.md (5 bytes)"}},
-		{[]string{"--templates-set=reduction"}, []string{"Wrote out.md\n", `my:counter({"path":"sheep"})`}},
-		{[]string{"--templates-set=reduction", "--rules=" + own}, []string{"Wrote out.md\n", "Counted sheep"}},
-		{[]string{"--rules=" + own}, []string{"Counted sheep"}},
+		{"design", nil, []string{"Wrote out.md (5 bytes)", `my:counter({"path":"sheep"})`}},
+		{"reduction", nil, []string{"Wrote out.md\n", `my:counter({"path":"sheep"})`}},
+		{"reduction", []string{"--rules=" + own}, []string{"Wrote out.md\n", "Counted sheep"}},
+		{"design", []string{"--rules=" + own}, []string{"Counted sheep"}},
 	} {
 		f := MustFigures(t, tt.args...)
 		f.observe("fs:write_file", `{"path":"out.md","content":"12345"}`, `{"bytes_written":5}`)
@@ -173,7 +142,7 @@ func TestOptionsOfLines(t *testing.T) {
 		for range 4 {
 			f.observe("fs:stat", `{"path":"f"}`, `"ok"`)
 		}
-		text, _ := f.history(&loombridgev1.HistorySettings{Preset: "design", Literal: new(true)})
+		text, _ := f.history(&loombridgev1.HistorySettings{Preset: tt.preset, Literal: new(true)})
 		for _, line := range tt.lines {
 			if !strings.Contains(text, line) {
 				t.Errorf("%v: no %q in\n%s", tt.args, line, text)
@@ -220,11 +189,11 @@ func TestOptionsOfHistories(t *testing.T) {
 		}
 	}
 	for _, literal := range []bool{false, true} {
-		f := MustFigures(t, "--history-preset=design", fmt.Sprintf("--history-literal=%v", literal))
+		f := MustFigures(t, "--history-preset=design")
 		boundaries := 0
 		for n := range 12 {
 			f.observe("fs:stat", fmt.Sprintf(`{"path":"f%d"}`, n), `"ok"`)
-			if text, _ := f.history(nil); strings.Count(text, "• ") == n-2 && n > 4 {
+			if text, _ := f.history(&loombridgev1.HistorySettings{Literal: &literal}); strings.Count(text, "• ") == n-2 && n > 4 {
 				boundaries++
 			}
 		}

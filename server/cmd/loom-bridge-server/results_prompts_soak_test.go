@@ -31,21 +31,15 @@ const (
 	nameMessage = "message ids"    // such as message_017, or its path
 )
 
-// settings are those of the next start: each comes with each of the others.
+// settings are those of the next start.
 func (s *resultsSoak) settings() []string {
-	var args []string
-	for i, setting := range [][]string{
-		{"outputs-naming", "", "kind_step", "kind_seq", "step_id", "ref"},
-		{"reference-style", "", "short", "long", "hint"},
-		{"offload-preset", "", "design", "compressor", "size_or_lines", "reduction", "", ""},
-		{"observation-style", "design", "", "reduction"},
-	} {
-		if value := setting[1+(s.starts+i)%(len(setting)-1)]; value != "" {
-			args = append(args, "--"+setting[0], value)
-		}
-	}
+	presets := []string{"", "reduction", "three_phase", "task_context", "code"}
+	preset := presets[s.starts%len(presets)]
 	s.starts++
-	return args
+	if preset == "" {
+		return nil
+	}
+	return []string{"--history-preset", preset}
 }
 
 // histories are the settings of the sessions by their names.
@@ -54,7 +48,7 @@ func histories() map[string]*loombridgev1.HistorySettings {
 		"ledger":      {Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER},
 		"append only": {Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY},
 	}
-	for _, preset := range []string{"design", "reduction", "chat", "research", "code", "debug"} {
+	for _, preset := range []string{"reduction", "chat", "research", "code", "debug"} {
 		all[preset] = &loombridgev1.HistorySettings{Preset: preset}
 	}
 	return all

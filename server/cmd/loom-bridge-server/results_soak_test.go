@@ -109,7 +109,7 @@ func (s *resultsSoak) round(binary string) {
 		s.t.Fatal(err)
 	}
 	defer os.RemoveAll(dir) // many rounds take more than a disk has
-	args := []string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", filepath.Join(dir, "workspace"), "--log-level", "error", "--blob-max-bytes", "0", "--short-term-persist", "true"}
+	args := []string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", filepath.Join(dir, "workspace"), "--log-level", "error", "--blob-max-bytes", "0"}
 	if err := os.Mkdir(filepath.Join(dir, "workspace"), 0o700); err != nil {
 		s.t.Fatal(err)
 	}

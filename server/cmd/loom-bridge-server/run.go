@@ -151,10 +151,6 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	sessions, err := config.sessions()
-	if err != nil {
-		return err
-	}
 	language, err := config.language()
 	if err != nil {
 		return err
@@ -182,15 +178,15 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	config.Limits.MaxAnswerBytes = cmp.Or(config.Limits.MaxAnswerBytes, config.Limits.MaxRequestBytes)
 	shares := server.NewShares(config.Limits, credentials == nil)
 	parts, err := compose.Open(engine, places, &compose.Options{
-		StoreDir: config.DataDir, Secrets: secrets, Mesh: others, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: sessions, CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, KeepShortTerm: config.keepShortTerm(), ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.blobs(),
-		Assemble: assemble.Options{Presets: config.preset, Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, Score: config.Score, CacheBytes: config.cacheBytes()},
-		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), Tiers: config.Tiers, KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
+		StoreDir: config.DataDir, Secrets: secrets, Mesh: others, MCP: hosted, MCPTenant: hostedFor, Path: config.ProgramPath, Shell: shell, Web: &asks, Egress: config.Web.egress(credentials == nil, env.get), Models: models, Reduction: reduction, History: config.history(), CloseSessions: config.SessionIdleTTL, EndSessions: config.SessionEndAfter, ToolLevels: config.LevelOf, Compress: config.compress(), Blobs: config.Blobs,
+		Assemble: assemble.Options{Reference: config.ownPreset().Reference, ToolResultTokens: config.ToolResultMaxTokens, CacheBytes: config.cacheBytes()},
+		Memory:   config.memory(language, metrics.CountEmbedder(embedder)), KnowledgeEndpoint: config.KnowledgeEndpoint, Logger: logger,
 		Shares: shares, OneTenant: credentials == nil, HolderOf: holders(credentials),
 		Children: children.Options{Grace: config.ChildGrace}, OwnWorkspaces: config.OwnWorkspace,
 		Jobs:    jobs.Options{MaxRunning: config.Sharing.MaxJobs},
 		Erasure: live.Options{Version: buildVersion(), Backups: config.knownBackups},
 		Audit:   audit.Options{Retention: config.AuditRetention}, Retention: retention.Options{Records: config.RetainRecords, Sessions: config.RetainSessions}, Policies: config.Policies, Approval: approval.Options{Wait: config.ApprovalTimeout},
-		Hand: hand.Options{Redact: config.Redact, DropWritten: !config.WriteStoreContent, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
+		Hand: hand.Options{Redact: config.Redact, MaxResultBytes: config.MaxResultBytes, MaxRunning: config.Sharing.MaxTools, Limits: throttle.New(config.Sharing.ToolLimits, nil)},
 		Events: events.Options{
 			Retention: config.Retention, MaxQueuedBytes: cmp.Or(config.Sharing.MaxQueuedEventBytes, int64(config.Limits.MaxRequestBytes)), MaxSubscriptions: config.Limits.MaxStreams,
 		},

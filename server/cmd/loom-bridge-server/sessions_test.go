@@ -35,11 +35,6 @@ func sessionEffects() []effect {
 			},
 			with: "0", without: "1", after: 20 * time.Millisecond,
 		},
-		{
-			setting: "short-term-persist", args: []string{"--short-term-persist=false"},
-			before: func(s *stand) { s.read("s", "a.txt", 2000) },
-			see:    func(s *stand) func() string { return s.blobs }, with: "0", without: "1",
-		},
 	}
 }
 
@@ -51,8 +46,7 @@ func (s *stand) shortTerm(session string) string {
 	return fmt.Sprint(len(got.GetBlobs()), " ", strings.Count(s.toolIn(session, "query_l2_memory", "{}"), "WORK"))
 }
 
-// Short-term memory outlives the server unless a setting says otherwise, or the preset of a
-// session does: then its offloaded results, L2 and L3 are gone when the next one starts. The
+// Short-term memory outlives the server unless the preset of a session says otherwise: then its offloaded results, L2 and L3 are gone when the next one starts. The
 // log stays, and what was promoted, archived, marked or is named by a record or by a session
 // that keeps its own.
 //
@@ -64,10 +58,7 @@ func TestShortTermMemoryEnds(t *testing.T) {
 		want map[string]string // by the preset of a session
 	}{
 		{nil, map[string]string{"": "4 1", "design": "3 0", "reduction": "4 1", "task_context": "4 1", "three_phase": "4 1"}},
-		{[]string{"--short-term-persist=true"}, map[string]string{"": "4 1", "design": "4 1", "three_phase": "4 1"}},
-		{[]string{"--short-term-persist=false"}, map[string]string{"": "3 0", "design": "3 0", "reduction": "3 0", "three_phase": "3 0"}},
 		{[]string{"--history-preset=design"}, map[string]string{"": "3 0", "design": "3 0", "three_phase": "4 1"}},
-		{[]string{"--history-preset=design", "--short-term-persist=true"}, map[string]string{"": "4 1", "design": "4 1"}},
 	} {
 		s := &stand{tb: t, ctx: t.Context(), dir: t.TempDir(), agent: "a", model: MustModel(t), site: MustSite(t)}
 		s.start(tt.args)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
@@ -12,12 +11,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
-	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/compress"
-	"github.com/loom-bridge/loom-bridge/context/history/decay"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
@@ -56,9 +52,6 @@ type group struct {
 const (
 	// maxLimit keeps every limit within the 32 bits of the wire.
 	maxLimit = 1 << 30
-	// maxTierTasks bounds the capacity of a tier: more than that, and a move up
-	// reads and writes for too long.
-	maxTierTasks = 1000
 	// maxMemoryLimit bounds the limits of a memory: ordinals have 32 bits.
 	maxMemoryLimit = 1 << 30
 	// maxReduction is as much as the largest windows hold.
@@ -156,9 +149,6 @@ func (c *Config) memorySettings() []setting {
 		{keyRedact, redactNames(&c.RedactNames), nil, "what marks replace in all that is stored: secrets, personal, own or pattern names"},
 		{"max-versions", number(&c.MaxVersions, "versions", 0, record.MaxVersions), record.MaxVersions, "earlier versions kept of a record; a lower number takes effect when it changes"},
 		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside that prompts ask by POST of {query, limit}; none: the kind knowledge"},
-		{"memory-l1-tasks", number(&c.Tiers.L1, "tasks", 1, maxTierTasks), tiers.DefaultL1, "recent tasks of a session"},
-		{"memory-l2-tasks", number(&c.Tiers.L2, "tasks", 1, maxTierTasks), tiers.DefaultL2, "important tasks of a session at hand"},
-		{"memory-l3-tasks", number(&c.Tiers.L3, "tasks", 1, maxTierTasks), tiers.DefaultL3, "summaries of tasks before the oldest become long-term memory"},
 	}
 }
 
@@ -179,80 +169,28 @@ func (c *Config) embedderSettings() []setting {
 	}
 }
 
-// maxScore bounds what weighs messages: more makes no difference.
-const maxScore = 100
-
 func (c *Config) historySettings() []setting {
-	steps := func(to *int) field { return number(to, "steps", 0, maxReduction) }
-	return append([]setting{
+	return []setting{
 		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
 		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
 		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that, such as three_phase; a wrong one is refused with all names"},
-		{"history-literal", yes(&c.HistoryLiteral), nil, "let boundaries of presets move with every step, not in batches"},
-		{"compaction-trigger-steps", steps(&c.CompactionTriggerSteps), 0, "presets compact when there are more steps; 0: the preset's own (5)"},
-		{
-			"compaction-trigger-tokens", number(&c.CompactionTriggerTokens, "tokens", 0, maxReduction), 0,
-			"presets compact when steps have more tokens; 0: the preset's own (2000)",
-		},
-		{"compaction-keep-recent", steps(&c.CompactionKeepRecent), 0, "steps that presets leave in full; 0: the preset's own (3)"},
-		{"compaction-max-compact", number(&c.CompactionMaxCompact, "lines", 0, maxReduction), 0, "lines of grouped presets; 0: the preset's own (10)"},
-		{"compaction-budget-fallback", fallbacks().choice(&c.CompactionBudgetFallback), nil, "what presets do with lines over 500 tokens; none: count"},
-		{"templates-set", templateSets().choice(&c.TemplatesSet), nil, "lines of older steps in presets; none: the preset's own"},
-		{"history-style", styles().choice(&c.HistoryStyle), nil, "layout of steps in presets of lines; none: the preset's own"},
-		{"tool-results", results().choice(&c.ToolResults), nil, "what presets show of results in full; none: the preset's own"},
-		{"decay-unit", units().choice(&c.DecayUnit), nil, "what the zones of three_phase count; none: messages"},
-		{"decay-full", number(&c.DecayFull, "messages", 0, session.MaxKept), 0, "newest that three_phase leaves in full; 0: 4"},
-		{"decay-fold", number(&c.DecayFold, "messages", 0, session.MaxKept), 0, "messages before those that it shortens; 0: 6"},
-		{"decay-image-turns", number(&c.DecayImageTurns, "turns", 0, session.MaxKept), 0, "turns before the newest that keep their images there; 0: 2"},
-		{"summary-mode", summaryModes().choice(&c.SummaryMode), nil, "how three_phase summarizes what is older; none: extractive"},
-		{"summary-max-tokens", number(&c.SummaryMaxTokens, "tokens", 0, session.MaxSummaryTokens), 0, "most that such a summary takes; 0: 500"},
-		{"summary-timeout", span(&c.SummaryTimeout, 0, session.MaxSummaryTimeout), 0 * time.Second, "longest wait for the tool that summarizes; 0: 10s"},
-		{"summary-tool", anyText(&c.SummaryTool, "name"), nil, "tool of an attached agent that summarizes, for the mode callback"},
-		{"score-lambda", decimal(&c.Score.Lambda, "number", maxScore), decay.DefaultLambda, "how fast messages lose worth with age where a summary leaves some out"},
-		{"score-tool-result-factor", decimal(&c.Score.ResultFactor, "factor", maxScore), decay.DefaultResultFactor, "what results of tools are worth there beside other messages"},
-		{"errors-protect-last", steps(&c.ErrorsProtectLast), 0, "newest failures that presets never leave out; 0: the preset's own (10)"},
-	}, c.pressureSettings()...)
+	}
 }
 
 func (c *Config) resultSettings() []setting {
-	chars := func(to *int) field { return number(to, "characters", 1, maxReduction) }
-	lines := func(to *int) field { return number(to, "lines", 1, maxReduction) }
-	p := &c.Compress
 	return []setting{
 		{"rules", anyText(&c.Rules, "file"), nil, "TOML file of rules by which calls of tools are kept, over the built-in ones"},
-		{
-			"offload-preset", optional(choice(&c.OffloadPreset, "reduction", "design", "compressor", "size_or_lines")).as("name"), nil,
-			"which results leave the prompt: reduction (default), design, compressor, size_or_lines",
-		},
-		{"observation-style", observationStyles().choice(&c.ObservationStyle), nil, "how much the line of a call says: reduction (default), design (less)"},
-		{"reference-style", referenceStyles().choice(&c.ReferenceStyle), nil, "how a result says where the whole lies; none: hint"},
-		{"outputs-naming", optional(choice(&c.OutputsNaming, "kind_step", "kind_seq", "step_id", "ref")).as("name"), nil, "how offloaded results are called: kind_step (default), kind_seq, step_id, ref"},
-		{"read-inline-recent", optional(choice(&c.ReadInlineRecent, "true", "false")), nil, "whether presets show what was read while its step is in full; none: the preset's own"},
-		{"search-inline-small", yes(&c.SearchInlineSmall), nil, "keep up to five hits of a search, under 1 KB, in the prompt alone"},
-		{"write-store-content", yes(&c.WriteStoreContent), true, "keep what fs:write_file wrote"},
-		{"errors-observation-chars", chars(&c.ErrorsObservationChars), step.DefaultComplaintChars, "of what a failed command said, in its observation"},
 		{"max-result-bytes", size(&c.MaxResultBytes, 1, blob.MaxBytes), hand.DefaultMaxResultBytes, "longest result that UploadStep takes in"},
 		{"tool-result-max-tokens", number(&c.ToolResultMaxTokens, "tokens", 1, maxReduction), compress.DefaultResultTokens, "most that a prompt shows of one result"},
-		{"compress-threshold-chars", chars(&p.Threshold), compress.DefaultThreshold, "longest result that CompressResult leaves as it is"},
-		{"compress-adaptive", yes(&p.Adaptive), nil, "let that follow how full the budget was with the session's last prompt"},
-		{"search-preview-top-n", number(&p.SearchItems, "hits", 1, maxReduction), compress.DefaultSearchItems, "of a search that CompressResult shows"},
-		{"search-preview-chars", chars(&p.SearchChars), compress.DefaultSearchChars, "most that CompressResult shows of a search"},
-		{"compress-file-lines", lines(&p.FileLines), compress.DefaultFileLines, "of a file that CompressResult shows"},
-		{"compress-file-chars", chars(&p.FileChars), compress.DefaultFileChars, "most that CompressResult shows of a file"},
-		{"compress-exec-lines", lines(&p.ExecLines), compress.DefaultExecLines, "of a command's output that CompressResult shows"},
-		{"compress-exec-chars", chars(&p.ExecChars), compress.DefaultExecChars, "most that CompressResult shows of a command's output"},
+		{"compress-adaptive", yes(&c.CompressAdaptive), nil, "let CompressResult leave less as it is where the last prompt was full"},
 	}
 }
 
 func (c *Config) sessionSettings() []setting {
 	s := &c.Sessions
 	return []setting{
-		{"session-idle-ttl", zeroIsNone(span(&s.SessionIdleTTL, 0, unlimited)), session.DefaultCloseAfter, "close a session in which nothing was recorded for so long: listings leave it out; 0: never"},
-		{"session-end-after", zeroIsNone(span(&s.SessionEndAfter, 0, unlimited)), session.DefaultEndAfter, "let go of its results after so long; 0: when it is ended"},
-		{
-			"short-term-persist", optional(choice(&s.ShortTermPersist, "true", "false")), nil,
-			"keep results, L2 and L3 over a restart; none: as the preset says (only design: false)",
-		},
+		{"session-idle-ttl", zeroIsNone(span(&s.SessionIdleTTL, 0)), session.DefaultCloseAfter, "close a session in which nothing was recorded for so long: listings leave it out; 0: never"},
+		{"session-end-after", zeroIsNone(span(&s.SessionEndAfter, 0)), session.DefaultEndAfter, "let go of its results after so long; 0: when it is ended"},
 	}
 }
 
@@ -267,12 +205,12 @@ func (c *Config) blobSettings() []setting {
 func (c *Config) eventSettings() []setting {
 	r := &c.Retention
 	return []setting{
-		{"events-max-age", zeroIsNone(span(&r.MaxAge, 0, unlimited)), events.DefaultMaxAge, "keep durable events this long; 0: for ever"},
+		{"events-max-age", zeroIsNone(span(&r.MaxAge, 0)), events.DefaultMaxAge, "keep durable events this long; 0: for ever"},
 		{"events-max-bytes", size(&r.MaxBytes, 1, unlimited), events.DefaultMaxBytes, "keep at most this much of all topics' events; tenants share it"},
 		{"approval-timeout", positive(&c.ApprovalTimeout), approval.DefaultWait, "longest wait of a call for a person's approval; then it is denied"},
-		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0, unlimited)), audit.DefaultRetention, "keep the record of each tool call so long; its digest stays; 0: for ever"},
-		{"retain-records", span(&c.RetainRecords, 0, unlimited), 0, "delete records neither changed nor repeated for so long; pinned ones stay; 0: never"},
-		{"retain-sessions", span(&c.RetainSessions, 0, unlimited), 0, "delete sessions in which nothing was recorded for so long, steps included; 0: never"},
+		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0)), audit.DefaultRetention, "keep the record of each tool call so long; its digest stays; 0: for ever"},
+		{"retain-records", span(&c.RetainRecords, 0), 0, "delete records neither changed nor repeated for so long; pinned ones stay; 0: never"},
+		{"retain-sessions", span(&c.RetainSessions, 0), 0, "delete sessions in which nothing was recorded for so long, steps included; 0: never"},
 	}
 }
 
@@ -312,7 +250,7 @@ func (c *Config) backupSettings() []setting {
 	b := &c.Backups
 	return []setting{
 		{keyBackupDir, anyText(&b.Dir, "directory"), nil, "make backups of the store in here; outside of the workspace; none: no backups"},
-		{"backup-interval", zeroIsNone(span(&b.Interval, 0, unlimited)), backup.DefaultEvery, "time between two backups; 0: only those that are asked for"},
+		{"backup-interval", zeroIsNone(span(&b.Interval, 0)), backup.DefaultEvery, "time between two backups; 0: only those that are asked for"},
 		{"backup-keep", number(&b.Keep, "backups", 1, maxLimit), backup.DefaultKeep, "how many stay"},
 		{"scrub-rate", size(&c.Scrub.Rate, 0, maxLimit), integrity.DefaultScrubRate, "most that is read of the store in a second, once a day, to find damage; 0: never"},
 	}

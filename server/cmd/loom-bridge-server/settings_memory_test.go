@@ -24,7 +24,6 @@ type fakeModel struct {
 	asked   []question
 	gone    int           // callers that gave up
 	holding chan struct{} // closed when answers may go out; nil always
-	late    time.Duration // after the first question, if somebody else does not close it
 }
 
 // question is what one request asked.
@@ -61,10 +60,6 @@ func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	m.asked = append(m.asked, q)
 	holding := m.holding
-	if m.late > 0 {
-		time.AfterFunc(m.late, m.release)
-		m.late = 0
-	}
 	m.mu.Unlock()
 	if holding != nil {
 		select {
@@ -93,14 +88,6 @@ func (m *fakeModel) hold() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holding = make(chan struct{})
-}
-
-// holdFor keeps answers back for so long after the next question.
-func (m *fakeModel) holdFor(late time.Duration) {
-	m.hold()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.late = late
 }
 
 func (m *fakeModel) release() {
@@ -212,9 +199,6 @@ func memoryEffects() []effect {
 			},
 			with: "true", without: "false",
 		},
-		{setting: "memory-l1-tasks", args: []string{"--memory-l1-tasks", "2"}, see: tasksIn("query_l1_memory", "{}"), with: "2", without: "8"},
-		{setting: "memory-l2-tasks", args: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l3_memory", "{}"), with: "7", without: "0"},
-		{setting: "memory-l3-tasks", args: []string{"--memory-l3-tasks", "2"}, both: []string{"--memory-l2-tasks", "2"}, see: tasksIn("query_l4_memory", `{"query":"find number"}`), with: "5", without: "0"},
 	}
 }
 
@@ -246,27 +230,6 @@ func (s *stand) shareOfVectors() func() string {
 		}
 	}
 	return once("less")
-}
-
-// tasksIn adds eight important tasks and counts those that a tier shows.
-func tasksIn(tool, args string) func(s *stand) func() string {
-	return func(s *stand) func() string {
-		for i := range 8 {
-			request := recordOf("a", "s", "my:tool", "{}", `{"n":1}`)
-			importance := 0.9
-			request.Task = &loombridgev1.Task{Action: fmt.Sprintf("find number %d", i), Result: fmt.Sprint(i), Importance: &importance}
-			_, err := s.contexts().RecordStep(s.ctx, request)
-			must(s.tb, err)
-		}
-		return func() string {
-			var found struct{ Count int }
-			answer := s.toolIn("s", tool, args)
-			if err := json.Unmarshal([]byte(answer), &found); err != nil {
-				return answer
-			}
-			return fmt.Sprint(found.Count)
-		}
-	}
 }
 
 func embedderEffects() []effect {

@@ -63,7 +63,7 @@ type stand struct {
 
 // effects are those of all settings.
 func effects() []effect {
-	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(), decayEffects(), pressureEffects(),
+	return slices.Concat(servingEffects(), accessEffects(), watchingEffects(), memoryEffects(), embedderEffects(), historyEffects(),
 		promptEffects(), sessionEffects(), resultEffects(), compressEffects(), blobEffects(), eventEffects(), sharingEffects(), workspaceEffects(), sandboxEffects(), webEffects(), scrubEffects(), backupEffects(), limitEffects())
 }
 

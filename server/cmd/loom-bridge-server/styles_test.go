@@ -26,12 +26,12 @@ func (f *promptFigures) observe(tool, args, output string) *loombridgev1.RecordS
 // A08
 func TestReadsInDesignStyle(t *testing.T) {
 	t.Parallel()
-	f := MustFigures(t, "--observation-style=design", "--reference-style=short")
-	for size, saved := range map[int]string{0: "", 5: "", 1024: "", 1025: "read"} {
+	f := MustFigures(t, "--history-preset=design")
+	for size, saved := range map[int]string{0: "", 5: "", 999: "", 1000: "read"} {
 		got := f.observe("fs:read_file", `{"path":"a.txt","offset":3,"limit":9}`, fmt.Sprintf(`{"content":%q}`, strings.Repeat("x", size)))
 		want := fmt.Sprintf("Read file (%d bytes)", size)
 		if saved != "" {
-			want += ". Saved to " + got.GetOutputBlob().GetPath()
+			want = "Read completed. Results saved to " + got.GetOutputBlob().GetPath() + "\nUse fs:read_file to retrieve if needed."
 		}
 		step := got.GetStep()
 		if got.GetObservation() != want || step.GetObservation() != fmt.Sprintf("Read file (%d bytes)", size) || (got.GetOutputBlob() != nil) != (saved != "") {
@@ -51,8 +51,9 @@ func TestHintOfEverythingOffloaded(t *testing.T) {
 	t.Parallel()
 	const hint = "\nUse fs:read_file to retrieve if needed."
 	long := strings.Repeat("a line of a result\n", 200)
-	for style, want := range map[string]bool{"hint": true, "long": true, "short": false} {
-		f := MustFigures(t, "--reference-style="+style, "--read-inline-recent=false")
+	for preset, most := range map[string]int{"design": 6, "reduction": 7} {
+		want := preset == "design"
+		f := MustFigures(t, "--history-preset="+preset)
 		offloaded := 0
 		for i, call := range []struct{ tool, output string }{
 			{"fs:read_file", fmt.Sprintf(`{"content":%q}`, long)},
@@ -69,23 +70,23 @@ func TestHintOfEverythingOffloaded(t *testing.T) {
 			got := f.observe(call.tool, fmt.Sprintf(`{"path":"p%d","query":"q","command":"c"}`, i), call.output)
 			hinted := want && got.GetOutputBlob() != nil
 			if strings.HasSuffix(got.GetObservation(), hint) != hinted {
-				t.Errorf("%s, %s: %q", style, call.tool, got.GetObservation())
+				t.Errorf("%s, %s: %q", preset, call.tool, got.GetObservation())
 			}
-			full, _ := f.history(&loombridgev1.HistorySettings{Preset: "reduction", Literal: new(true)})
+			full, _ := f.history(&loombridgev1.HistorySettings{Preset: preset, Literal: new(true)})
 			last := full[strings.LastIndex(full, "Action: "):]
 			if strings.Contains(last, hint) != hinted {
-				t.Errorf("%s, %s: the step in full is %q", style, call.tool, last)
+				t.Errorf("%s, %s: the step in full is %q", preset, call.tool, last)
 			}
 			older, _, _ := strings.Cut(full, "Recent steps:")
 			if i > 5 && strings.Contains(older, strings.TrimSpace(hint)) {
-				t.Errorf("%s: the hint stands in lines of older steps:\n%s", style, older)
+				t.Errorf("%s: the hint stands in lines of older steps:\n%s", preset, older)
 			}
 			if got.GetOutputBlob() != nil {
 				offloaded++
 			}
 		}
-		if offloaded != 7 {
-			t.Errorf("%d results are offloaded, want 7", offloaded)
+		if offloaded != most {
+			t.Errorf("%s: %d results are offloaded, want %d", preset, offloaded, most)
 		}
 	}
 }

@@ -134,7 +134,6 @@ from loombridge._extract import ChatModel, Extracted, ExtractedBatch, Extracting
 from loombridge._memory import Memory
 from loombridge._messages import DirectMessage, Messages, SentMessage
 from loombridge._places import WorkspaceMove, WorkspaceOwner
-from loombridge._pressure import PressureSettings, ScoreRel
 from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
@@ -158,8 +157,6 @@ from loombridge._query import (
 )
 from loombridge._receipts import (
     Compaction,
-    DecaySettings,
-    DecayUnit,
     Fold,
     FoldBatch,
     FoldReason,
@@ -171,12 +168,9 @@ from loombridge._receipts import (
     PressureLevel,
     Receipt,
     SessionSettings,
-    SummaryMode,
-    SummarySettings,
     TokenCertainty,
     TokenCount,
     TokenPrices,
-    ToolResults,
     Undone,
     UsageLearned,
 )
@@ -214,7 +208,6 @@ from loombridge._sections import (
 from loombridge._servers import McpServer, McpServers
 from loombridge._sessions import ImportedSessions, SessionExport, Sessions
 from loombridge._settings import (
-    CacheSettings,
     CacheStrategy,
     Example,
     Injection,
@@ -228,7 +221,6 @@ from loombridge._settings import (
     ToolRendering,
     ToolSelection,
     VariationSettings,
-    WorkingPosition,
 )
 from loombridge._spaces import Access, AccessGrant, SpaceInfo, SpaceMemory, Spaces
 from loombridge._status import Bridge, Retention, Status
@@ -302,7 +294,6 @@ __all__ = [
     "BlobUsage",
     "Bridge",
     "CacheMark",
-    "CacheSettings",
     "CacheStrategy",
     "CachedPart",
     "CallCancelledError",
@@ -326,8 +317,6 @@ __all__ = [
     "ConversationEntry",
     "Dashboard",
     "DeadlineExceededError",
-    "DecaySettings",
-    "DecayUnit",
     "DirectMessage",
     "Duplicates",
     "Edit",
@@ -417,7 +406,6 @@ __all__ = [
     "PositionUnknownError",
     "Preset",
     "PressureLevel",
-    "PressureSettings",
     "ProgramLimits",
     "Prompt",
     "PromptDifference",
@@ -463,7 +451,6 @@ __all__ = [
     "Saved",
     "ScopeKind",
     "ScopePage",
-    "ScoreRel",
     "ScriptResult",
     "Seconds",
     "SectionDifference",
@@ -500,8 +487,6 @@ __all__ = [
     "SubjectInUseError",
     "SubjectNotFoundError",
     "Subscription",
-    "SummaryMode",
-    "SummarySettings",
     "Task",
     "TaskFold",
     "Through",
@@ -523,7 +508,6 @@ __all__ = [
     "ToolProfile",
     "ToolRendering",
     "ToolResult",
-    "ToolResults",
     "ToolSelection",
     "ToolVerb",
     "Tools",
@@ -534,7 +518,6 @@ __all__ = [
     "VariationSettings",
     "VersionConflictError",
     "Working",
-    "WorkingPosition",
     "WorkingState",
     "WorkingTooLargeError",
     "Workspace",

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Literal, TypeAlias, cast
 
 from google.protobuf.descriptor import EnumDescriptor
 
-from loombridge import _brief, _pressure, _sections, _settings, _values
+from loombridge import _brief, _sections, _settings, _values
 from loombridge.v1 import context_pb2 as pb
 
 HistoryPolicy: TypeAlias = Literal["ledger", "append_only", "preset"]
@@ -34,16 +33,6 @@ PressureLevel: TypeAlias = Literal["snip", "micro", "collapse", "auto", "reactiv
 equal results once, make one text of the middle, keep the half that is worth most, and that
 with a shorter cut; or begin a fresh window."""
 
-ToolResults: TypeAlias = Literal["observation", "omit", "compressed", "full"]
-"""What a preset shows of the results of calls in full: what was observed of results
-that were offloaded, nothing, short forms, or all of them."""
-
-DecayUnit: TypeAlias = Literal["messages", "turns"]
-"""What the zones of `three_phase` count: messages, or turns of the user."""
-
-SummaryMode: TypeAlias = Literal["extractive", "callback"]
-"""How the oldest messages are summarized: by their first sentences, or by a tool."""
-
 HistoryStyle: TypeAlias = Literal["design", "reduction", "grouped"]
 """A layout of steps as text."""
 
@@ -55,10 +44,6 @@ TokenCertainty: TypeAlias = Literal["exact", "anchored", "estimated"]
 it, or a good estimate."""
 
 POLICY_ENUM = pb.HistoryPolicy.DESCRIPTOR
-_STYLE_ENUM = pb.HistoryStyle.DESCRIPTOR
-_RESULTS_ENUM = pb.ToolResults.DESCRIPTOR
-_UNIT_ENUM = pb.DecayUnit.DESCRIPTOR
-_MODE_ENUM = pb.SummaryMode.DESCRIPTOR
 
 _RUN = re.compile(r"([a-z]+_)(\d+)\.\.\1(\d+)", re.ASCII)
 
@@ -103,34 +88,6 @@ class TokenPrices:
 
 
 @dataclass(frozen=True, slots=True)
-class DecaySettings:
-    """The zones of messages in the preset `three_phase`. What is None stays as it is."""
-
-    unit: DecayUnit | None = None
-    """What `full` and `fold` count; at first `messages`."""
-    full: int | None = None
-    """How many of the newest stand in full; at first 4."""
-    fold: int | None = None
-    """How many before those are shortened; at first 6. A summary has all older ones."""
-    image_turns: int | None = None
-    """How many turns of the user before the newest keep their images; at first 2."""
-
-
-@dataclass(frozen=True, slots=True)
-class SummarySettings:
-    """How `three_phase` summarizes its oldest messages. What is None stays as it is."""
-
-    mode: SummaryMode | None = None
-    """How; at first `extractive`."""
-    max_tokens: int | None = None
-    """What a summary takes at most; at first 500."""
-    timeout: float | timedelta | None = None
-    """How long a prompt waits for the tool, in seconds; at first 10."""
-    tool: str | None = None
-    """The tool of an attached agent that summarizes; needed with the mode `callback`."""
-
-
-@dataclass(frozen=True, slots=True)
 class HistorySettings:
     """How the history of a prompt is made. What is None stays as it is."""
 
@@ -147,22 +104,6 @@ class HistorySettings:
     """How many more steps the session will have; at first as many as there were."""
     max_result_tokens: int | None = None
     """What a prompt shows of one unfolded result, at most; at first 3000."""
-    tool_results: ToolResults | None = None
-    """What a preset shows of the results of calls in full; at first the preset's own."""
-    keep_recent: int | None = None
-    """Steps that a preset of lines leaves in full; at first the preset's own."""
-    trigger_steps: int | None = None
-    """More steps than these are compacted by a preset of lines; at first its own."""
-    trigger_tokens: int | None = None
-    """Steps of more tokens are, too; at first the preset's own."""
-    decay: DecaySettings | None = None
-    """The zones of the preset `three_phase`."""
-    summary: SummarySettings | None = None
-    """How that preset summarizes its oldest messages."""
-    style: HistoryStyle | None = None
-    """How a preset of lines lays out its steps; at first as the preset does."""
-    pressure: _pressure.PressureSettings | None = None
-    """The rules of the levels of pressure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +184,6 @@ class FoldBatch:
     """What stands for them."""
     break_even_steps: float
     """After how many steps it is paid back; 0 when nobody asked."""
-    summary_problem: str = ""
-    """Why the summary of the settings' tool was left out; empty when it was not."""
     level: PressureLevel | None = None
     """The level of pressure that it is of, with the preset `partitioned`."""
 
@@ -380,56 +319,6 @@ def settings_to_wire(name: str, value: object) -> pb.HistorySettings:
         result.max_result_tokens = _values.integer(
             f"{name}.max_result_tokens", value.max_result_tokens
         )
-    if value.tool_results is not None:
-        number = _values.enum_number(
-            f"{name}.tool_results", _RESULTS_ENUM, "TOOL_RESULTS_", value.tool_results
-        )
-        result.tool_results = cast("pb.ToolResults", number)
-    if value.keep_recent is not None:
-        result.keep_recent = _values.integer(f"{name}.keep_recent", value.keep_recent)
-    if value.trigger_steps is not None:
-        result.trigger_steps = _values.integer(f"{name}.trigger_steps", value.trigger_steps)
-    if value.trigger_tokens is not None:
-        result.trigger_tokens = _values.integer(f"{name}.trigger_tokens", value.trigger_tokens)
-    if value.decay is not None:
-        result.decay.CopyFrom(_decay_to_wire(f"{name}.decay", value.decay))
-    if value.style is not None:
-        number = _values.enum_number(f"{name}.style", _STYLE_ENUM, "HISTORY_STYLE_", value.style)
-        result.style = cast("pb.HistoryStyle", number)
-    if value.pressure is not None:
-        result.pressure.CopyFrom(_pressure.to_wire(f"{name}.pressure", value.pressure))
-    if value.summary is not None:
-        result.summary.CopyFrom(_summary_to_wire(f"{name}.summary", value.summary))
-    return result
-
-
-def _decay_to_wire(name: str, value: object) -> pb.DecaySettings:
-    if not isinstance(value, DecaySettings):
-        raise TypeError(f"{name} must be a DecaySettings, not {type(value).__name__}")
-    result = pb.DecaySettings()
-    if value.unit is not None:
-        number = _values.enum_number(f"{name}.unit", _UNIT_ENUM, "DECAY_UNIT_", value.unit)
-        result.unit = cast("pb.DecayUnit", number)
-    if value.full is not None:
-        result.full = _values.integer(f"{name}.full", value.full)
-    if value.fold is not None:
-        result.fold = _values.integer(f"{name}.fold", value.fold)
-    if value.image_turns is not None:
-        result.image_turns = _values.integer(f"{name}.image_turns", value.image_turns)
-    return result
-
-
-def _summary_to_wire(name: str, value: object) -> pb.SummarySettings:
-    if not isinstance(value, SummarySettings):
-        raise TypeError(f"{name} must be a SummarySettings, not {type(value).__name__}")
-    result = pb.SummarySettings(tool=_values.optional_text(f"{name}.tool", value.tool))
-    if value.mode is not None:
-        number = _values.enum_number(f"{name}.mode", _MODE_ENUM, "SUMMARY_MODE_", value.mode)
-        result.mode = cast("pb.SummaryMode", number)
-    if value.max_tokens is not None:
-        result.max_tokens = _values.integer(f"{name}.max_tokens", value.max_tokens)
-    if value.timeout is not None:
-        result.timeout.CopyFrom(_values.duration(f"{name}.timeout", value.timeout))
     return result
 
 
@@ -467,34 +356,6 @@ def _history_settings(m: pb.HistorySettings) -> HistorySettings:
         else None,
         expected_steps=m.expected_steps or None,
         max_result_tokens=m.max_result_tokens or None,
-        tool_results=cast(
-            "ToolResults | None", _named(_RESULTS_ENUM, "TOOL_RESULTS_", m.tool_results)
-        ),
-        keep_recent=m.keep_recent or None,
-        trigger_steps=m.trigger_steps or None,
-        trigger_tokens=m.trigger_tokens or None,
-        decay=_decay(m.decay) if m.HasField("decay") else None,
-        summary=_summary(m.summary) if m.HasField("summary") else None,
-        style=cast("HistoryStyle | None", _named(_STYLE_ENUM, "HISTORY_STYLE_", m.style)),
-        pressure=_pressure.of_wire(m.pressure) if m.HasField("pressure") else None,
-    )
-
-
-def _decay(m: pb.DecaySettings) -> DecaySettings:
-    return DecaySettings(
-        unit=cast("DecayUnit | None", _named(_UNIT_ENUM, "DECAY_UNIT_", m.unit)),
-        full=m.full or None,
-        fold=m.fold or None,
-        image_turns=m.image_turns or None,
-    )
-
-
-def _summary(m: pb.SummarySettings) -> SummarySettings:
-    return SummarySettings(
-        mode=cast("SummaryMode | None", _named(_MODE_ENUM, "SUMMARY_MODE_", m.mode)),
-        max_tokens=m.max_tokens or None,
-        timeout=m.timeout.ToTimedelta() if m.HasField("timeout") else None,
-        tool=m.tool or None,
     )
 
 
@@ -572,7 +433,6 @@ def _batch(m: pb.FoldBatch) -> FoldBatch:
         before_tokens=m.before_tokens,
         after_tokens=m.after_tokens,
         break_even_steps=m.break_even_steps,
-        summary_problem=m.summary_problem,
         level=pressure_level(m.level),
     )
 

@@ -16,9 +16,6 @@ PromptLayout: TypeAlias = Literal["three_phase", "task_context", "react", "parti
 ToolRendering: TypeAlias = Literal["parameter", "text"]
 """How a prompt offers its tools: as the provider's parameter, or in the system message."""
 
-WorkingPosition: TypeAlias = Literal["end", "after_system"]
-"""Where the working state stands: behind the history, or right behind the system message."""
-
 RuntimePosition: TypeAlias = Literal["append", "prepend"]
 """Where plan, past errors and the like stand: behind the newest user message or before."""
 
@@ -72,19 +69,7 @@ class SourceSettings:
     """How long a prompt waits for knowledge before it goes without; at first 100 ms."""
     event_actions: Sequence[str] = ()
     """Actions of events that may stand in prompts: at most 32; at first `node.thinking` and
-    `node.tool_call`."""
-    events: int | None = None
-    """How many of them at most, up to 100; at first 20."""
-    min_events: int | None = None
-    """How many there must be for any to stand there; at first 2."""
-    errors: int | None = None
-    """How many failed calls at most, of the last 10, up to 10; at first 5."""
-    direct_messages: int | None = None
-    """How many direct messages at most, up to 1,000; at first 50."""
-    direct_share: float | None = None
-    """Which part of the tasks' cap they have, up to 1; at first 0.3."""
-    direct_min: int | None = None
-    """How many of them stand there whatever they take, up to 50; at first 1."""
+    `node.tool_call`. The best 20 stand there, none where there are fewer than two."""
     instructors: Sequence[str] = ()
     """Agents whose direct messages have the role that they ask for, and whose plans instruct:
     at most 32; at first nobody. What others send has the sender's name in front."""
@@ -127,9 +112,6 @@ class InjectionLimits:
     """For all that is no message of the history; at first 12,000."""
     sections: Mapping[str, int] = field(default_factory=dict[str, int])
     """By the name of the section, at most 64."""
-    profile: Literal["three_phase", "react_8k"] | None = None
-    """The default caps; `react_8k` has 1,500 for the system prompt and the tools together,
-    and is that of the presets `design` and `reduction`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,23 +125,6 @@ class VariationSettings:
     """Leave the form as it is; at first False."""
     level: float | None = None
     """How often something varies, from 0 to 0.8; at first 0.3."""
-    adaptive: bool | None = None
-    """Raise the level with the length of the prompt and with repeated calls; at first
-    False."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheSettings:
-    """How long sections stay as they are."""
-
-    stable_ttl: _values.Seconds | None = None
-    """That of `stable`; at first an hour. Who sets an hour or more gets cache marks of an
-    hour there, in format `anthropic`."""
-    session_ttl: _values.Seconds | None = None
-    """That of `session`; at first 5 minutes."""
-    keep_on_write: bool | None = None
-    """Sections stay for their time although a record that they show was changed; at first
-    False, with preset `three_phase` True."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -200,8 +165,6 @@ class PromptSettings(_brief.Brief):
     """Which served tools stand in prompts; at first the server's own of level 1."""
     runtime_position: RuntimePosition | None = None
     """Where the runtime sections stand; at first `append`."""
-    working_position: WorkingPosition | None = None
-    """Where the working state stands; at first `end`."""
     sources: SourceSettings | None = None
     """What a prompt takes from memory, events and the workspace."""
     few_shot: Sequence[Example] = ()
@@ -216,8 +179,6 @@ class PromptSettings(_brief.Brief):
     """The caps of sections."""
     variation: VariationSettings | None = None
     """How the form of runtime sections varies."""
-    cache: CacheSettings | None = None
-    """How long sections stay as they are."""
     injections: Sequence[Injection] = ()
     """Further sections of the caller's: at most 32."""
     max_output_tokens: int | None = None
@@ -257,16 +218,6 @@ def to_wire(name: str, value: object) -> pb.PromptSettings:
                 s.tool_rendering,
             ),
         )
-    if s.working_position is not None:
-        result.working_position = cast(
-            "pb.WorkingPosition",
-            _values.enum_number(
-                f"{name}.working_position",
-                pb.WorkingPosition.DESCRIPTOR,
-                "WORKING_POSITION_",
-                s.working_position,
-            ),
-        )
     if s.runtime_position is not None:
         result.runtime_position = cast(
             "pb.RuntimePosition",
@@ -290,8 +241,6 @@ def _put_parts(name: str, s: PromptSettings, result: pb.PromptSettings) -> None:
         result.limits.CopyFrom(_limits(f"{name}.limits", s.limits))
     if s.variation is not None:
         result.variation.CopyFrom(_variation(f"{name}.variation", s.variation))
-    if s.cache is not None:
-        result.cache.CopyFrom(_cache(f"{name}.cache", s.cache))
 
 
 def injections_to_wire(name: str, values: object) -> list[pb.Injection]:
@@ -357,12 +306,6 @@ def _sources(name: str, value: object) -> pb.SourceSettings:
         knowledge=_integer(f"{name}.knowledge", s.knowledge),
         knowledge_timeout=_duration(f"{name}.knowledge_timeout", s.knowledge_timeout),
         event_actions=_values.texts(f"{name}.event_actions", s.event_actions),
-        events=_integer(f"{name}.events", s.events),
-        min_events=_integer(f"{name}.min_events", s.min_events),
-        errors=_integer(f"{name}.errors", s.errors),
-        direct_messages=_integer(f"{name}.direct_messages", s.direct_messages),
-        direct_share=_share(f"{name}.direct_share", s.direct_share),
-        direct_min=_integer(f"{name}.direct_min", s.direct_min),
         instructors=_values.texts(f"{name}.instructors", s.instructors),
     )
 
@@ -372,7 +315,6 @@ def _limits(name: str, value: object) -> pb.InjectionLimits:
     caps = _values.mapping(f"{name}.sections", s.sections)
     return pb.InjectionLimits(
         total=_integer(f"{name}.total", s.total),
-        profile=_values.optional_text(f"{name}.profile", s.profile),
         sections={
             _values.text(f"{name}.sections key", key): _values.integer(
                 f"{name}.sections[{key!r}]", cap
@@ -389,19 +331,6 @@ def _variation(name: str, value: object) -> pb.VariationSettings:
     )
     if s.disabled is not None:
         result.disabled = _flag(f"{name}.disabled", s.disabled)
-    if s.adaptive is not None:
-        result.adaptive = _flag(f"{name}.adaptive", s.adaptive)
-    return result
-
-
-def _cache(name: str, value: object) -> pb.CacheSettings:
-    s = _instance(name, value, CacheSettings)
-    result = pb.CacheSettings(
-        stable_ttl=_duration(f"{name}.stable_ttl", s.stable_ttl),
-        session_ttl=_duration(f"{name}.session_ttl", s.session_ttl),
-    )
-    if s.keep_on_write is not None:
-        result.keep_on_write = _flag(f"{name}.keep_on_write", s.keep_on_write)
     return result
 
 
@@ -436,20 +365,6 @@ def _integer(name: str, value: object) -> int:
     return number
 
 
-def _share(name: str, value: object) -> float:
-    """Return a share; None is 0, which the wire takes as not given.
-
-    Raises:
-        ValueError: it is 0, which would silently be the default.
-    """
-    if value is None:
-        return 0.0
-    number = _values.number(name, value)
-    if number == 0:
-        raise ValueError(f"{name} must not be 0: None leaves it as it is")
-    return number
-
-
 def _duration(name: str, value: object) -> Duration | None:
     return None if value is None else _values.duration(name, value)
 
@@ -468,10 +383,6 @@ def settings(m: pb.PromptSettings) -> PromptSettings:
             "RuntimePosition | None",
             name_or_none(pb.RuntimePosition.DESCRIPTOR, "RUNTIME_POSITION_", m.runtime_position),
         ),
-        working_position=cast(
-            "WorkingPosition | None",
-            name_or_none(pb.WorkingPosition.DESCRIPTOR, "WORKING_POSITION_", m.working_position),
-        ),
         sources=_seen_sources(m.sources) if _says(m.sources) else None,
         few_shot=tuple(Example(each.input, each.output) for each in m.few_shot),
         skills=tuple(map(_seen_skill, m.skills)),
@@ -480,12 +391,10 @@ def settings(m: pb.PromptSettings) -> PromptSettings:
         limits=InjectionLimits(
             total=m.limits.total or None,
             sections=dict(m.limits.sections),
-            profile=cast('Literal["three_phase", "react_8k"] | None', m.limits.profile or None),
         )
         if _says(m.limits)
         else None,
         variation=_seen_variation(m.variation) if _says(m.variation) else None,
-        cache=_seen_cache(m.cache) if _says(m.cache) else None,
         injections=tuple(map(_seen_injection, m.injections)),
         max_output_tokens=m.max_output_tokens or None,
     )
@@ -529,12 +438,6 @@ def _seen_sources(m: pb.SourceSettings) -> SourceSettings:
         knowledge=m.knowledge or None,
         knowledge_timeout=m.knowledge_timeout.ToTimedelta() if waits else None,
         event_actions=tuple(m.event_actions),
-        events=m.events or None,
-        min_events=m.min_events or None,
-        errors=m.errors or None,
-        direct_messages=m.direct_messages or None,
-        direct_share=m.direct_share or None,
-        direct_min=m.direct_min or None,
         instructors=tuple(m.instructors),
     )
 
@@ -553,15 +456,6 @@ def _seen_variation(m: pb.VariationSettings) -> VariationSettings:
     return VariationSettings(
         disabled=m.disabled if m.HasField("disabled") else None,
         level=m.level if m.HasField("level") else None,
-        adaptive=m.adaptive if m.HasField("adaptive") else None,
-    )
-
-
-def _seen_cache(m: pb.CacheSettings) -> CacheSettings:
-    return CacheSettings(
-        stable_ttl=m.stable_ttl.ToTimedelta() if m.HasField("stable_ttl") else None,
-        session_ttl=m.session_ttl.ToTimedelta() if m.HasField("session_ttl") else None,
-        keep_on_write=m.keep_on_write if m.HasField("keep_on_write") else None,
     )
 
 

@@ -397,11 +397,8 @@ class EventBusContextSource:
     """Events of the agent and its parent, as a source of `TaskContextManager`."""
 
     actions: Sequence[str] = ("node.thinking", "node.tool_call")
-    """Which events are taken, at most 32 actions."""
-    limit: int = 20
-    """How many of them at most, up to 100."""
-    minimum: int = 2
-    """How many there must be for any to be taken."""
+    """Which events are taken, at most 32 actions: the best 20, none where there are fewer
+    than two."""
 
 
 class TaskContextManager:
@@ -437,11 +434,7 @@ class TaskContextManager:
                 options["memory_layers"] = source.layers
             elif isinstance(source, EventBusContextSource):
                 names.append("events")
-                options |= {
-                    "event_actions": source.actions,
-                    "events": source.limit,
-                    "min_events": source.minimum,
-                }
+                options["event_actions"] = source.actions
             else:
                 names.append(source)
         chosen = set(_values.texts("sources", names))
@@ -494,16 +487,11 @@ class TaskContextManager:
 
 @dataclass(frozen=True, slots=True)
 class CacheOptimizer:
-    """How long sections of a prompt stay as they are, for the cache of the provider.
+    """The order and the form of prompts that providers' caches hold; there is nothing to set.
 
     The server orders what stands in prompts by how seldom it changes, and writes tools and
     arguments with sorted keys: equal ones are equal bytes.
     """
-
-    stable_ttl: _values.Seconds = 3600
-    """For what seldom changes."""
-    session_ttl: _values.Seconds = 300
-    """For what changes from session to session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,8 +500,6 @@ class StructuralVariation:
 
     level: float = 0.3
     """From 0 to 0.8; 0 leaves the form as it is."""
-    adaptive: bool = False
-    """Raise the level with the length of the prompt and with repeated calls."""
 
 
 class TodoRewriter:
@@ -554,18 +540,13 @@ class ContextEngineeringManager:
 
         Args:
             ctx: the client.
-            cache_optimizer: how long sections stay. Default: as configured.
+            cache_optimizer: what the server does by itself; it changes nothing.
             variation: how their form varies. Default: as configured.
         """
         self._context = ctx.context
         self._settings = _settings.PromptSettings(
             layout="three_phase",
-            cache=cache_optimizer
-            and _settings.CacheSettings(
-                stable_ttl=cache_optimizer.stable_ttl, session_ttl=cache_optimizer.session_ttl
-            ),
-            variation=variation
-            and _settings.VariationSettings(level=variation.level, adaptive=variation.adaptive),
+            variation=variation and _settings.VariationSettings(level=variation.level),
         )
 
     async def prepare(self, goal: str = "", *, model: str | None = None) -> _prompt.Prompt:

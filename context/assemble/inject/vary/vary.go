@@ -54,27 +54,8 @@ func pick[T any](random *rand.Rand, level float64, variants []T) T {
 	return variants[at]
 }
 
-// Levels of variation.
-const (
-	DefaultLevel = 0.3
-	MaxLevel     = 0.8
-
-	// What the length of a prompt and repeated calls add at most, and from where on.
-	lengthShare  = 0.3
-	lengthTokens = 100_000
-	repeatShare  = 0.2
-	repeatCalls  = 10
-)
-
-// Adaptive is the level of a prompt of so many tokens, before which the same call was
-// made so many times in a row.
-func Adaptive(tokens, repeats int) float64 {
-	level := DefaultLevel + lengthShare*share(tokens, lengthTokens) + repeatShare*share(repeats, repeatCalls)
-	return min(level, MaxLevel)
-}
-
-// share is n of most, from 0 to 1.
-func share(n, most int) float64 { return min(max(float64(n), 0)/float64(most), 1) }
+// DefaultLevel is how often something varies.
+const DefaultLevel = 0.3
 
 // Join puts the runtime sections behind a query, or before it.
 func (f Forms) Join(first, second string) string {

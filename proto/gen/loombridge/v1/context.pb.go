@@ -336,234 +336,6 @@ func (HistoryPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
 }
 
-// ScoreRel is how texts are compared with the goal.
-type ScoreRel int32
-
-const (
-	// SCORE_REL_UNSPECIFIED leaves it as it was; at first that is lexical.
-	ScoreRel_SCORE_REL_UNSPECIFIED ScoreRel = 0
-	// SCORE_REL_LEXICAL compares by shared words.
-	ScoreRel_SCORE_REL_LEXICAL ScoreRel = 1
-	// SCORE_REL_EMBEDDING compares by the vectors of the server's embedder; by words while
-	// it does not answer, and where the server has none.
-	ScoreRel_SCORE_REL_EMBEDDING ScoreRel = 2
-)
-
-// Enum value maps for ScoreRel.
-var (
-	ScoreRel_name = map[int32]string{
-		0: "SCORE_REL_UNSPECIFIED",
-		1: "SCORE_REL_LEXICAL",
-		2: "SCORE_REL_EMBEDDING",
-	}
-	ScoreRel_value = map[string]int32{
-		"SCORE_REL_UNSPECIFIED": 0,
-		"SCORE_REL_LEXICAL":     1,
-		"SCORE_REL_EMBEDDING":   2,
-	}
-)
-
-func (x ScoreRel) Enum() *ScoreRel {
-	p := new(ScoreRel)
-	*p = x
-	return p
-}
-
-func (x ScoreRel) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (ScoreRel) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
-}
-
-func (ScoreRel) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[5]
-}
-
-func (x ScoreRel) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use ScoreRel.Descriptor instead.
-func (ScoreRel) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
-}
-
-// ToolResults is what a preset shows of the results of calls in full.
-type ToolResults int32
-
-const (
-	// TOOL_RESULTS_UNSPECIFIED leaves it as it was; at first that is the preset's own.
-	ToolResults_TOOL_RESULTS_UNSPECIFIED ToolResults = 0
-	// TOOL_RESULTS_OBSERVATION shows what was observed of results that were offloaded,
-	// and short ones whole.
-	ToolResults_TOOL_RESULTS_OBSERVATION ToolResults = 1
-	// TOOL_RESULTS_OMIT shows no result, not even the newest: calls stand as text. A
-	// turn that still waits for a result is shown as it is.
-	ToolResults_TOOL_RESULTS_OMIT ToolResults = 2
-	// TOOL_RESULTS_COMPRESSED shows long results in the short forms of CompressResult.
-	// They begin with `[COMPRESSED:` and the name of the whole, and end with
-	// `Full data: ` and where it can be read.
-	ToolResults_TOOL_RESULTS_COMPRESSED ToolResults = 3
-	// TOOL_RESULTS_FULL shows results whole, up to max_result_tokens.
-	ToolResults_TOOL_RESULTS_FULL ToolResults = 4
-)
-
-// Enum value maps for ToolResults.
-var (
-	ToolResults_name = map[int32]string{
-		0: "TOOL_RESULTS_UNSPECIFIED",
-		1: "TOOL_RESULTS_OBSERVATION",
-		2: "TOOL_RESULTS_OMIT",
-		3: "TOOL_RESULTS_COMPRESSED",
-		4: "TOOL_RESULTS_FULL",
-	}
-	ToolResults_value = map[string]int32{
-		"TOOL_RESULTS_UNSPECIFIED": 0,
-		"TOOL_RESULTS_OBSERVATION": 1,
-		"TOOL_RESULTS_OMIT":        2,
-		"TOOL_RESULTS_COMPRESSED":  3,
-		"TOOL_RESULTS_FULL":        4,
-	}
-)
-
-func (x ToolResults) Enum() *ToolResults {
-	p := new(ToolResults)
-	*p = x
-	return p
-}
-
-func (x ToolResults) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (ToolResults) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
-}
-
-func (ToolResults) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[6]
-}
-
-func (x ToolResults) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use ToolResults.Descriptor instead.
-func (ToolResults) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
-}
-
-// DecayUnit is what zones count.
-type DecayUnit int32
-
-const (
-	// DECAY_UNIT_UNSPECIFIED leaves it as it was; at first that is messages.
-	DecayUnit_DECAY_UNIT_UNSPECIFIED DecayUnit = 0
-	// DECAY_UNIT_MESSAGES counts the messages of the prompt: a call and its result are
-	// two, and always in one zone.
-	DecayUnit_DECAY_UNIT_MESSAGES DecayUnit = 1
-	// DECAY_UNIT_TURNS counts the turns of the user.
-	DecayUnit_DECAY_UNIT_TURNS DecayUnit = 2
-)
-
-// Enum value maps for DecayUnit.
-var (
-	DecayUnit_name = map[int32]string{
-		0: "DECAY_UNIT_UNSPECIFIED",
-		1: "DECAY_UNIT_MESSAGES",
-		2: "DECAY_UNIT_TURNS",
-	}
-	DecayUnit_value = map[string]int32{
-		"DECAY_UNIT_UNSPECIFIED": 0,
-		"DECAY_UNIT_MESSAGES":    1,
-		"DECAY_UNIT_TURNS":       2,
-	}
-)
-
-func (x DecayUnit) Enum() *DecayUnit {
-	p := new(DecayUnit)
-	*p = x
-	return p
-}
-
-func (x DecayUnit) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (DecayUnit) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
-}
-
-func (DecayUnit) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[7]
-}
-
-func (x DecayUnit) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use DecayUnit.Descriptor instead.
-func (DecayUnit) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
-}
-
-// SummaryMode is how the oldest messages are summarized.
-type SummaryMode int32
-
-const (
-	// SUMMARY_MODE_UNSPECIFIED leaves it as it was; at first that is extractive.
-	SummaryMode_SUMMARY_MODE_UNSPECIFIED SummaryMode = 0
-	// SUMMARY_MODE_EXTRACTIVE takes the first sentences of messages, the best where
-	// there is not room for all.
-	SummaryMode_SUMMARY_MODE_EXTRACTIVE SummaryMode = 1
-	// SUMMARY_MODE_CALLBACK asks `tool`. A summary that is late, blank or too long is
-	// left out for the sentences.
-	SummaryMode_SUMMARY_MODE_CALLBACK SummaryMode = 2
-)
-
-// Enum value maps for SummaryMode.
-var (
-	SummaryMode_name = map[int32]string{
-		0: "SUMMARY_MODE_UNSPECIFIED",
-		1: "SUMMARY_MODE_EXTRACTIVE",
-		2: "SUMMARY_MODE_CALLBACK",
-	}
-	SummaryMode_value = map[string]int32{
-		"SUMMARY_MODE_UNSPECIFIED": 0,
-		"SUMMARY_MODE_EXTRACTIVE":  1,
-		"SUMMARY_MODE_CALLBACK":    2,
-	}
-)
-
-func (x SummaryMode) Enum() *SummaryMode {
-	p := new(SummaryMode)
-	*p = x
-	return p
-}
-
-func (x SummaryMode) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (SummaryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
-}
-
-func (SummaryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[8]
-}
-
-func (x SummaryMode) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use SummaryMode.Descriptor instead.
-func (SummaryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
-}
-
 // FoldReason is why a batch was folded.
 type FoldReason int32
 
@@ -605,11 +377,11 @@ func (x FoldReason) String() string {
 }
 
 func (FoldReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
 }
 
 func (FoldReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[9]
+	return &file_loombridge_v1_context_proto_enumTypes[5]
 }
 
 func (x FoldReason) Number() protoreflect.EnumNumber {
@@ -618,7 +390,7 @@ func (x FoldReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FoldReason.Descriptor instead.
 func (FoldReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
 }
 
 // PressureLevel is what the preset `partitioned` does to a history under pressure: the
@@ -679,11 +451,11 @@ func (x PressureLevel) String() string {
 }
 
 func (PressureLevel) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
 }
 
 func (PressureLevel) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[10]
+	return &file_loombridge_v1_context_proto_enumTypes[6]
 }
 
 func (x PressureLevel) Number() protoreflect.EnumNumber {
@@ -692,10 +464,10 @@ func (x PressureLevel) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PressureLevel.Descriptor instead.
 func (PressureLevel) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
 }
 
-// HistoryStyle is how CompactHistory, or a preset of lines, lays out a history as text.
+// HistoryStyle is how CompactHistory lays out a history as text.
 type HistoryStyle int32
 
 const (
@@ -736,11 +508,11 @@ func (x HistoryStyle) String() string {
 }
 
 func (HistoryStyle) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
 }
 
 func (HistoryStyle) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[11]
+	return &file_loombridge_v1_context_proto_enumTypes[7]
 }
 
 func (x HistoryStyle) Number() protoreflect.EnumNumber {
@@ -749,7 +521,7 @@ func (x HistoryStyle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HistoryStyle.Descriptor instead.
 func (HistoryStyle) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
 }
 
 // CompressHint is what to do with a result.
@@ -797,11 +569,11 @@ func (x CompressHint) String() string {
 }
 
 func (CompressHint) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
 }
 
 func (CompressHint) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[12]
+	return &file_loombridge_v1_context_proto_enumTypes[8]
 }
 
 func (x CompressHint) Number() protoreflect.EnumNumber {
@@ -810,7 +582,7 @@ func (x CompressHint) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CompressHint.Descriptor instead.
 func (CompressHint) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
 // TokenCertainty is how sure a count is.
@@ -856,11 +628,11 @@ func (x TokenCertainty) String() string {
 }
 
 func (TokenCertainty) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[13].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
 }
 
 func (TokenCertainty) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[13]
+	return &file_loombridge_v1_context_proto_enumTypes[9]
 }
 
 func (x TokenCertainty) Number() protoreflect.EnumNumber {
@@ -869,7 +641,7 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
 }
 
 // BlobTier is how much a blob is worth keeping.
@@ -913,11 +685,11 @@ func (x BlobTier) String() string {
 }
 
 func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[14].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
 }
 
 func (BlobTier) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[14]
+	return &file_loombridge_v1_context_proto_enumTypes[10]
 }
 
 func (x BlobTier) Number() protoreflect.EnumNumber {
@@ -926,7 +698,7 @@ func (x BlobTier) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobTier.Descriptor instead.
 func (BlobTier) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 // BlobForm is a form of a step's result. All but the first are of the step that the
@@ -984,11 +756,11 @@ func (x BlobForm) String() string {
 }
 
 func (BlobForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[15].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
 }
 
 func (BlobForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[15]
+	return &file_loombridge_v1_context_proto_enumTypes[11]
 }
 
 func (x BlobForm) Number() protoreflect.EnumNumber {
@@ -997,7 +769,7 @@ func (x BlobForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobForm.Descriptor instead.
 func (BlobForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 // ConversationOrder is the order of a listing.
@@ -1037,11 +809,11 @@ func (x ConversationOrder) String() string {
 }
 
 func (ConversationOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[16].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
 }
 
 func (ConversationOrder) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[16]
+	return &file_loombridge_v1_context_proto_enumTypes[12]
 }
 
 func (x ConversationOrder) Number() protoreflect.EnumNumber {
@@ -1050,7 +822,7 @@ func (x ConversationOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConversationOrder.Descriptor instead.
 func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -2686,30 +2458,8 @@ type HistorySettings struct {
 	// max_result_tokens bounds what a prompt shows of one unfolded result. Default
 	// 3000, at most 1,000,000.
 	MaxResultTokens int32 `protobuf:"varint,6,opt,name=max_result_tokens,json=maxResultTokens,proto3" json:"max_result_tokens,omitempty"`
-	// tool_results is what a preset shows of the results of calls in full. Default: the
-	// preset's own.
-	ToolResults ToolResults `protobuf:"varint,7,opt,name=tool_results,json=toolResults,proto3,enum=loombridge.v1.ToolResults" json:"tool_results,omitempty"`
-	// keep_recent is how many steps a preset of lines leaves in full, at most 10,000.
-	// Default 0: the preset's own, 3 for most.
-	KeepRecent int32 `protobuf:"varint,8,opt,name=keep_recent,json=keepRecent,proto3" json:"keep_recent,omitempty"`
-	// trigger_steps: a preset of lines compacts when there are more steps, at most
-	// 10,000. Default 0: the preset's own, 5.
-	TriggerSteps int32 `protobuf:"varint,9,opt,name=trigger_steps,json=triggerSteps,proto3" json:"trigger_steps,omitempty"`
-	// trigger_tokens: or when the steps have more tokens, at most 1,000,000. Default 0:
-	// the preset's own, 2000.
-	TriggerTokens int32 `protobuf:"varint,10,opt,name=trigger_tokens,json=triggerTokens,proto3" json:"trigger_tokens,omitempty"`
-	// decay are the zones of the preset `three_phase`.
-	Decay *DecaySettings `protobuf:"bytes,11,opt,name=decay,proto3" json:"decay,omitempty"`
-	// summary is how that preset summarizes its oldest messages.
-	Summary *SummarySettings `protobuf:"bytes,12,opt,name=summary,proto3" json:"summary,omitempty"`
-	// style is how a preset of lines lays out its steps. Default: the preset's own. The
-	// presets `task_context` and `three_phase` have none.
-	Style HistoryStyle `protobuf:"varint,13,opt,name=style,proto3,enum=loombridge.v1.HistoryStyle" json:"style,omitempty"`
-	// pressure are the rules of the levels of pressure, of the preset `partitioned` and of
-	// the ledger behind its folds.
-	Pressure      *PressureSettings `protobuf:"bytes,14,opt,name=pressure,proto3" json:"pressure,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *HistorySettings) Reset() {
@@ -2784,346 +2534,6 @@ func (x *HistorySettings) GetMaxResultTokens() int32 {
 	return 0
 }
 
-func (x *HistorySettings) GetToolResults() ToolResults {
-	if x != nil {
-		return x.ToolResults
-	}
-	return ToolResults_TOOL_RESULTS_UNSPECIFIED
-}
-
-func (x *HistorySettings) GetKeepRecent() int32 {
-	if x != nil {
-		return x.KeepRecent
-	}
-	return 0
-}
-
-func (x *HistorySettings) GetTriggerSteps() int32 {
-	if x != nil {
-		return x.TriggerSteps
-	}
-	return 0
-}
-
-func (x *HistorySettings) GetTriggerTokens() int32 {
-	if x != nil {
-		return x.TriggerTokens
-	}
-	return 0
-}
-
-func (x *HistorySettings) GetDecay() *DecaySettings {
-	if x != nil {
-		return x.Decay
-	}
-	return nil
-}
-
-func (x *HistorySettings) GetSummary() *SummarySettings {
-	if x != nil {
-		return x.Summary
-	}
-	return nil
-}
-
-func (x *HistorySettings) GetStyle() HistoryStyle {
-	if x != nil {
-		return x.Style
-	}
-	return HistoryStyle_HISTORY_STYLE_UNSPECIFIED
-}
-
-func (x *HistorySettings) GetPressure() *PressureSettings {
-	if x != nil {
-		return x.Pressure
-	}
-	return nil
-}
-
-// PressureSettings are the rules of the levels of pressure. What is unset stays as it was.
-type PressureSettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// thresholds are the pressures over which texts are cut, results shown once, the middle
-	// made one text, and the better half kept: 4 of them, from 0 to 1, none less than the
-	// one before. Default 0.7, 0.8, 0.9, 0.95.
-	Thresholds []float64 `protobuf:"fixed64,1,rep,packed,name=thresholds,proto3" json:"thresholds,omitempty"`
-	// inclusive_thresholds lets a level begin at its threshold. Default false: over it.
-	InclusiveThresholds *bool `protobuf:"varint,2,opt,name=inclusive_thresholds,json=inclusiveThresholds,proto3,oneof" json:"inclusive_thresholds,omitempty"`
-	// renew is the pressure from which the window begins anew, from the last threshold to 1.
-	// Default 1.
-	Renew float64 `protobuf:"fixed64,3,opt,name=renew,proto3" json:"renew,omitempty"`
-	// same_content lets equal results of calls with other ids be shown once, too. Default
-	// true.
-	SameContent *bool `protobuf:"varint,4,opt,name=same_content,json=sameContent,proto3,oneof" json:"same_content,omitempty"`
-	// preview_chars shows so many characters of a longer result that can be read by a name,
-	// where results are shown once. Default 0: such a result stays as it is.
-	PreviewChars *int32 `protobuf:"varint,5,opt,name=preview_chars,json=previewChars,proto3,oneof" json:"preview_chars,omitempty"`
-	// snip_chars is how many characters of a text are left. Default 2000.
-	SnipChars int32 `protobuf:"varint,6,opt,name=snip_chars,json=snipChars,proto3" json:"snip_chars,omitempty"`
-	// reactive_chars is the same after a provider refused a prompt. Default 500.
-	ReactiveChars int32 `protobuf:"varint,7,opt,name=reactive_chars,json=reactiveChars,proto3" json:"reactive_chars,omitempty"`
-	// score_lambda is how fast messages lose worth with age, at most 100. Default 0.5.
-	ScoreLambda float64 `protobuf:"fixed64,8,opt,name=score_lambda,json=scoreLambda,proto3" json:"score_lambda,omitempty"`
-	// score_tool_result_factor is what results of tools are worth beside what was said, at
-	// most 100. Default 1.
-	ScoreToolResultFactor float64 `protobuf:"fixed64,9,opt,name=score_tool_result_factor,json=scoreToolResultFactor,proto3" json:"score_tool_result_factor,omitempty"`
-	// score_rel is how texts are compared with the goal. Default lexical.
-	ScoreRel      ScoreRel `protobuf:"varint,10,opt,name=score_rel,json=scoreRel,proto3,enum=loombridge.v1.ScoreRel" json:"score_rel,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PressureSettings) Reset() {
-	*x = PressureSettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PressureSettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PressureSettings) ProtoMessage() {}
-
-func (x *PressureSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PressureSettings.ProtoReflect.Descriptor instead.
-func (*PressureSettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *PressureSettings) GetThresholds() []float64 {
-	if x != nil {
-		return x.Thresholds
-	}
-	return nil
-}
-
-func (x *PressureSettings) GetInclusiveThresholds() bool {
-	if x != nil && x.InclusiveThresholds != nil {
-		return *x.InclusiveThresholds
-	}
-	return false
-}
-
-func (x *PressureSettings) GetRenew() float64 {
-	if x != nil {
-		return x.Renew
-	}
-	return 0
-}
-
-func (x *PressureSettings) GetSameContent() bool {
-	if x != nil && x.SameContent != nil {
-		return *x.SameContent
-	}
-	return false
-}
-
-func (x *PressureSettings) GetPreviewChars() int32 {
-	if x != nil && x.PreviewChars != nil {
-		return *x.PreviewChars
-	}
-	return 0
-}
-
-func (x *PressureSettings) GetSnipChars() int32 {
-	if x != nil {
-		return x.SnipChars
-	}
-	return 0
-}
-
-func (x *PressureSettings) GetReactiveChars() int32 {
-	if x != nil {
-		return x.ReactiveChars
-	}
-	return 0
-}
-
-func (x *PressureSettings) GetScoreLambda() float64 {
-	if x != nil {
-		return x.ScoreLambda
-	}
-	return 0
-}
-
-func (x *PressureSettings) GetScoreToolResultFactor() float64 {
-	if x != nil {
-		return x.ScoreToolResultFactor
-	}
-	return 0
-}
-
-func (x *PressureSettings) GetScoreRel() ScoreRel {
-	if x != nil {
-		return x.ScoreRel
-	}
-	return ScoreRel_SCORE_REL_UNSPECIFIED
-}
-
-// DecaySettings are the zones of messages in the preset `three_phase`: the newest in
-// full, those before shortened, and a summary of all older ones.
-type DecaySettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// unit is what full and fold count. Default messages.
-	Unit DecayUnit `protobuf:"varint,1,opt,name=unit,proto3,enum=loombridge.v1.DecayUnit" json:"unit,omitempty"`
-	// full is how many of the newest stand in full, at most 10,000. Default 0: 4.
-	Full int32 `protobuf:"varint,2,opt,name=full,proto3" json:"full,omitempty"`
-	// fold is how many before those are shortened, at most 10,000. Default 0: 6.
-	Fold int32 `protobuf:"varint,3,opt,name=fold,proto3" json:"fold,omitempty"`
-	// image_turns is how many turns of the user before the newest keep their images, at
-	// most 10,000; a line stands for each older one, with the `description` of its
-	// block. Default 0: 2.
-	ImageTurns    int32 `protobuf:"varint,4,opt,name=image_turns,json=imageTurns,proto3" json:"image_turns,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DecaySettings) Reset() {
-	*x = DecaySettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DecaySettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DecaySettings) ProtoMessage() {}
-
-func (x *DecaySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DecaySettings.ProtoReflect.Descriptor instead.
-func (*DecaySettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *DecaySettings) GetUnit() DecayUnit {
-	if x != nil {
-		return x.Unit
-	}
-	return DecayUnit_DECAY_UNIT_UNSPECIFIED
-}
-
-func (x *DecaySettings) GetFull() int32 {
-	if x != nil {
-		return x.Full
-	}
-	return 0
-}
-
-func (x *DecaySettings) GetFold() int32 {
-	if x != nil {
-		return x.Fold
-	}
-	return 0
-}
-
-func (x *DecaySettings) GetImageTurns() int32 {
-	if x != nil {
-		return x.ImageTurns
-	}
-	return 0
-}
-
-// SummarySettings are how the oldest messages are summarized in the preset
-// `three_phase`.
-type SummarySettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// mode is how. Default extractive.
-	Mode SummaryMode `protobuf:"varint,1,opt,name=mode,proto3,enum=loombridge.v1.SummaryMode" json:"mode,omitempty"`
-	// max_tokens bounds a summary, at most 10,000. Default 0: 500.
-	MaxTokens int32 `protobuf:"varint,2,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// timeout is how long a prompt waits for the tool, at most one minute. Default 10 s.
-	Timeout *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// tool is the name of the tool of an attached agent that summarizes, at most 128
-	// bytes. Required with the mode callback.
-	Tool          string `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SummarySettings) Reset() {
-	*x = SummarySettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SummarySettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SummarySettings) ProtoMessage() {}
-
-func (x *SummarySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SummarySettings.ProtoReflect.Descriptor instead.
-func (*SummarySettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *SummarySettings) GetMode() SummaryMode {
-	if x != nil {
-		return x.Mode
-	}
-	return SummaryMode_SUMMARY_MODE_UNSPECIFIED
-}
-
-func (x *SummarySettings) GetMaxTokens() int32 {
-	if x != nil {
-		return x.MaxTokens
-	}
-	return 0
-}
-
-func (x *SummarySettings) GetTimeout() *durationpb.Duration {
-	if x != nil {
-		return x.Timeout
-	}
-	return nil
-}
-
-func (x *SummarySettings) GetTool() string {
-	if x != nil {
-		return x.Tool
-	}
-	return ""
-}
-
 // TokenPrices are what a token costs, in any unit: only their ratios count. Each
 // is 0, or from 1e-9 to 1e9.
 type TokenPrices struct {
@@ -3142,7 +2552,7 @@ type TokenPrices struct {
 
 func (x *TokenPrices) Reset() {
 	*x = TokenPrices{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +2564,7 @@ func (x *TokenPrices) String() string {
 func (*TokenPrices) ProtoMessage() {}
 
 func (x *TokenPrices) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +2577,7 @@ func (x *TokenPrices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenPrices.ProtoReflect.Descriptor instead.
 func (*TokenPrices) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TokenPrices) GetInput() float64 {
@@ -3257,7 +2667,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3269,7 +2679,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3282,7 +2692,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Receipt) GetPromptId() string {
@@ -3475,7 +2885,7 @@ type FoldInfo struct {
 
 func (x *FoldInfo) Reset() {
 	*x = FoldInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +2897,7 @@ func (x *FoldInfo) String() string {
 func (*FoldInfo) ProtoMessage() {}
 
 func (x *FoldInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +2910,7 @@ func (x *FoldInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldInfo.ProtoReflect.Descriptor instead.
 func (*FoldInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FoldInfo) GetRefs() []string {
@@ -3584,9 +2994,6 @@ type FoldBatch struct {
 	// break_even_steps is after how many steps it is paid back; 0 when that was
 	// not asked.
 	BreakEvenSteps float64 `protobuf:"fixed64,6,opt,name=break_even_steps,json=breakEvenSteps,proto3" json:"break_even_steps,omitempty"`
-	// summary_problem says why the summary of the settings' tool was left out; empty
-	// when it was not, or when none was asked for.
-	SummaryProblem string `protobuf:"bytes,7,opt,name=summary_problem,json=summaryProblem,proto3" json:"summary_problem,omitempty"`
 	// level is the level of pressure that it is of, with the preset `partitioned`.
 	Level         PressureLevel `protobuf:"varint,8,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3595,7 +3002,7 @@ type FoldBatch struct {
 
 func (x *FoldBatch) Reset() {
 	*x = FoldBatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3014,7 @@ func (x *FoldBatch) String() string {
 func (*FoldBatch) ProtoMessage() {}
 
 func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3027,7 @@ func (x *FoldBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
 func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FoldBatch) GetNumber() int64 {
@@ -3665,13 +3072,6 @@ func (x *FoldBatch) GetBreakEvenSteps() float64 {
 	return 0
 }
 
-func (x *FoldBatch) GetSummaryProblem() string {
-	if x != nil {
-		return x.SummaryProblem
-	}
-	return ""
-}
-
 func (x *FoldBatch) GetLevel() PressureLevel {
 	if x != nil {
 		return x.Level
@@ -3698,7 +3098,7 @@ type PartitionTokens struct {
 
 func (x *PartitionTokens) Reset() {
 	*x = PartitionTokens{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +3110,7 @@ func (x *PartitionTokens) String() string {
 func (*PartitionTokens) ProtoMessage() {}
 
 func (x *PartitionTokens) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +3123,7 @@ func (x *PartitionTokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionTokens.ProtoReflect.Descriptor instead.
 func (*PartitionTokens) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PartitionTokens) GetSystem() int32 {
@@ -3776,7 +3176,7 @@ type ReportOverflowRequest struct {
 
 func (x *ReportOverflowRequest) Reset() {
 	*x = ReportOverflowRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3788,7 +3188,7 @@ func (x *ReportOverflowRequest) String() string {
 func (*ReportOverflowRequest) ProtoMessage() {}
 
 func (x *ReportOverflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3801,7 +3201,7 @@ func (x *ReportOverflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportOverflowRequest.ProtoReflect.Descriptor instead.
 func (*ReportOverflowRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReportOverflowRequest) GetAgentId() string {
@@ -3837,7 +3237,7 @@ type ReportOverflowResponse struct {
 
 func (x *ReportOverflowResponse) Reset() {
 	*x = ReportOverflowResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +3249,7 @@ func (x *ReportOverflowResponse) String() string {
 func (*ReportOverflowResponse) ProtoMessage() {}
 
 func (x *ReportOverflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +3262,7 @@ func (x *ReportOverflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportOverflowResponse.ProtoReflect.Descriptor instead.
 func (*ReportOverflowResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReportOverflowResponse) GetLevel() PressureLevel {
@@ -3898,7 +3298,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +3310,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +3323,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -4001,7 +3401,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4013,7 +3413,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4026,7 +3426,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -4085,7 +3485,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4097,7 +3497,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4110,7 +3510,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -4154,7 +3554,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4166,7 +3566,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4179,7 +3579,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -4232,7 +3632,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +3644,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +3657,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -4343,7 +3743,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4355,7 +3755,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4368,7 +3768,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -4424,7 +3824,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4436,7 +3836,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4449,7 +3849,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -4495,7 +3895,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4507,7 +3907,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4520,7 +3920,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -4563,7 +3963,7 @@ type ReportUsageRequest struct {
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4575,7 +3975,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4588,7 +3988,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -4656,7 +4056,7 @@ type ReportUsageResponse struct {
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4668,7 +4068,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4681,7 +4081,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -4740,7 +4140,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4752,7 +4152,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4765,7 +4165,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -4871,7 +4271,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4883,7 +4283,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4896,7 +4296,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -4947,7 +4347,7 @@ type PromptPart struct {
 
 func (x *PromptPart) Reset() {
 	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4959,7 +4359,7 @@ func (x *PromptPart) String() string {
 func (*PromptPart) ProtoMessage() {}
 
 func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4972,7 +4372,7 @@ func (x *PromptPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
 func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PromptPart) GetName() string {
@@ -5005,7 +4405,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5017,7 +4417,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5030,7 +4430,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -5074,7 +4474,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5086,7 +4486,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5099,7 +4499,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -5141,7 +4541,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5153,7 +4553,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5166,7 +4566,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -5228,7 +4628,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5240,7 +4640,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5253,7 +4653,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -5404,7 +4804,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5416,7 +4816,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5429,7 +4829,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -5482,7 +4882,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5494,7 +4894,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5507,7 +4907,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -5572,7 +4972,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5584,7 +4984,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5597,7 +4997,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -5674,7 +5074,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5686,7 +5086,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5699,7 +5099,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -5979,7 +5379,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5991,7 +5391,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6004,7 +5404,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Task) GetTaskId() string {
@@ -6140,7 +5540,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6152,7 +5552,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6165,7 +5565,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -6233,7 +5633,7 @@ type UploadStepRequest struct {
 
 func (x *UploadStepRequest) Reset() {
 	*x = UploadStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6245,7 +5645,7 @@ func (x *UploadStepRequest) String() string {
 func (*UploadStepRequest) ProtoMessage() {}
 
 func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6258,7 +5658,7 @@ func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
 func (*UploadStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
@@ -6316,7 +5716,7 @@ type UploadStepResponse struct {
 
 func (x *UploadStepResponse) Reset() {
 	*x = UploadStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6328,7 +5728,7 @@ func (x *UploadStepResponse) String() string {
 func (*UploadStepResponse) ProtoMessage() {}
 
 func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6341,7 +5741,7 @@ func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
 func (*UploadStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
@@ -6367,7 +5767,7 @@ type GetTaskRequest struct {
 
 func (x *GetTaskRequest) Reset() {
 	*x = GetTaskRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6379,7 +5779,7 @@ func (x *GetTaskRequest) String() string {
 func (*GetTaskRequest) ProtoMessage() {}
 
 func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6392,7 +5792,7 @@ func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetTaskRequest) GetAgentId() string {
@@ -6436,7 +5836,7 @@ type GetTaskResponse struct {
 
 func (x *GetTaskResponse) Reset() {
 	*x = GetTaskResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6448,7 +5848,7 @@ func (x *GetTaskResponse) String() string {
 func (*GetTaskResponse) ProtoMessage() {}
 
 func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6461,7 +5861,7 @@ func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GetTaskResponse) GetTask() *Task {
@@ -6531,7 +5931,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6543,7 +5943,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6556,7 +5956,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -6644,7 +6044,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6656,7 +6056,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6669,7 +6069,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -6709,7 +6109,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6721,7 +6121,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6734,7 +6134,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -6785,7 +6185,7 @@ type PromoteBlobRequest struct {
 
 func (x *PromoteBlobRequest) Reset() {
 	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6797,7 +6197,7 @@ func (x *PromoteBlobRequest) String() string {
 func (*PromoteBlobRequest) ProtoMessage() {}
 
 func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6810,7 +6210,7 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
 func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PromoteBlobRequest) GetAgentId() string {
@@ -6873,7 +6273,7 @@ type PromoteBlobResponse struct {
 
 func (x *PromoteBlobResponse) Reset() {
 	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6885,7 +6285,7 @@ func (x *PromoteBlobResponse) String() string {
 func (*PromoteBlobResponse) ProtoMessage() {}
 
 func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6898,7 +6298,7 @@ func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
 func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
@@ -6932,7 +6332,7 @@ type ArchiveBlobRequest struct {
 
 func (x *ArchiveBlobRequest) Reset() {
 	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6944,7 +6344,7 @@ func (x *ArchiveBlobRequest) String() string {
 func (*ArchiveBlobRequest) ProtoMessage() {}
 
 func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6957,7 +6357,7 @@ func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ArchiveBlobRequest) GetAgentId() string {
@@ -7013,7 +6413,7 @@ type ArchiveBlobResponse struct {
 
 func (x *ArchiveBlobResponse) Reset() {
 	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7025,7 +6425,7 @@ func (x *ArchiveBlobResponse) String() string {
 func (*ArchiveBlobResponse) ProtoMessage() {}
 
 func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7038,7 +6438,7 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
@@ -7089,7 +6489,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7101,7 +6501,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7114,7 +6514,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -7270,7 +6670,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7282,7 +6682,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7295,7 +6695,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -7360,7 +6760,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7372,7 +6772,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7385,7 +6785,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -7439,7 +6839,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7451,7 +6851,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7464,7 +6864,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -7515,7 +6915,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7527,7 +6927,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7540,7 +6940,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -7613,7 +7013,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7625,7 +7025,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7638,7 +7038,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -7696,7 +7096,7 @@ type ExportSessionsRequest struct {
 
 func (x *ExportSessionsRequest) Reset() {
 	*x = ExportSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7708,7 +7108,7 @@ func (x *ExportSessionsRequest) String() string {
 func (*ExportSessionsRequest) ProtoMessage() {}
 
 func (x *ExportSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7721,7 +7121,7 @@ func (x *ExportSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ExportSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ExportSessionsRequest) GetAgentId() string {
@@ -7750,7 +7150,7 @@ type ExportSessionsResponse struct {
 
 func (x *ExportSessionsResponse) Reset() {
 	*x = ExportSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7762,7 +7162,7 @@ func (x *ExportSessionsResponse) String() string {
 func (*ExportSessionsResponse) ProtoMessage() {}
 
 func (x *ExportSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7775,7 +7175,7 @@ func (x *ExportSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ExportSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ExportSessionsResponse) GetLines() []string {
@@ -7800,7 +7200,7 @@ type ImportSessionsRequest struct {
 
 func (x *ImportSessionsRequest) Reset() {
 	*x = ImportSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7812,7 +7212,7 @@ func (x *ImportSessionsRequest) String() string {
 func (*ImportSessionsRequest) ProtoMessage() {}
 
 func (x *ImportSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7825,7 +7225,7 @@ func (x *ImportSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ImportSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ImportSessionsRequest) GetAgentId() string {
@@ -7859,7 +7259,7 @@ type ImportSessionsResponse struct {
 
 func (x *ImportSessionsResponse) Reset() {
 	*x = ImportSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7871,7 +7271,7 @@ func (x *ImportSessionsResponse) String() string {
 func (*ImportSessionsResponse) ProtoMessage() {}
 
 func (x *ImportSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7884,7 +7284,7 @@ func (x *ImportSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ImportSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ImportSessionsResponse) GetSaved() int64 {
@@ -7932,7 +7332,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7944,7 +7344,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7957,7 +7357,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -8001,7 +7401,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8013,7 +7413,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8026,7 +7426,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -8067,7 +7467,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8079,7 +7479,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8092,7 +7492,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -8159,7 +7559,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8171,7 +7571,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8184,7 +7584,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -8242,7 +7642,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[75]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8254,7 +7654,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[75]
+	mi := &file_loombridge_v1_context_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8267,7 +7667,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{75}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -8310,7 +7710,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[76]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8322,7 +7722,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[76]
+	mi := &file_loombridge_v1_context_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8335,7 +7735,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{76}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -8435,7 +7835,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[77]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8447,7 +7847,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[77]
+	mi := &file_loombridge_v1_context_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8460,7 +7860,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{77}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -8513,7 +7913,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[78]
+	mi := &file_loombridge_v1_context_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8525,7 +7925,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[78]
+	mi := &file_loombridge_v1_context_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8538,7 +7938,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{78}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -8600,7 +8000,7 @@ type SectionDifference struct {
 
 func (x *SectionDifference) Reset() {
 	*x = SectionDifference{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[79]
+	mi := &file_loombridge_v1_context_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8612,7 +8012,7 @@ func (x *SectionDifference) String() string {
 func (*SectionDifference) ProtoMessage() {}
 
 func (x *SectionDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[79]
+	mi := &file_loombridge_v1_context_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8625,7 +8025,7 @@ func (x *SectionDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionDifference.ProtoReflect.Descriptor instead.
 func (*SectionDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{79}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SectionDifference) GetName() string {
@@ -8797,56 +8197,16 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\tR\n" +
 	"geminiJson\x129\n" +
 	"\vcache_marks\x18\v \x03(\v2\x18.loombridge.v1.CacheMarkR\n" +
-	"cacheMarks\"\x9b\x05\n" +
+	"cacheMarks\"\x91\x02\n" +
 	"\x0fHistorySettings\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.loombridge.v1.HistoryPolicyR\x06policy\x12\x16\n" +
 	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1d\n" +
 	"\aliteral\x18\x03 \x01(\bH\x00R\aliteral\x88\x01\x01\x122\n" +
 	"\x06prices\x18\x04 \x01(\v2\x1a.loombridge.v1.TokenPricesR\x06prices\x12%\n" +
 	"\x0eexpected_steps\x18\x05 \x01(\x05R\rexpectedSteps\x12*\n" +
-	"\x11max_result_tokens\x18\x06 \x01(\x05R\x0fmaxResultTokens\x12=\n" +
-	"\ftool_results\x18\a \x01(\x0e2\x1a.loombridge.v1.ToolResultsR\vtoolResults\x12\x1f\n" +
-	"\vkeep_recent\x18\b \x01(\x05R\n" +
-	"keepRecent\x12#\n" +
-	"\rtrigger_steps\x18\t \x01(\x05R\ftriggerSteps\x12%\n" +
-	"\x0etrigger_tokens\x18\n" +
-	" \x01(\x05R\rtriggerTokens\x122\n" +
-	"\x05decay\x18\v \x01(\v2\x1c.loombridge.v1.DecaySettingsR\x05decay\x128\n" +
-	"\asummary\x18\f \x01(\v2\x1e.loombridge.v1.SummarySettingsR\asummary\x121\n" +
-	"\x05style\x18\r \x01(\x0e2\x1b.loombridge.v1.HistoryStyleR\x05style\x12;\n" +
-	"\bpressure\x18\x0e \x01(\v2\x1f.loombridge.v1.PressureSettingsR\bpressureB\n" +
+	"\x11max_result_tokens\x18\x06 \x01(\x05R\x0fmaxResultTokensB\n" +
 	"\n" +
-	"\b_literal\"\xe6\x03\n" +
-	"\x10PressureSettings\x12\x1e\n" +
-	"\n" +
-	"thresholds\x18\x01 \x03(\x01R\n" +
-	"thresholds\x126\n" +
-	"\x14inclusive_thresholds\x18\x02 \x01(\bH\x00R\x13inclusiveThresholds\x88\x01\x01\x12\x14\n" +
-	"\x05renew\x18\x03 \x01(\x01R\x05renew\x12&\n" +
-	"\fsame_content\x18\x04 \x01(\bH\x01R\vsameContent\x88\x01\x01\x12(\n" +
-	"\rpreview_chars\x18\x05 \x01(\x05H\x02R\fpreviewChars\x88\x01\x01\x12\x1d\n" +
-	"\n" +
-	"snip_chars\x18\x06 \x01(\x05R\tsnipChars\x12%\n" +
-	"\x0ereactive_chars\x18\a \x01(\x05R\rreactiveChars\x12!\n" +
-	"\fscore_lambda\x18\b \x01(\x01R\vscoreLambda\x127\n" +
-	"\x18score_tool_result_factor\x18\t \x01(\x01R\x15scoreToolResultFactor\x124\n" +
-	"\tscore_rel\x18\n" +
-	" \x01(\x0e2\x17.loombridge.v1.ScoreRelR\bscoreRelB\x17\n" +
-	"\x15_inclusive_thresholdsB\x0f\n" +
-	"\r_same_contentB\x10\n" +
-	"\x0e_preview_chars\"\x86\x01\n" +
-	"\rDecaySettings\x12,\n" +
-	"\x04unit\x18\x01 \x01(\x0e2\x18.loombridge.v1.DecayUnitR\x04unit\x12\x12\n" +
-	"\x04full\x18\x02 \x01(\x05R\x04full\x12\x12\n" +
-	"\x04fold\x18\x03 \x01(\x05R\x04fold\x12\x1f\n" +
-	"\vimage_turns\x18\x04 \x01(\x05R\n" +
-	"imageTurns\"\xa9\x01\n" +
-	"\x0fSummarySettings\x12.\n" +
-	"\x04mode\x18\x01 \x01(\x0e2\x1a.loombridge.v1.SummaryModeR\x04mode\x12\x1d\n" +
-	"\n" +
-	"max_tokens\x18\x02 \x01(\x05R\tmaxTokens\x123\n" +
-	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
-	"\x04tool\x18\x04 \x01(\tR\x04tool\"g\n" +
+	"\b_literal\"g\n" +
 	"\vTokenPrices\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
@@ -8890,15 +8250,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\x12\x14\n" +
 	"\x05turns\x18\a \x01(\x05R\x05turns\x12\x14\n" +
 	"\x05calls\x18\b \x01(\x05R\x05calls\x12\x14\n" +
-	"\x05dense\x18\t \x01(\bR\x05dense\"\xb9\x02\n" +
+	"\x05dense\x18\t \x01(\bR\x05dense\"\x90\x02\n" +
 	"\tFoldBatch\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x121\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x19.loombridge.v1.FoldReasonR\x06reason\x12\x12\n" +
 	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
 	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
 	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x12(\n" +
-	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\x12'\n" +
-	"\x0fsummary_problem\x18\a \x01(\tR\x0esummaryProblem\x122\n" +
+	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\x122\n" +
 	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x8b\x01\n" +
 	"\x0fPartitionTokens\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\x05R\x06system\x12\x16\n" +
@@ -9358,25 +8717,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x1aHISTORY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HISTORY_POLICY_LEDGER\x10\x01\x12\x1e\n" +
 	"\x1aHISTORY_POLICY_APPEND_ONLY\x10\x02\x12\x19\n" +
-	"\x15HISTORY_POLICY_PRESET\x10\x03*U\n" +
-	"\bScoreRel\x12\x19\n" +
-	"\x15SCORE_REL_UNSPECIFIED\x10\x00\x12\x15\n" +
-	"\x11SCORE_REL_LEXICAL\x10\x01\x12\x17\n" +
-	"\x13SCORE_REL_EMBEDDING\x10\x02*\x94\x01\n" +
-	"\vToolResults\x12\x1c\n" +
-	"\x18TOOL_RESULTS_UNSPECIFIED\x10\x00\x12\x1c\n" +
-	"\x18TOOL_RESULTS_OBSERVATION\x10\x01\x12\x15\n" +
-	"\x11TOOL_RESULTS_OMIT\x10\x02\x12\x1b\n" +
-	"\x17TOOL_RESULTS_COMPRESSED\x10\x03\x12\x15\n" +
-	"\x11TOOL_RESULTS_FULL\x10\x04*V\n" +
-	"\tDecayUnit\x12\x1a\n" +
-	"\x16DECAY_UNIT_UNSPECIFIED\x10\x00\x12\x17\n" +
-	"\x13DECAY_UNIT_MESSAGES\x10\x01\x12\x14\n" +
-	"\x10DECAY_UNIT_TURNS\x10\x02*c\n" +
-	"\vSummaryMode\x12\x1c\n" +
-	"\x18SUMMARY_MODE_UNSPECIFIED\x10\x00\x12\x1b\n" +
-	"\x17SUMMARY_MODE_EXTRACTIVE\x10\x01\x12\x19\n" +
-	"\x15SUMMARY_MODE_CALLBACK\x10\x02*p\n" +
+	"\x15HISTORY_POLICY_PRESET\x10\x03*p\n" +
 	"\n" +
 	"FoldReason\x12\x1b\n" +
 	"\x17FOLD_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -9476,313 +8817,297 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 17)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
 	(ResultForm)(0),                  // 2: loombridge.v1.ResultForm
 	(PromptFormat)(0),                // 3: loombridge.v1.PromptFormat
 	(HistoryPolicy)(0),               // 4: loombridge.v1.HistoryPolicy
-	(ScoreRel)(0),                    // 5: loombridge.v1.ScoreRel
-	(ToolResults)(0),                 // 6: loombridge.v1.ToolResults
-	(DecayUnit)(0),                   // 7: loombridge.v1.DecayUnit
-	(SummaryMode)(0),                 // 8: loombridge.v1.SummaryMode
-	(FoldReason)(0),                  // 9: loombridge.v1.FoldReason
-	(PressureLevel)(0),               // 10: loombridge.v1.PressureLevel
-	(HistoryStyle)(0),                // 11: loombridge.v1.HistoryStyle
-	(CompressHint)(0),                // 12: loombridge.v1.CompressHint
-	(TokenCertainty)(0),              // 13: loombridge.v1.TokenCertainty
-	(BlobTier)(0),                    // 14: loombridge.v1.BlobTier
-	(BlobForm)(0),                    // 15: loombridge.v1.BlobForm
-	(ConversationOrder)(0),           // 16: loombridge.v1.ConversationOrder
-	(*ModelToolCall)(nil),            // 17: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 18: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 19: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 20: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 21: loombridge.v1.Step
-	(*ResultBytes)(nil),              // 22: loombridge.v1.ResultBytes
-	(*ResultContent)(nil),            // 23: loombridge.v1.ResultContent
-	(*ContentBlock)(nil),             // 24: loombridge.v1.ContentBlock
-	(*ResourceBlock)(nil),            // 25: loombridge.v1.ResourceBlock
-	(*ResultUpload)(nil),             // 26: loombridge.v1.ResultUpload
-	(*ListStepsRequest)(nil),         // 27: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 28: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 29: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 30: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 31: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 32: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 33: loombridge.v1.HistorySettings
-	(*PressureSettings)(nil),         // 34: loombridge.v1.PressureSettings
-	(*DecaySettings)(nil),            // 35: loombridge.v1.DecaySettings
-	(*SummarySettings)(nil),          // 36: loombridge.v1.SummarySettings
-	(*TokenPrices)(nil),              // 37: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 38: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 39: loombridge.v1.FoldInfo
-	(*FoldBatch)(nil),                // 40: loombridge.v1.FoldBatch
-	(*PartitionTokens)(nil),          // 41: loombridge.v1.PartitionTokens
-	(*ReportOverflowRequest)(nil),    // 42: loombridge.v1.ReportOverflowRequest
-	(*ReportOverflowResponse)(nil),   // 43: loombridge.v1.ReportOverflowResponse
-	(*ConfigureSessionRequest)(nil),  // 44: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 45: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 46: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 47: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 48: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 49: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 50: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 51: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 52: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 53: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 54: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 55: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 56: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 57: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 58: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 59: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 60: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 61: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 62: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 63: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 64: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 65: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 66: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 67: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 68: loombridge.v1.UploadStepResponse
-	(*GetTaskRequest)(nil),           // 69: loombridge.v1.GetTaskRequest
-	(*GetTaskResponse)(nil),          // 70: loombridge.v1.GetTaskResponse
-	(*ListBlobsRequest)(nil),         // 71: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 72: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 73: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 74: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 75: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 76: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 77: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 78: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 79: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 80: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 81: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 82: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 83: loombridge.v1.KeptBlobs
-	(*ExportSessionsRequest)(nil),    // 84: loombridge.v1.ExportSessionsRequest
-	(*ExportSessionsResponse)(nil),   // 85: loombridge.v1.ExportSessionsResponse
-	(*ImportSessionsRequest)(nil),    // 86: loombridge.v1.ImportSessionsRequest
-	(*ImportSessionsResponse)(nil),   // 87: loombridge.v1.ImportSessionsResponse
-	(*ListSessionsRequest)(nil),      // 88: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 89: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 90: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 91: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 92: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 93: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 94: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 95: loombridge.v1.DiffPromptsResponse
-	(*SectionDifference)(nil),        // 96: loombridge.v1.SectionDifference
-	nil,                              // 97: loombridge.v1.RecordStepResponse.RedactedEntry
-	(*structpb.Struct)(nil),          // 98: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 99: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 100: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 101: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 102: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 103: loombridge.v1.CacheMark
-	(*durationpb.Duration)(nil),      // 104: google.protobuf.Duration
-	(PromptLayout)(0),                // 105: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 106: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),                 // 107: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),         // 108: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 109: loombridge.v1.PromptDifference
-	(*structpb.Value)(nil),           // 110: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 111: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 112: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 113: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 114: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 115: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 116: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 117: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 118: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 119: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 120: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 121: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 122: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 123: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 124: loombridge.v1.WaitAgentsResponse
+	(FoldReason)(0),                  // 5: loombridge.v1.FoldReason
+	(PressureLevel)(0),               // 6: loombridge.v1.PressureLevel
+	(HistoryStyle)(0),                // 7: loombridge.v1.HistoryStyle
+	(CompressHint)(0),                // 8: loombridge.v1.CompressHint
+	(TokenCertainty)(0),              // 9: loombridge.v1.TokenCertainty
+	(BlobTier)(0),                    // 10: loombridge.v1.BlobTier
+	(BlobForm)(0),                    // 11: loombridge.v1.BlobForm
+	(ConversationOrder)(0),           // 12: loombridge.v1.ConversationOrder
+	(*ModelToolCall)(nil),            // 13: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 14: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 15: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 16: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 17: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 18: loombridge.v1.ResultBytes
+	(*ResultContent)(nil),            // 19: loombridge.v1.ResultContent
+	(*ContentBlock)(nil),             // 20: loombridge.v1.ContentBlock
+	(*ResourceBlock)(nil),            // 21: loombridge.v1.ResourceBlock
+	(*ResultUpload)(nil),             // 22: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 23: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 24: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 25: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 26: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 27: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 28: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 29: loombridge.v1.HistorySettings
+	(*TokenPrices)(nil),              // 30: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 31: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 32: loombridge.v1.FoldInfo
+	(*FoldBatch)(nil),                // 33: loombridge.v1.FoldBatch
+	(*PartitionTokens)(nil),          // 34: loombridge.v1.PartitionTokens
+	(*ReportOverflowRequest)(nil),    // 35: loombridge.v1.ReportOverflowRequest
+	(*ReportOverflowResponse)(nil),   // 36: loombridge.v1.ReportOverflowResponse
+	(*ConfigureSessionRequest)(nil),  // 37: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 38: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 39: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 40: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 41: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 42: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 43: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 44: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 45: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 46: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 47: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 48: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 49: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 50: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 51: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 52: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 53: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 54: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 55: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 56: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 57: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 58: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 59: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 60: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 61: loombridge.v1.UploadStepResponse
+	(*GetTaskRequest)(nil),           // 62: loombridge.v1.GetTaskRequest
+	(*GetTaskResponse)(nil),          // 63: loombridge.v1.GetTaskResponse
+	(*ListBlobsRequest)(nil),         // 64: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 65: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 66: loombridge.v1.BlobUsage
+	(*PromoteBlobRequest)(nil),       // 67: loombridge.v1.PromoteBlobRequest
+	(*PromoteBlobResponse)(nil),      // 68: loombridge.v1.PromoteBlobResponse
+	(*ArchiveBlobRequest)(nil),       // 69: loombridge.v1.ArchiveBlobRequest
+	(*ArchiveBlobResponse)(nil),      // 70: loombridge.v1.ArchiveBlobResponse
+	(*SearchBlobsRequest)(nil),       // 71: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 72: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 73: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 74: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 75: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 76: loombridge.v1.KeptBlobs
+	(*ExportSessionsRequest)(nil),    // 77: loombridge.v1.ExportSessionsRequest
+	(*ExportSessionsResponse)(nil),   // 78: loombridge.v1.ExportSessionsResponse
+	(*ImportSessionsRequest)(nil),    // 79: loombridge.v1.ImportSessionsRequest
+	(*ImportSessionsResponse)(nil),   // 80: loombridge.v1.ImportSessionsResponse
+	(*ListSessionsRequest)(nil),      // 81: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 82: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 83: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 84: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 85: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 86: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 87: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 88: loombridge.v1.DiffPromptsResponse
+	(*SectionDifference)(nil),        // 89: loombridge.v1.SectionDifference
+	nil,                              // 90: loombridge.v1.RecordStepResponse.RedactedEntry
+	(*structpb.Struct)(nil),          // 91: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 93: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 94: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 95: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 96: loombridge.v1.CacheMark
+	(PromptLayout)(0),                // 97: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 98: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),                 // 99: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),         // 100: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 101: loombridge.v1.PromptDifference
+	(*durationpb.Duration)(nil),      // 102: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 103: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 104: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 105: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 106: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 107: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 108: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 109: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 110: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 111: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 112: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 113: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 114: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 115: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 116: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 117: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	17,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	18,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	98,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	99,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	13,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	14,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	91,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	92,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	98,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	91,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
-	24,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
-	22,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
-	22,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
-	25,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
+	20,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
+	18,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
+	18,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
+	21,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	100, // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	21,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	100, // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	21,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	93,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	17,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	93,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	17,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	33,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	101, // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	102, // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
-	18,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	57,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	56,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	38,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	103, // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	29,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	94,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	95,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	14,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	50,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	49,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	31,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	96,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	37,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	6,   // 28: loombridge.v1.HistorySettings.tool_results:type_name -> loombridge.v1.ToolResults
-	35,  // 29: loombridge.v1.HistorySettings.decay:type_name -> loombridge.v1.DecaySettings
-	36,  // 30: loombridge.v1.HistorySettings.summary:type_name -> loombridge.v1.SummarySettings
-	11,  // 31: loombridge.v1.HistorySettings.style:type_name -> loombridge.v1.HistoryStyle
-	34,  // 32: loombridge.v1.HistorySettings.pressure:type_name -> loombridge.v1.PressureSettings
-	5,   // 33: loombridge.v1.PressureSettings.score_rel:type_name -> loombridge.v1.ScoreRel
-	7,   // 34: loombridge.v1.DecaySettings.unit:type_name -> loombridge.v1.DecayUnit
-	8,   // 35: loombridge.v1.SummarySettings.mode:type_name -> loombridge.v1.SummaryMode
-	104, // 36: loombridge.v1.SummarySettings.timeout:type_name -> google.protobuf.Duration
-	39,  // 37: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	40,  // 38: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	105, // 39: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	106, // 40: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	107, // 41: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	108, // 42: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	109, // 43: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	41,  // 44: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
-	9,   // 45: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	10,  // 46: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	10,  // 47: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
-	33,  // 48: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	101, // 49: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	33,  // 50: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	101, // 51: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	11,  // 52: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	40,  // 53: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	39,  // 54: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	57,  // 55: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	12,  // 56: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	60,  // 57: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	13,  // 58: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	18,  // 59: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	57,  // 60: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	99,  // 61: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	104, // 62: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	99,  // 63: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	14,  // 64: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	99,  // 65: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	61,  // 66: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	99,  // 67: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	15,  // 68: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	60,  // 69: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	98,  // 70: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	110, // 71: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	22,  // 72: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	23,  // 73: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	26,  // 74: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	65,  // 75: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	98,  // 76: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	99,  // 77: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	21,  // 78: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	60,  // 79: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	97,  // 80: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	64,  // 81: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	66,  // 82: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	100, // 83: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	65,  // 84: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	14,  // 85: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	60,  // 86: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	73,  // 87: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	14,  // 88: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	60,  // 89: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	60,  // 90: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	60,  // 91: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	80,  // 92: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	83,  // 93: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	90,  // 94: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	99,  // 95: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	99,  // 96: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	16,  // 97: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	100, // 98: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	93,  // 99: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	99,  // 100: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	18,  // 101: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	21,  // 102: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	65,  // 103: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	109, // 104: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	96,  // 105: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	19,  // 106: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	64,  // 107: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	67,  // 108: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	27,  // 109: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	29,  // 110: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	69,  // 111: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	31,  // 112: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	44,  // 113: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	111, // 114: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	46,  // 115: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	48,  // 116: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	50,  // 117: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	52,  // 118: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	42,  // 119: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	112, // 120: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
-	113, // 121: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	114, // 122: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	94,  // 123: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	115, // 124: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	116, // 125: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	117, // 126: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	84,  // 127: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
-	86,  // 128: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
-	88,  // 129: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	91,  // 130: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	54,  // 131: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	58,  // 132: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	62,  // 133: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	71,  // 134: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	74,  // 135: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	76,  // 136: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	78,  // 137: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	81,  // 138: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	20,  // 139: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	66,  // 140: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	68,  // 141: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	28,  // 142: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	30,  // 143: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	70,  // 144: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	32,  // 145: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	45,  // 146: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	118, // 147: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	47,  // 148: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	49,  // 149: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	51,  // 150: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	53,  // 151: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	43,  // 152: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	119, // 153: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
-	120, // 154: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	121, // 155: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	95,  // 156: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	122, // 157: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	123, // 158: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	124, // 159: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	85,  // 160: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
-	87,  // 161: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
-	89,  // 162: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	92,  // 163: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	55,  // 164: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	59,  // 165: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	63,  // 166: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	72,  // 167: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	75,  // 168: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	77,  // 169: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	79,  // 170: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	82,  // 171: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	139, // [139:172] is the sub-list for method output_type
-	106, // [106:139] is the sub-list for method input_type
-	106, // [106:106] is the sub-list for extension type_name
-	106, // [106:106] is the sub-list for extension extendee
-	0,   // [0:106] is the sub-list for field type_name
+	30,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	32,  // 28: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	33,  // 29: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	97,  // 30: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	98,  // 31: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	99,  // 32: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
+	100, // 33: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	101, // 34: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	34,  // 35: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
+	5,   // 36: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	6,   // 37: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	6,   // 38: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
+	29,  // 39: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	94,  // 40: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	29,  // 41: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	94,  // 42: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	7,   // 43: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	33,  // 44: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	32,  // 45: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	50,  // 46: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	8,   // 47: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	53,  // 48: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	9,   // 49: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	14,  // 50: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	50,  // 51: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	92,  // 52: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	102, // 53: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	92,  // 54: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	10,  // 55: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	92,  // 56: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
+	54,  // 57: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	92,  // 58: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
+	11,  // 59: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	53,  // 60: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	91,  // 61: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	103, // 62: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	18,  // 63: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	19,  // 64: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	22,  // 65: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	58,  // 66: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	91,  // 67: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	92,  // 68: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	17,  // 69: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	53,  // 70: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	90,  // 71: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	57,  // 72: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	59,  // 73: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	93,  // 74: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	58,  // 75: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	10,  // 76: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	53,  // 77: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	66,  // 78: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	10,  // 79: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	53,  // 80: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 81: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 82: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	73,  // 83: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	76,  // 84: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	83,  // 85: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	92,  // 86: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	92,  // 87: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	12,  // 88: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	93,  // 89: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	86,  // 90: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	92,  // 91: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	14,  // 92: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	17,  // 93: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	58,  // 94: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	101, // 95: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	89,  // 96: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
+	15,  // 97: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	57,  // 98: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	60,  // 99: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	23,  // 100: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	25,  // 101: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	62,  // 102: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	27,  // 103: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	37,  // 104: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	104, // 105: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	39,  // 106: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	41,  // 107: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	43,  // 108: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	45,  // 109: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	35,  // 110: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
+	105, // 111: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
+	106, // 112: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	107, // 113: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	87,  // 114: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	108, // 115: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	109, // 116: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	110, // 117: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	77,  // 118: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
+	79,  // 119: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
+	81,  // 120: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	84,  // 121: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	47,  // 122: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	51,  // 123: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	55,  // 124: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	64,  // 125: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	67,  // 126: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	69,  // 127: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	71,  // 128: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	74,  // 129: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	16,  // 130: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	59,  // 131: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	61,  // 132: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	24,  // 133: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	26,  // 134: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	63,  // 135: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	28,  // 136: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	38,  // 137: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	111, // 138: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	40,  // 139: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	42,  // 140: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	44,  // 141: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	46,  // 142: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	36,  // 143: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	112, // 144: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
+	113, // 145: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	114, // 146: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	88,  // 147: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	115, // 148: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	116, // 149: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	117, // 150: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	78,  // 151: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
+	80,  // 152: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
+	82,  // 153: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	85,  // 154: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	48,  // 155: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	52,  // 156: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	56,  // 157: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	65,  // 158: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	68,  // 159: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	70,  // 160: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	72,  // 161: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	75,  // 162: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	130, // [130:163] is the sub-list for method output_type
+	97,  // [97:130] is the sub-list for method input_type
+	97,  // [97:97] is the sub-list for extension type_name
+	97,  // [97:97] is the sub-list for extension extendee
+	0,   // [0:97] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -9814,9 +9139,8 @@ func file_loombridge_v1_context_proto_init() {
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
 	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[17].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[29].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[47].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[26].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[44].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
@@ -9826,20 +9150,20 @@ func file_loombridge_v1_context_proto_init() {
 		(*RecordStepRequest_OutputContent)(nil),
 		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[48].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[45].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[50].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[47].OneofWrappers = []any{
 		(*UploadStepRequest_Step)(nil),
 		(*UploadStepRequest_Data)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[61].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[58].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[76].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[73].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -9849,8 +9173,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      17,
-			NumMessages:   81,
+			NumEnums:      13,
+			NumMessages:   78,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

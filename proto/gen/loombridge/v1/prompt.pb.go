@@ -143,60 +143,6 @@ func (ToolRendering) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{1}
 }
 
-// WorkingPosition is where the working state stands.
-type WorkingPosition int32
-
-const (
-	// WORKING_POSITION_UNSPECIFIED leaves it as it was; at first that is the end.
-	WorkingPosition_WORKING_POSITION_UNSPECIFIED WorkingPosition = 0
-	// WORKING_POSITION_END: behind the history, where a change costs no cached byte.
-	WorkingPosition_WORKING_POSITION_END WorkingPosition = 1
-	// WORKING_POSITION_AFTER_SYSTEM: right behind the system message. Every change of it
-	// costs the cache of everything behind.
-	WorkingPosition_WORKING_POSITION_AFTER_SYSTEM WorkingPosition = 2
-)
-
-// Enum value maps for WorkingPosition.
-var (
-	WorkingPosition_name = map[int32]string{
-		0: "WORKING_POSITION_UNSPECIFIED",
-		1: "WORKING_POSITION_END",
-		2: "WORKING_POSITION_AFTER_SYSTEM",
-	}
-	WorkingPosition_value = map[string]int32{
-		"WORKING_POSITION_UNSPECIFIED":  0,
-		"WORKING_POSITION_END":          1,
-		"WORKING_POSITION_AFTER_SYSTEM": 2,
-	}
-)
-
-func (x WorkingPosition) Enum() *WorkingPosition {
-	p := new(WorkingPosition)
-	*p = x
-	return p
-}
-
-func (x WorkingPosition) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (WorkingPosition) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[2].Descriptor()
-}
-
-func (WorkingPosition) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[2]
-}
-
-func (x WorkingPosition) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use WorkingPosition.Descriptor instead.
-func (WorkingPosition) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{2}
-}
-
 // RuntimePosition is where the runtime sections stand beside the newest user message.
 type RuntimePosition int32
 
@@ -234,11 +180,11 @@ func (x RuntimePosition) String() string {
 }
 
 func (RuntimePosition) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[3].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[2].Descriptor()
 }
 
 func (RuntimePosition) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[3]
+	return &file_loombridge_v1_prompt_proto_enumTypes[2]
 }
 
 func (x RuntimePosition) Number() protoreflect.EnumNumber {
@@ -247,7 +193,7 @@ func (x RuntimePosition) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RuntimePosition.Descriptor instead.
 func (RuntimePosition) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{2}
 }
 
 // InjectionPhase is the part of a prompt that a section stands in.
@@ -292,11 +238,11 @@ func (x InjectionPhase) String() string {
 }
 
 func (InjectionPhase) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[3].Descriptor()
 }
 
 func (InjectionPhase) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[4]
+	return &file_loombridge_v1_prompt_proto_enumTypes[3]
 }
 
 func (x InjectionPhase) Number() protoreflect.EnumNumber {
@@ -305,7 +251,7 @@ func (x InjectionPhase) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InjectionPhase.Descriptor instead.
 func (InjectionPhase) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{3}
 }
 
 // CacheStrategy says how long the text of a section stays as it is.
@@ -349,11 +295,11 @@ func (x CacheStrategy) String() string {
 }
 
 func (CacheStrategy) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[4].Descriptor()
 }
 
 func (CacheStrategy) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[5]
+	return &file_loombridge_v1_prompt_proto_enumTypes[4]
 }
 
 func (x CacheStrategy) Number() protoreflect.EnumNumber {
@@ -362,7 +308,7 @@ func (x CacheStrategy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CacheStrategy.Descriptor instead.
 func (CacheStrategy) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{4}
 }
 
 // PlanStatus is how far an item of a plan is.
@@ -410,11 +356,11 @@ func (x PlanStatus) String() string {
 }
 
 func (PlanStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[5].Descriptor()
 }
 
 func (PlanStatus) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[6]
+	return &file_loombridge_v1_prompt_proto_enumTypes[5]
 }
 
 func (x PlanStatus) Number() protoreflect.EnumNumber {
@@ -423,7 +369,7 @@ func (x PlanStatus) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use PlanStatus.Descriptor instead.
 func (PlanStatus) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{5}
 }
 
 // SectionOutcome is what became of a section.
@@ -479,11 +425,11 @@ func (x SectionOutcome) String() string {
 }
 
 func (SectionOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_prompt_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_prompt_proto_enumTypes[6].Descriptor()
 }
 
 func (SectionOutcome) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_prompt_proto_enumTypes[7]
+	return &file_loombridge_v1_prompt_proto_enumTypes[6]
 }
 
 func (x SectionOutcome) Number() protoreflect.EnumNumber {
@@ -492,7 +438,7 @@ func (x SectionOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SectionOutcome.Descriptor instead.
 func (SectionOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{6}
 }
 
 // PromptSettings say what prompts are made of. In ConfigureSession they are kept; in
@@ -534,15 +480,11 @@ type PromptSettings struct {
 	Limits *InjectionLimits `protobuf:"bytes,11,opt,name=limits,proto3" json:"limits,omitempty"`
 	// variation says how the form of runtime sections varies.
 	Variation *VariationSettings `protobuf:"bytes,12,opt,name=variation,proto3" json:"variation,omitempty"`
-	// cache says how long sections stay as they are.
-	Cache *CacheSettings `protobuf:"bytes,13,opt,name=cache,proto3" json:"cache,omitempty"`
 	// injections are further sections of the caller's: at most 32.
-	Injections []*Injection `protobuf:"bytes,14,rep,name=injections,proto3" json:"injections,omitempty"`
+	Injections []*Injection `protobuf:"bytes,13,rep,name=injections,proto3" json:"injections,omitempty"`
 	// max_output_tokens is how much of the budget is left to the answer. Default: none,
 	// unless the session's preset leaves some.
-	MaxOutputTokens int32 `protobuf:"varint,15,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
-	// working_position is where the working state stands. Default the end.
-	WorkingPosition WorkingPosition `protobuf:"varint,16,opt,name=working_position,json=workingPosition,proto3,enum=loombridge.v1.WorkingPosition" json:"working_position,omitempty"`
+	MaxOutputTokens int32 `protobuf:"varint,14,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -661,13 +603,6 @@ func (x *PromptSettings) GetVariation() *VariationSettings {
 	return nil
 }
 
-func (x *PromptSettings) GetCache() *CacheSettings {
-	if x != nil {
-		return x.Cache
-	}
-	return nil
-}
-
 func (x *PromptSettings) GetInjections() []*Injection {
 	if x != nil {
 		return x.Injections
@@ -680,13 +615,6 @@ func (x *PromptSettings) GetMaxOutputTokens() int32 {
 		return x.MaxOutputTokens
 	}
 	return 0
-}
-
-func (x *PromptSettings) GetWorkingPosition() WorkingPosition {
-	if x != nil {
-		return x.WorkingPosition
-	}
-	return WorkingPosition_WORKING_POSITION_UNSPECIFIED
 }
 
 // ToolSelection says which served tools stand in prompts. A tool stands there if its
@@ -774,27 +702,13 @@ type SourceSettings struct {
 	// Default 100 ms, at most 10 s.
 	KnowledgeTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=knowledge_timeout,json=knowledgeTimeout,proto3" json:"knowledge_timeout,omitempty"`
 	// event_actions are the actions of events that may stand in prompts: at most 32.
-	// Default `node.thinking` and `node.tool_call`.
+	// Default `node.thinking` and `node.tool_call`. The best 20 stand there, none where
+	// there are fewer than two.
 	EventActions []string `protobuf:"bytes,6,rep,name=event_actions,json=eventActions,proto3" json:"event_actions,omitempty"`
-	// events is how many of them at most, up to 100. Default 20.
-	Events int32 `protobuf:"varint,7,opt,name=events,proto3" json:"events,omitempty"`
-	// min_events is how many there must be for any to stand there. Default 2.
-	MinEvents int32 `protobuf:"varint,8,opt,name=min_events,json=minEvents,proto3" json:"min_events,omitempty"`
-	// errors is how many failed calls at most, of the last 10, up to 10. Default 5.
-	Errors int32 `protobuf:"varint,9,opt,name=errors,proto3" json:"errors,omitempty"`
-	// direct_messages is how many direct messages at most, up to 1,000. Default 50. They
-	// stand before the tasks, in the section `tasks`.
-	DirectMessages int32 `protobuf:"varint,10,opt,name=direct_messages,json=directMessages,proto3" json:"direct_messages,omitempty"`
-	// direct_share is which part of the section's cap they have, above 0 and up to 1.
-	// Default 0.3.
-	DirectShare float64 `protobuf:"fixed64,11,opt,name=direct_share,json=directShare,proto3" json:"direct_share,omitempty"`
-	// direct_min is how many of them stand there whatever they take of the cap, up to 50.
-	// Default 1.
-	DirectMin int32 `protobuf:"varint,12,opt,name=direct_min,json=directMin,proto3" json:"direct_min,omitempty"`
 	// instructors are the agents whose direct messages have the role that they ask for in
 	// `context_role`, and whose plans instruct: at most 32. What any other agent sends stands in
 	// the role of the assistant, with the sender's name in front. Default: nobody.
-	Instructors   []string `protobuf:"bytes,13,rep,name=instructors,proto3" json:"instructors,omitempty"`
+	Instructors   []string `protobuf:"bytes,7,rep,name=instructors,proto3" json:"instructors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -869,48 +783,6 @@ func (x *SourceSettings) GetEventActions() []string {
 		return x.EventActions
 	}
 	return nil
-}
-
-func (x *SourceSettings) GetEvents() int32 {
-	if x != nil {
-		return x.Events
-	}
-	return 0
-}
-
-func (x *SourceSettings) GetMinEvents() int32 {
-	if x != nil {
-		return x.MinEvents
-	}
-	return 0
-}
-
-func (x *SourceSettings) GetErrors() int32 {
-	if x != nil {
-		return x.Errors
-	}
-	return 0
-}
-
-func (x *SourceSettings) GetDirectMessages() int32 {
-	if x != nil {
-		return x.DirectMessages
-	}
-	return 0
-}
-
-func (x *SourceSettings) GetDirectShare() float64 {
-	if x != nil {
-		return x.DirectShare
-	}
-	return 0
-}
-
-func (x *SourceSettings) GetDirectMin() int32 {
-	if x != nil {
-		return x.DirectMin
-	}
-	return 0
 }
 
 func (x *SourceSettings) GetInstructors() []string {
@@ -1064,13 +936,11 @@ type InjectionLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// total bounds all that is no message of the history. Default 12,000.
 	Total int32 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
-	// sections are caps by the name of the section, at most 64. The default of each
-	// stands in the server's help.
-	Sections map[string]int32 `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// profile chooses the defaults: `three_phase`, or `react_8k`, which has 1,500 for the
-	// system prompt and the tools together. Default: `react_8k` for the presets `design`
-	// and `reduction`, else `three_phase`.
-	Profile       string `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"`
+	// sections are caps by the name of the section, at most 64. Default: errors 300, few_shot
+	// 500, goal 200, knowledge 800, notes 1,000, plan 300, playbook 300, rehydrated 400,
+	// skills 1,000, system 2,000, tasks 1,500, tools 3,000, user_memory 500, working 4,000;
+	// with the presets `design` and `reduction` system and tools share 1,500.
+	Sections      map[string]int32 `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1119,13 +989,6 @@ func (x *InjectionLimits) GetSections() map[string]int32 {
 	return nil
 }
 
-func (x *InjectionLimits) GetProfile() string {
-	if x != nil {
-		return x.Profile
-	}
-	return ""
-}
-
 // VariationSettings say how the form of runtime sections varies, so that a model does
 // not fall into a pattern. The wording of tools, memory and the goal never does.
 type VariationSettings struct {
@@ -1133,10 +996,7 @@ type VariationSettings struct {
 	// disabled leaves the form as it is. Default false.
 	Disabled *bool `protobuf:"varint,1,opt,name=disabled,proto3,oneof" json:"disabled,omitempty"`
 	// level is how often something varies, from 0 to 0.8. Default 0.3.
-	Level *float64 `protobuf:"fixed64,2,opt,name=level,proto3,oneof" json:"level,omitempty"`
-	// adaptive raises the level with the length of the prompt and with repeated calls.
-	// Default false.
-	Adaptive      *bool `protobuf:"varint,3,opt,name=adaptive,proto3,oneof" json:"adaptive,omitempty"`
+	Level         *float64 `protobuf:"fixed64,2,opt,name=level,proto3,oneof" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1185,79 +1045,6 @@ func (x *VariationSettings) GetLevel() float64 {
 	return 0
 }
 
-func (x *VariationSettings) GetAdaptive() bool {
-	if x != nil && x.Adaptive != nil {
-		return *x.Adaptive
-	}
-	return false
-}
-
-// CacheSettings say how long sections stay as they are.
-type CacheSettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// stable_ttl is that of CACHE_STRATEGY_STABLE. Default 1 hour. Who sets an hour or
-	// more gets cache marks of an hour there, in PROMPT_FORMAT_ANTHROPIC.
-	StableTtl *durationpb.Duration `protobuf:"bytes,1,opt,name=stable_ttl,json=stableTtl,proto3" json:"stable_ttl,omitempty"`
-	// session_ttl is that of CACHE_STRATEGY_SESSION. Default 5 minutes.
-	SessionTtl *durationpb.Duration `protobuf:"bytes,2,opt,name=session_ttl,json=sessionTtl,proto3" json:"session_ttl,omitempty"`
-	// keep_on_write lets sections stay for their time although a record that they show
-	// was changed. Default false, with preset three_phase true.
-	KeepOnWrite   *bool `protobuf:"varint,3,opt,name=keep_on_write,json=keepOnWrite,proto3,oneof" json:"keep_on_write,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CacheSettings) Reset() {
-	*x = CacheSettings{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CacheSettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CacheSettings) ProtoMessage() {}
-
-func (x *CacheSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CacheSettings.ProtoReflect.Descriptor instead.
-func (*CacheSettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *CacheSettings) GetStableTtl() *durationpb.Duration {
-	if x != nil {
-		return x.StableTtl
-	}
-	return nil
-}
-
-func (x *CacheSettings) GetSessionTtl() *durationpb.Duration {
-	if x != nil {
-		return x.SessionTtl
-	}
-	return nil
-}
-
-func (x *CacheSettings) GetKeepOnWrite() bool {
-	if x != nil && x.KeepOnWrite != nil {
-		return *x.KeepOnWrite
-	}
-	return false
-}
-
 // Injection is a section of the caller's.
 type Injection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1284,7 +1071,7 @@ type Injection struct {
 
 func (x *Injection) Reset() {
 	*x = Injection{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1083,7 @@ func (x *Injection) String() string {
 func (*Injection) ProtoMessage() {}
 
 func (x *Injection) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1096,7 @@ func (x *Injection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Injection.ProtoReflect.Descriptor instead.
 func (*Injection) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Injection) GetName() string {
@@ -1377,7 +1164,7 @@ type ToolDefinition struct {
 
 func (x *ToolDefinition) Reset() {
 	*x = ToolDefinition{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1176,7 @@ func (x *ToolDefinition) String() string {
 func (*ToolDefinition) ProtoMessage() {}
 
 func (x *ToolDefinition) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1189,7 @@ func (x *ToolDefinition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDefinition.ProtoReflect.Descriptor instead.
 func (*ToolDefinition) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ToolDefinition) GetName() string {
@@ -1439,7 +1226,7 @@ type PlanItem struct {
 
 func (x *PlanItem) Reset() {
 	*x = PlanItem{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1238,7 @@ func (x *PlanItem) String() string {
 func (*PlanItem) ProtoMessage() {}
 
 func (x *PlanItem) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1251,7 @@ func (x *PlanItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanItem.ProtoReflect.Descriptor instead.
 func (*PlanItem) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PlanItem) GetText() string {
@@ -1492,7 +1279,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1291,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1304,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Plan) GetItems() []*PlanItem {
@@ -1563,7 +1350,7 @@ type Working struct {
 
 func (x *Working) Reset() {
 	*x = Working{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1362,7 @@ func (x *Working) String() string {
 func (*Working) ProtoMessage() {}
 
 func (x *Working) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1375,7 @@ func (x *Working) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Working.ProtoReflect.Descriptor instead.
 func (*Working) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Working) GetGoal() string {
@@ -1720,7 +1507,7 @@ type UpdateWorkingRequest struct {
 
 func (x *UpdateWorkingRequest) Reset() {
 	*x = UpdateWorkingRequest{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1519,7 @@ func (x *UpdateWorkingRequest) String() string {
 func (*UpdateWorkingRequest) ProtoMessage() {}
 
 func (x *UpdateWorkingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1532,7 @@ func (x *UpdateWorkingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateWorkingRequest.ProtoReflect.Descriptor instead.
 func (*UpdateWorkingRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateWorkingRequest) GetAgentId() string {
@@ -1857,7 +1644,7 @@ type UpdateWorkingResponse struct {
 
 func (x *UpdateWorkingResponse) Reset() {
 	*x = UpdateWorkingResponse{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1656,7 @@ func (x *UpdateWorkingResponse) String() string {
 func (*UpdateWorkingResponse) ProtoMessage() {}
 
 func (x *UpdateWorkingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1669,7 @@ func (x *UpdateWorkingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateWorkingResponse.ProtoReflect.Descriptor instead.
 func (*UpdateWorkingResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateWorkingResponse) GetWorking() *Working {
@@ -1927,7 +1714,7 @@ type SectionInfo struct {
 
 func (x *SectionInfo) Reset() {
 	*x = SectionInfo{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +1726,7 @@ func (x *SectionInfo) String() string {
 func (*SectionInfo) ProtoMessage() {}
 
 func (x *SectionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +1739,7 @@ func (x *SectionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionInfo.ProtoReflect.Descriptor instead.
 func (*SectionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SectionInfo) GetName() string {
@@ -2045,7 +1832,7 @@ type ToolCost struct {
 
 func (x *ToolCost) Reset() {
 	*x = ToolCost{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +1844,7 @@ func (x *ToolCost) String() string {
 func (*ToolCost) ProtoMessage() {}
 
 func (x *ToolCost) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +1857,7 @@ func (x *ToolCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCost.ProtoReflect.Descriptor instead.
 func (*ToolCost) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ToolCost) GetName() string {
@@ -2101,7 +1888,7 @@ type SnapshotSequence struct {
 
 func (x *SnapshotSequence) Reset() {
 	*x = SnapshotSequence{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +1900,7 @@ func (x *SnapshotSequence) String() string {
 func (*SnapshotSequence) ProtoMessage() {}
 
 func (x *SnapshotSequence) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +1913,7 @@ func (x *SnapshotSequence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSequence.ProtoReflect.Descriptor instead.
 func (*SnapshotSequence) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SnapshotSequence) GetSource() string {
@@ -2168,7 +1955,7 @@ type CacheMark struct {
 
 func (x *CacheMark) Reset() {
 	*x = CacheMark{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +1967,7 @@ func (x *CacheMark) String() string {
 func (*CacheMark) ProtoMessage() {}
 
 func (x *CacheMark) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +1980,7 @@ func (x *CacheMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheMark.ProtoReflect.Descriptor instead.
 func (*CacheMark) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CacheMark) GetWhat() string {
@@ -2254,7 +2041,7 @@ type PromptDifference struct {
 
 func (x *PromptDifference) Reset() {
 	*x = PromptDifference{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[19]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2053,7 @@ func (x *PromptDifference) String() string {
 func (*PromptDifference) ProtoMessage() {}
 
 func (x *PromptDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[19]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2066,7 @@ func (x *PromptDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptDifference.ProtoReflect.Descriptor instead.
 func (*PromptDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PromptDifference) GetSection() string {
@@ -2307,7 +2094,7 @@ var File_loombridge_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/working.proto\"\xce\x06\n" +
+	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/working.proto\"\xcf\x05\n" +
 	"\x0ePromptSettings\x123\n" +
 	"\x06layout\x18\x01 \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x12\x16\n" +
 	"\x06system\x18\x02 \x01(\tR\x06system\x12C\n" +
@@ -2321,34 +2108,23 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\auser_id\x18\n" +
 	" \x01(\tR\x06userId\x126\n" +
 	"\x06limits\x18\v \x01(\v2\x1e.loombridge.v1.InjectionLimitsR\x06limits\x12>\n" +
-	"\tvariation\x18\f \x01(\v2 .loombridge.v1.VariationSettingsR\tvariation\x122\n" +
-	"\x05cache\x18\r \x01(\v2\x1c.loombridge.v1.CacheSettingsR\x05cache\x128\n" +
+	"\tvariation\x18\f \x01(\v2 .loombridge.v1.VariationSettingsR\tvariation\x128\n" +
 	"\n" +
-	"injections\x18\x0e \x03(\v2\x18.loombridge.v1.InjectionR\n" +
+	"injections\x18\r \x03(\v2\x18.loombridge.v1.InjectionR\n" +
 	"injections\x12*\n" +
-	"\x11max_output_tokens\x18\x0f \x01(\x05R\x0fmaxOutputTokens\x12I\n" +
-	"\x10working_position\x18\x10 \x01(\x0e2\x1e.loombridge.v1.WorkingPositionR\x0fworkingPosition\"Q\n" +
+	"\x11max_output_tokens\x18\x0e \x01(\x05R\x0fmaxOutputTokens\"Q\n" +
 	"\rToolSelection\x12\x12\n" +
 	"\x04none\x18\x01 \x01(\bR\x04none\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x14\n" +
-	"\x05names\x18\x03 \x03(\tR\x05names\"\xdb\x03\n" +
+	"\x05names\x18\x03 \x03(\tR\x05names\"\xa1\x02\n" +
 	"\x0eSourceSettings\x12\x18\n" +
 	"\aexclude\x18\x01 \x03(\tR\aexclude\x12#\n" +
 	"\rmemory_layers\x18\x02 \x03(\tR\fmemoryLayers\x12#\n" +
 	"\ruser_memories\x18\x03 \x01(\x05R\fuserMemories\x12\x1c\n" +
 	"\tknowledge\x18\x04 \x01(\x05R\tknowledge\x12F\n" +
 	"\x11knowledge_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x10knowledgeTimeout\x12#\n" +
-	"\revent_actions\x18\x06 \x03(\tR\feventActions\x12\x16\n" +
-	"\x06events\x18\a \x01(\x05R\x06events\x12\x1d\n" +
-	"\n" +
-	"min_events\x18\b \x01(\x05R\tminEvents\x12\x16\n" +
-	"\x06errors\x18\t \x01(\x05R\x06errors\x12'\n" +
-	"\x0fdirect_messages\x18\n" +
-	" \x01(\x05R\x0edirectMessages\x12!\n" +
-	"\fdirect_share\x18\v \x01(\x01R\vdirectShare\x12\x1d\n" +
-	"\n" +
-	"direct_min\x18\f \x01(\x05R\tdirectMin\x12 \n" +
-	"\vinstructors\x18\r \x03(\tR\vinstructors\"7\n" +
+	"\revent_actions\x18\x06 \x03(\tR\feventActions\x12 \n" +
+	"\vinstructors\x18\a \x03(\tR\vinstructors\"7\n" +
 	"\aExample\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x16\n" +
 	"\x06output\x18\x02 \x01(\tR\x06output\"\x7f\n" +
@@ -2357,28 +2133,18 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
 	"\x05tools\x18\x04 \x03(\tR\x05tools\x12\x16\n" +
-	"\x06active\x18\x05 \x01(\bR\x06active\"\xc8\x01\n" +
+	"\x06active\x18\x05 \x01(\bR\x06active\"\xae\x01\n" +
 	"\x0fInjectionLimits\x12\x14\n" +
 	"\x05total\x18\x01 \x01(\x05R\x05total\x12H\n" +
-	"\bsections\x18\x02 \x03(\v2,.loombridge.v1.InjectionLimits.SectionsEntryR\bsections\x12\x18\n" +
-	"\aprofile\x18\x03 \x01(\tR\aprofile\x1a;\n" +
+	"\bsections\x18\x02 \x03(\v2,.loombridge.v1.InjectionLimits.SectionsEntryR\bsections\x1a;\n" +
 	"\rSectionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x94\x01\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"f\n" +
 	"\x11VariationSettings\x12\x1f\n" +
 	"\bdisabled\x18\x01 \x01(\bH\x00R\bdisabled\x88\x01\x01\x12\x19\n" +
-	"\x05level\x18\x02 \x01(\x01H\x01R\x05level\x88\x01\x01\x12\x1f\n" +
-	"\badaptive\x18\x03 \x01(\bH\x02R\badaptive\x88\x01\x01B\v\n" +
+	"\x05level\x18\x02 \x01(\x01H\x01R\x05level\x88\x01\x01B\v\n" +
 	"\t_disabledB\b\n" +
-	"\x06_levelB\v\n" +
-	"\t_adaptive\"\xc0\x01\n" +
-	"\rCacheSettings\x128\n" +
-	"\n" +
-	"stable_ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tstableTtl\x12:\n" +
-	"\vsession_ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"sessionTtl\x12'\n" +
-	"\rkeep_on_write\x18\x03 \x01(\bH\x00R\vkeepOnWrite\x88\x01\x01B\x10\n" +
-	"\x0e_keep_on_write\"\x88\x02\n" +
+	"\x06_level\"\x88\x02\n" +
 	"\tInjection\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x1d.loombridge.v1.InjectionPhaseR\x05phase\x122\n" +
@@ -2482,11 +2248,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\rToolRendering\x12\x1e\n" +
 	"\x1aTOOL_RENDERING_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18TOOL_RENDERING_PARAMETER\x10\x01\x12\x17\n" +
-	"\x13TOOL_RENDERING_TEXT\x10\x02*p\n" +
-	"\x0fWorkingPosition\x12 \n" +
-	"\x1cWORKING_POSITION_UNSPECIFIED\x10\x00\x12\x18\n" +
-	"\x14WORKING_POSITION_END\x10\x01\x12!\n" +
-	"\x1dWORKING_POSITION_AFTER_SYSTEM\x10\x02*n\n" +
+	"\x13TOOL_RENDERING_TEXT\x10\x02*n\n" +
 	"\x0fRuntimePosition\x12 \n" +
 	"\x1cRUNTIME_POSITION_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17RUNTIME_POSITION_APPEND\x10\x01\x12\x1c\n" +
@@ -2530,87 +2292,81 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_prompt_proto_rawDescData
 }
 
-var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(PromptLayout)(0),             // 0: loombridge.v1.PromptLayout
 	(ToolRendering)(0),            // 1: loombridge.v1.ToolRendering
-	(WorkingPosition)(0),          // 2: loombridge.v1.WorkingPosition
-	(RuntimePosition)(0),          // 3: loombridge.v1.RuntimePosition
-	(InjectionPhase)(0),           // 4: loombridge.v1.InjectionPhase
-	(CacheStrategy)(0),            // 5: loombridge.v1.CacheStrategy
-	(PlanStatus)(0),               // 6: loombridge.v1.PlanStatus
-	(SectionOutcome)(0),           // 7: loombridge.v1.SectionOutcome
-	(*PromptSettings)(nil),        // 8: loombridge.v1.PromptSettings
-	(*ToolSelection)(nil),         // 9: loombridge.v1.ToolSelection
-	(*SourceSettings)(nil),        // 10: loombridge.v1.SourceSettings
-	(*Example)(nil),               // 11: loombridge.v1.Example
-	(*Skill)(nil),                 // 12: loombridge.v1.Skill
-	(*InjectionLimits)(nil),       // 13: loombridge.v1.InjectionLimits
-	(*VariationSettings)(nil),     // 14: loombridge.v1.VariationSettings
-	(*CacheSettings)(nil),         // 15: loombridge.v1.CacheSettings
-	(*Injection)(nil),             // 16: loombridge.v1.Injection
-	(*ToolDefinition)(nil),        // 17: loombridge.v1.ToolDefinition
-	(*PlanItem)(nil),              // 18: loombridge.v1.PlanItem
-	(*Plan)(nil),                  // 19: loombridge.v1.Plan
-	(*Working)(nil),               // 20: loombridge.v1.Working
-	(*UpdateWorkingRequest)(nil),  // 21: loombridge.v1.UpdateWorkingRequest
-	(*UpdateWorkingResponse)(nil), // 22: loombridge.v1.UpdateWorkingResponse
-	(*SectionInfo)(nil),           // 23: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),              // 24: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),      // 25: loombridge.v1.SnapshotSequence
-	(*CacheMark)(nil),             // 26: loombridge.v1.CacheMark
-	(*PromptDifference)(nil),      // 27: loombridge.v1.PromptDifference
-	nil,                           // 28: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*Dashboard)(nil),             // 30: loombridge.v1.Dashboard
-	(*PendingEvent)(nil),          // 31: loombridge.v1.PendingEvent
-	(*ActiveRisk)(nil),            // 32: loombridge.v1.ActiveRisk
-	(*EventVerdict)(nil),          // 33: loombridge.v1.EventVerdict
-	(*Evidence)(nil),              // 34: loombridge.v1.Evidence
-	(*Signal)(nil),                // 35: loombridge.v1.Signal
-	(*Acknowledgement)(nil),       // 36: loombridge.v1.Acknowledgement
+	(RuntimePosition)(0),          // 2: loombridge.v1.RuntimePosition
+	(InjectionPhase)(0),           // 3: loombridge.v1.InjectionPhase
+	(CacheStrategy)(0),            // 4: loombridge.v1.CacheStrategy
+	(PlanStatus)(0),               // 5: loombridge.v1.PlanStatus
+	(SectionOutcome)(0),           // 6: loombridge.v1.SectionOutcome
+	(*PromptSettings)(nil),        // 7: loombridge.v1.PromptSettings
+	(*ToolSelection)(nil),         // 8: loombridge.v1.ToolSelection
+	(*SourceSettings)(nil),        // 9: loombridge.v1.SourceSettings
+	(*Example)(nil),               // 10: loombridge.v1.Example
+	(*Skill)(nil),                 // 11: loombridge.v1.Skill
+	(*InjectionLimits)(nil),       // 12: loombridge.v1.InjectionLimits
+	(*VariationSettings)(nil),     // 13: loombridge.v1.VariationSettings
+	(*Injection)(nil),             // 14: loombridge.v1.Injection
+	(*ToolDefinition)(nil),        // 15: loombridge.v1.ToolDefinition
+	(*PlanItem)(nil),              // 16: loombridge.v1.PlanItem
+	(*Plan)(nil),                  // 17: loombridge.v1.Plan
+	(*Working)(nil),               // 18: loombridge.v1.Working
+	(*UpdateWorkingRequest)(nil),  // 19: loombridge.v1.UpdateWorkingRequest
+	(*UpdateWorkingResponse)(nil), // 20: loombridge.v1.UpdateWorkingResponse
+	(*SectionInfo)(nil),           // 21: loombridge.v1.SectionInfo
+	(*ToolCost)(nil),              // 22: loombridge.v1.ToolCost
+	(*SnapshotSequence)(nil),      // 23: loombridge.v1.SnapshotSequence
+	(*CacheMark)(nil),             // 24: loombridge.v1.CacheMark
+	(*PromptDifference)(nil),      // 25: loombridge.v1.PromptDifference
+	nil,                           // 26: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*Dashboard)(nil),             // 28: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),          // 29: loombridge.v1.PendingEvent
+	(*ActiveRisk)(nil),            // 30: loombridge.v1.ActiveRisk
+	(*EventVerdict)(nil),          // 31: loombridge.v1.EventVerdict
+	(*Evidence)(nil),              // 32: loombridge.v1.Evidence
+	(*Signal)(nil),                // 33: loombridge.v1.Signal
+	(*Acknowledgement)(nil),       // 34: loombridge.v1.Acknowledgement
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
 	1,  // 1: loombridge.v1.PromptSettings.tool_rendering:type_name -> loombridge.v1.ToolRendering
-	9,  // 2: loombridge.v1.PromptSettings.tools:type_name -> loombridge.v1.ToolSelection
-	3,  // 3: loombridge.v1.PromptSettings.runtime_position:type_name -> loombridge.v1.RuntimePosition
-	10, // 4: loombridge.v1.PromptSettings.sources:type_name -> loombridge.v1.SourceSettings
-	11, // 5: loombridge.v1.PromptSettings.few_shot:type_name -> loombridge.v1.Example
-	12, // 6: loombridge.v1.PromptSettings.skills:type_name -> loombridge.v1.Skill
-	13, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
-	14, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
-	15, // 9: loombridge.v1.PromptSettings.cache:type_name -> loombridge.v1.CacheSettings
-	16, // 10: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	2,  // 11: loombridge.v1.PromptSettings.working_position:type_name -> loombridge.v1.WorkingPosition
-	29, // 12: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	28, // 13: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
-	29, // 14: loombridge.v1.CacheSettings.stable_ttl:type_name -> google.protobuf.Duration
-	29, // 15: loombridge.v1.CacheSettings.session_ttl:type_name -> google.protobuf.Duration
-	4,  // 16: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
-	5,  // 17: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
-	6,  // 18: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
-	18, // 19: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
-	19, // 20: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	30, // 21: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
-	31, // 22: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
-	32, // 23: loombridge.v1.Working.active_risks:type_name -> loombridge.v1.ActiveRisk
-	33, // 24: loombridge.v1.Working.decisions:type_name -> loombridge.v1.EventVerdict
-	34, // 25: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
-	19, // 26: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	35, // 27: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
-	36, // 28: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
-	34, // 29: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
-	20, // 30: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
-	4,  // 31: loombridge.v1.SectionInfo.phase:type_name -> loombridge.v1.InjectionPhase
-	5,  // 32: loombridge.v1.SectionInfo.cache:type_name -> loombridge.v1.CacheStrategy
-	7,  // 33: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	8,  // 2: loombridge.v1.PromptSettings.tools:type_name -> loombridge.v1.ToolSelection
+	2,  // 3: loombridge.v1.PromptSettings.runtime_position:type_name -> loombridge.v1.RuntimePosition
+	9,  // 4: loombridge.v1.PromptSettings.sources:type_name -> loombridge.v1.SourceSettings
+	10, // 5: loombridge.v1.PromptSettings.few_shot:type_name -> loombridge.v1.Example
+	11, // 6: loombridge.v1.PromptSettings.skills:type_name -> loombridge.v1.Skill
+	12, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
+	13, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
+	14, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
+	27, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	26, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	3,  // 12: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
+	4,  // 13: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
+	5,  // 14: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
+	16, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
+	17, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
+	28, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	29, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	30, // 19: loombridge.v1.Working.active_risks:type_name -> loombridge.v1.ActiveRisk
+	31, // 20: loombridge.v1.Working.decisions:type_name -> loombridge.v1.EventVerdict
+	32, // 21: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	17, // 22: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
+	33, // 23: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	34, // 24: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	32, // 25: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	18, // 26: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
+	3,  // 27: loombridge.v1.SectionInfo.phase:type_name -> loombridge.v1.InjectionPhase
+	4,  // 28: loombridge.v1.SectionInfo.cache:type_name -> loombridge.v1.CacheStrategy
+	6,  // 29: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2621,15 +2377,14 @@ func file_loombridge_v1_prompt_proto_init() {
 	file_loombridge_v1_working_proto_init()
 	file_loombridge_v1_prompt_proto_msgTypes[6].OneofWrappers = []any{}
 	file_loombridge_v1_prompt_proto_msgTypes[7].OneofWrappers = []any{}
-	file_loombridge_v1_prompt_proto_msgTypes[8].OneofWrappers = []any{}
-	file_loombridge_v1_prompt_proto_msgTypes[13].OneofWrappers = []any{}
+	file_loombridge_v1_prompt_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   21,
+			NumEnums:      7,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

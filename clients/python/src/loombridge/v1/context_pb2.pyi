@@ -57,32 +57,6 @@ class HistoryPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HISTORY_POLICY_APPEND_ONLY: _ClassVar[HistoryPolicy]
     HISTORY_POLICY_PRESET: _ClassVar[HistoryPolicy]
 
-class ScoreRel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    SCORE_REL_UNSPECIFIED: _ClassVar[ScoreRel]
-    SCORE_REL_LEXICAL: _ClassVar[ScoreRel]
-    SCORE_REL_EMBEDDING: _ClassVar[ScoreRel]
-
-class ToolResults(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    TOOL_RESULTS_UNSPECIFIED: _ClassVar[ToolResults]
-    TOOL_RESULTS_OBSERVATION: _ClassVar[ToolResults]
-    TOOL_RESULTS_OMIT: _ClassVar[ToolResults]
-    TOOL_RESULTS_COMPRESSED: _ClassVar[ToolResults]
-    TOOL_RESULTS_FULL: _ClassVar[ToolResults]
-
-class DecayUnit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    DECAY_UNIT_UNSPECIFIED: _ClassVar[DecayUnit]
-    DECAY_UNIT_MESSAGES: _ClassVar[DecayUnit]
-    DECAY_UNIT_TURNS: _ClassVar[DecayUnit]
-
-class SummaryMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    SUMMARY_MODE_UNSPECIFIED: _ClassVar[SummaryMode]
-    SUMMARY_MODE_EXTRACTIVE: _ClassVar[SummaryMode]
-    SUMMARY_MODE_CALLBACK: _ClassVar[SummaryMode]
-
 class FoldReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     FOLD_REASON_UNSPECIFIED: _ClassVar[FoldReason]
@@ -168,20 +142,6 @@ HISTORY_POLICY_UNSPECIFIED: HistoryPolicy
 HISTORY_POLICY_LEDGER: HistoryPolicy
 HISTORY_POLICY_APPEND_ONLY: HistoryPolicy
 HISTORY_POLICY_PRESET: HistoryPolicy
-SCORE_REL_UNSPECIFIED: ScoreRel
-SCORE_REL_LEXICAL: ScoreRel
-SCORE_REL_EMBEDDING: ScoreRel
-TOOL_RESULTS_UNSPECIFIED: ToolResults
-TOOL_RESULTS_OBSERVATION: ToolResults
-TOOL_RESULTS_OMIT: ToolResults
-TOOL_RESULTS_COMPRESSED: ToolResults
-TOOL_RESULTS_FULL: ToolResults
-DECAY_UNIT_UNSPECIFIED: DecayUnit
-DECAY_UNIT_MESSAGES: DecayUnit
-DECAY_UNIT_TURNS: DecayUnit
-SUMMARY_MODE_UNSPECIFIED: SummaryMode
-SUMMARY_MODE_EXTRACTIVE: SummaryMode
-SUMMARY_MODE_CALLBACK: SummaryMode
 FOLD_REASON_UNSPECIFIED: FoldReason
 FOLD_REASON_PRICE: FoldReason
 FOLD_REASON_BUDGET: FoldReason
@@ -467,84 +427,20 @@ class AssembleResponse(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., openai_responses_json: _Optional[str] = ..., anthropic_json: _Optional[str] = ..., gemini_json: _Optional[str] = ..., cache_marks: _Optional[_Iterable[_Union[_prompt_pb2.CacheMark, _Mapping]]] = ...) -> None: ...
 
 class HistorySettings(_message.Message):
-    __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens", "tool_results", "keep_recent", "trigger_steps", "trigger_tokens", "decay", "summary", "style", "pressure")
+    __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PRESET_FIELD_NUMBER: _ClassVar[int]
     LITERAL_FIELD_NUMBER: _ClassVar[int]
     PRICES_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_STEPS_FIELD_NUMBER: _ClassVar[int]
     MAX_RESULT_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    TOOL_RESULTS_FIELD_NUMBER: _ClassVar[int]
-    KEEP_RECENT_FIELD_NUMBER: _ClassVar[int]
-    TRIGGER_STEPS_FIELD_NUMBER: _ClassVar[int]
-    TRIGGER_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    DECAY_FIELD_NUMBER: _ClassVar[int]
-    SUMMARY_FIELD_NUMBER: _ClassVar[int]
-    STYLE_FIELD_NUMBER: _ClassVar[int]
-    PRESSURE_FIELD_NUMBER: _ClassVar[int]
     policy: HistoryPolicy
     preset: str
     literal: bool
     prices: TokenPrices
     expected_steps: int
     max_result_tokens: int
-    tool_results: ToolResults
-    keep_recent: int
-    trigger_steps: int
-    trigger_tokens: int
-    decay: DecaySettings
-    summary: SummarySettings
-    style: HistoryStyle
-    pressure: PressureSettings
-    def __init__(self, policy: _Optional[_Union[HistoryPolicy, str]] = ..., preset: _Optional[str] = ..., literal: bool = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., expected_steps: _Optional[int] = ..., max_result_tokens: _Optional[int] = ..., tool_results: _Optional[_Union[ToolResults, str]] = ..., keep_recent: _Optional[int] = ..., trigger_steps: _Optional[int] = ..., trigger_tokens: _Optional[int] = ..., decay: _Optional[_Union[DecaySettings, _Mapping]] = ..., summary: _Optional[_Union[SummarySettings, _Mapping]] = ..., style: _Optional[_Union[HistoryStyle, str]] = ..., pressure: _Optional[_Union[PressureSettings, _Mapping]] = ...) -> None: ...
-
-class PressureSettings(_message.Message):
-    __slots__ = ("thresholds", "inclusive_thresholds", "renew", "same_content", "preview_chars", "snip_chars", "reactive_chars", "score_lambda", "score_tool_result_factor", "score_rel")
-    THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
-    INCLUSIVE_THRESHOLDS_FIELD_NUMBER: _ClassVar[int]
-    RENEW_FIELD_NUMBER: _ClassVar[int]
-    SAME_CONTENT_FIELD_NUMBER: _ClassVar[int]
-    PREVIEW_CHARS_FIELD_NUMBER: _ClassVar[int]
-    SNIP_CHARS_FIELD_NUMBER: _ClassVar[int]
-    REACTIVE_CHARS_FIELD_NUMBER: _ClassVar[int]
-    SCORE_LAMBDA_FIELD_NUMBER: _ClassVar[int]
-    SCORE_TOOL_RESULT_FACTOR_FIELD_NUMBER: _ClassVar[int]
-    SCORE_REL_FIELD_NUMBER: _ClassVar[int]
-    thresholds: _containers.RepeatedScalarFieldContainer[float]
-    inclusive_thresholds: bool
-    renew: float
-    same_content: bool
-    preview_chars: int
-    snip_chars: int
-    reactive_chars: int
-    score_lambda: float
-    score_tool_result_factor: float
-    score_rel: ScoreRel
-    def __init__(self, thresholds: _Optional[_Iterable[float]] = ..., inclusive_thresholds: bool = ..., renew: _Optional[float] = ..., same_content: bool = ..., preview_chars: _Optional[int] = ..., snip_chars: _Optional[int] = ..., reactive_chars: _Optional[int] = ..., score_lambda: _Optional[float] = ..., score_tool_result_factor: _Optional[float] = ..., score_rel: _Optional[_Union[ScoreRel, str]] = ...) -> None: ...
-
-class DecaySettings(_message.Message):
-    __slots__ = ("unit", "full", "fold", "image_turns")
-    UNIT_FIELD_NUMBER: _ClassVar[int]
-    FULL_FIELD_NUMBER: _ClassVar[int]
-    FOLD_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_TURNS_FIELD_NUMBER: _ClassVar[int]
-    unit: DecayUnit
-    full: int
-    fold: int
-    image_turns: int
-    def __init__(self, unit: _Optional[_Union[DecayUnit, str]] = ..., full: _Optional[int] = ..., fold: _Optional[int] = ..., image_turns: _Optional[int] = ...) -> None: ...
-
-class SummarySettings(_message.Message):
-    __slots__ = ("mode", "max_tokens", "timeout", "tool")
-    MODE_FIELD_NUMBER: _ClassVar[int]
-    MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
-    TOOL_FIELD_NUMBER: _ClassVar[int]
-    mode: SummaryMode
-    max_tokens: int
-    timeout: _duration_pb2.Duration
-    tool: str
-    def __init__(self, mode: _Optional[_Union[SummaryMode, str]] = ..., max_tokens: _Optional[int] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., tool: _Optional[str] = ...) -> None: ...
+    def __init__(self, policy: _Optional[_Union[HistoryPolicy, str]] = ..., preset: _Optional[str] = ..., literal: bool = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., expected_steps: _Optional[int] = ..., max_result_tokens: _Optional[int] = ...) -> None: ...
 
 class TokenPrices(_message.Message):
     __slots__ = ("input", "cached_input", "cache_write")
@@ -629,14 +525,13 @@ class FoldInfo(_message.Message):
     def __init__(self, refs: _Optional[_Iterable[str]] = ..., batch: _Optional[int] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., turns: _Optional[int] = ..., calls: _Optional[int] = ..., dense: bool = ...) -> None: ...
 
 class FoldBatch(_message.Message):
-    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps", "summary_problem", "level")
+    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps", "level")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     REFS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     BREAK_EVEN_STEPS_FIELD_NUMBER: _ClassVar[int]
-    SUMMARY_PROBLEM_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     number: int
     reason: FoldReason
@@ -644,9 +539,8 @@ class FoldBatch(_message.Message):
     before_tokens: int
     after_tokens: int
     break_even_steps: float
-    summary_problem: str
     level: PressureLevel
-    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ..., summary_problem: _Optional[str] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
 
 class PartitionTokens(_message.Message):
     __slots__ = ("system", "memory", "skill", "history", "working")

@@ -25,12 +25,6 @@ class ToolRendering(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TOOL_RENDERING_PARAMETER: _ClassVar[ToolRendering]
     TOOL_RENDERING_TEXT: _ClassVar[ToolRendering]
 
-class WorkingPosition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    WORKING_POSITION_UNSPECIFIED: _ClassVar[WorkingPosition]
-    WORKING_POSITION_END: _ClassVar[WorkingPosition]
-    WORKING_POSITION_AFTER_SYSTEM: _ClassVar[WorkingPosition]
-
 class RuntimePosition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     RUNTIME_POSITION_UNSPECIFIED: _ClassVar[RuntimePosition]
@@ -76,9 +70,6 @@ PROMPT_LAYOUT_PARTITIONED: PromptLayout
 TOOL_RENDERING_UNSPECIFIED: ToolRendering
 TOOL_RENDERING_PARAMETER: ToolRendering
 TOOL_RENDERING_TEXT: ToolRendering
-WORKING_POSITION_UNSPECIFIED: WorkingPosition
-WORKING_POSITION_END: WorkingPosition
-WORKING_POSITION_AFTER_SYSTEM: WorkingPosition
 RUNTIME_POSITION_UNSPECIFIED: RuntimePosition
 RUNTIME_POSITION_APPEND: RuntimePosition
 RUNTIME_POSITION_PREPEND: RuntimePosition
@@ -104,7 +95,7 @@ SECTION_OUTCOME_TIMED_OUT: SectionOutcome
 SECTION_OUTCOME_EMPTY: SectionOutcome
 
 class PromptSettings(_message.Message):
-    __slots__ = ("layout", "system", "tool_rendering", "tools", "runtime_position", "sources", "few_shot", "skills", "agents_md", "user_id", "limits", "variation", "cache", "injections", "max_output_tokens", "working_position")
+    __slots__ = ("layout", "system", "tool_rendering", "tools", "runtime_position", "sources", "few_shot", "skills", "agents_md", "user_id", "limits", "variation", "injections", "max_output_tokens")
     LAYOUT_FIELD_NUMBER: _ClassVar[int]
     SYSTEM_FIELD_NUMBER: _ClassVar[int]
     TOOL_RENDERING_FIELD_NUMBER: _ClassVar[int]
@@ -117,10 +108,8 @@ class PromptSettings(_message.Message):
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     VARIATION_FIELD_NUMBER: _ClassVar[int]
-    CACHE_FIELD_NUMBER: _ClassVar[int]
     INJECTIONS_FIELD_NUMBER: _ClassVar[int]
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    WORKING_POSITION_FIELD_NUMBER: _ClassVar[int]
     layout: PromptLayout
     system: str
     tool_rendering: ToolRendering
@@ -133,11 +122,9 @@ class PromptSettings(_message.Message):
     user_id: str
     limits: InjectionLimits
     variation: VariationSettings
-    cache: CacheSettings
     injections: _containers.RepeatedCompositeFieldContainer[Injection]
     max_output_tokens: int
-    working_position: WorkingPosition
-    def __init__(self, layout: _Optional[_Union[PromptLayout, str]] = ..., system: _Optional[str] = ..., tool_rendering: _Optional[_Union[ToolRendering, str]] = ..., tools: _Optional[_Union[ToolSelection, _Mapping]] = ..., runtime_position: _Optional[_Union[RuntimePosition, str]] = ..., sources: _Optional[_Union[SourceSettings, _Mapping]] = ..., few_shot: _Optional[_Iterable[_Union[Example, _Mapping]]] = ..., skills: _Optional[_Iterable[_Union[Skill, _Mapping]]] = ..., agents_md: _Optional[str] = ..., user_id: _Optional[str] = ..., limits: _Optional[_Union[InjectionLimits, _Mapping]] = ..., variation: _Optional[_Union[VariationSettings, _Mapping]] = ..., cache: _Optional[_Union[CacheSettings, _Mapping]] = ..., injections: _Optional[_Iterable[_Union[Injection, _Mapping]]] = ..., max_output_tokens: _Optional[int] = ..., working_position: _Optional[_Union[WorkingPosition, str]] = ...) -> None: ...
+    def __init__(self, layout: _Optional[_Union[PromptLayout, str]] = ..., system: _Optional[str] = ..., tool_rendering: _Optional[_Union[ToolRendering, str]] = ..., tools: _Optional[_Union[ToolSelection, _Mapping]] = ..., runtime_position: _Optional[_Union[RuntimePosition, str]] = ..., sources: _Optional[_Union[SourceSettings, _Mapping]] = ..., few_shot: _Optional[_Iterable[_Union[Example, _Mapping]]] = ..., skills: _Optional[_Iterable[_Union[Skill, _Mapping]]] = ..., agents_md: _Optional[str] = ..., user_id: _Optional[str] = ..., limits: _Optional[_Union[InjectionLimits, _Mapping]] = ..., variation: _Optional[_Union[VariationSettings, _Mapping]] = ..., injections: _Optional[_Iterable[_Union[Injection, _Mapping]]] = ..., max_output_tokens: _Optional[int] = ...) -> None: ...
 
 class ToolSelection(_message.Message):
     __slots__ = ("none", "levels", "names")
@@ -150,19 +137,13 @@ class ToolSelection(_message.Message):
     def __init__(self, none: bool = ..., levels: _Optional[_Iterable[int]] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SourceSettings(_message.Message):
-    __slots__ = ("exclude", "memory_layers", "user_memories", "knowledge", "knowledge_timeout", "event_actions", "events", "min_events", "errors", "direct_messages", "direct_share", "direct_min", "instructors")
+    __slots__ = ("exclude", "memory_layers", "user_memories", "knowledge", "knowledge_timeout", "event_actions", "instructors")
     EXCLUDE_FIELD_NUMBER: _ClassVar[int]
     MEMORY_LAYERS_FIELD_NUMBER: _ClassVar[int]
     USER_MEMORIES_FIELD_NUMBER: _ClassVar[int]
     KNOWLEDGE_FIELD_NUMBER: _ClassVar[int]
     KNOWLEDGE_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     EVENT_ACTIONS_FIELD_NUMBER: _ClassVar[int]
-    EVENTS_FIELD_NUMBER: _ClassVar[int]
-    MIN_EVENTS_FIELD_NUMBER: _ClassVar[int]
-    ERRORS_FIELD_NUMBER: _ClassVar[int]
-    DIRECT_MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    DIRECT_SHARE_FIELD_NUMBER: _ClassVar[int]
-    DIRECT_MIN_FIELD_NUMBER: _ClassVar[int]
     INSTRUCTORS_FIELD_NUMBER: _ClassVar[int]
     exclude: _containers.RepeatedScalarFieldContainer[str]
     memory_layers: _containers.RepeatedScalarFieldContainer[str]
@@ -170,14 +151,8 @@ class SourceSettings(_message.Message):
     knowledge: int
     knowledge_timeout: _duration_pb2.Duration
     event_actions: _containers.RepeatedScalarFieldContainer[str]
-    events: int
-    min_events: int
-    errors: int
-    direct_messages: int
-    direct_share: float
-    direct_min: int
     instructors: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, exclude: _Optional[_Iterable[str]] = ..., memory_layers: _Optional[_Iterable[str]] = ..., user_memories: _Optional[int] = ..., knowledge: _Optional[int] = ..., knowledge_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., event_actions: _Optional[_Iterable[str]] = ..., events: _Optional[int] = ..., min_events: _Optional[int] = ..., errors: _Optional[int] = ..., direct_messages: _Optional[int] = ..., direct_share: _Optional[float] = ..., direct_min: _Optional[int] = ..., instructors: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, exclude: _Optional[_Iterable[str]] = ..., memory_layers: _Optional[_Iterable[str]] = ..., user_memories: _Optional[int] = ..., knowledge: _Optional[int] = ..., knowledge_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., event_actions: _Optional[_Iterable[str]] = ..., instructors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Example(_message.Message):
     __slots__ = ("input", "output")
@@ -202,7 +177,7 @@ class Skill(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., text: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., active: bool = ...) -> None: ...
 
 class InjectionLimits(_message.Message):
-    __slots__ = ("total", "sections", "profile")
+    __slots__ = ("total", "sections")
     class SectionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -212,31 +187,17 @@ class InjectionLimits(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
-    PROFILE_FIELD_NUMBER: _ClassVar[int]
     total: int
     sections: _containers.ScalarMap[str, int]
-    profile: str
-    def __init__(self, total: _Optional[int] = ..., sections: _Optional[_Mapping[str, int]] = ..., profile: _Optional[str] = ...) -> None: ...
+    def __init__(self, total: _Optional[int] = ..., sections: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class VariationSettings(_message.Message):
-    __slots__ = ("disabled", "level", "adaptive")
+    __slots__ = ("disabled", "level")
     DISABLED_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
-    ADAPTIVE_FIELD_NUMBER: _ClassVar[int]
     disabled: bool
     level: float
-    adaptive: bool
-    def __init__(self, disabled: bool = ..., level: _Optional[float] = ..., adaptive: bool = ...) -> None: ...
-
-class CacheSettings(_message.Message):
-    __slots__ = ("stable_ttl", "session_ttl", "keep_on_write")
-    STABLE_TTL_FIELD_NUMBER: _ClassVar[int]
-    SESSION_TTL_FIELD_NUMBER: _ClassVar[int]
-    KEEP_ON_WRITE_FIELD_NUMBER: _ClassVar[int]
-    stable_ttl: _duration_pb2.Duration
-    session_ttl: _duration_pb2.Duration
-    keep_on_write: bool
-    def __init__(self, stable_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., session_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., keep_on_write: bool = ...) -> None: ...
+    def __init__(self, disabled: bool = ..., level: _Optional[float] = ...) -> None: ...
 
 class Injection(_message.Message):
     __slots__ = ("name", "phase", "cache", "priority", "max_tokens", "xml_tag", "content")
