@@ -26,7 +26,7 @@ const (
 	MaxBatchVectorBytes = 6 << 20
 )
 
-// SaveBatch stores many records in one commit, all of them or none, and returns
+// SaveBatch stores many records in one commit, all of them or nothing, and returns
 // them as stored, in order. It is the fast way in. A record may supersede or
 // derive from one before it in the batch.
 //

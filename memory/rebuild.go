@@ -343,7 +343,7 @@ func (r *reembedding) storeNew(ctx context.Context, marks []waiting, vectors [][
 	return ofEmbedder(err)
 }
 
-// dropOthers deletes the vectors of other spaces that stand beside a new one,
+// dropOthers deletes the vectors of other spaces that stand next to a new one,
 // and spaces that are empty then.
 func (r *reembedding) dropOthers(ctx context.Context) error {
 	spaces, err := r.index.Spaces(ctx, r.engine, r.scope)
@@ -362,7 +362,7 @@ func (r *reembedding) dropOthers(ctx context.Context) error {
 }
 
 // recordBatches yields the records of a scope in the order of their ids, so many
-// at once, each batch from a view of its own.
+// at once, each batch from its own view.
 func recordBatches(ctx context.Context, engine kv.Engine, scope kv.Scope, size int) func(yield func([]record.Record, error) bool) {
 	return func(yield func([]record.Record, error) bool) {
 		all := kv.Prefix(scope.Key(record.Tag))

@@ -342,7 +342,7 @@ type place struct {
 	id    string
 }
 
-// relatives collects what is related to hits.
+// relatives collects records related to hits.
 type relatives struct {
 	*asking
 	in      *searched
@@ -355,7 +355,7 @@ type relatives struct {
 	forgot  bool // relations of then may be missing
 }
 
-// of adds what is related to one hit.
+// of adds records related to one hit.
 func (x *relatives) of(ctx context.Context, hit Hit) error {
 	if x.left == 0 {
 		x.receipt.RelatedOver++

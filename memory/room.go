@@ -189,7 +189,7 @@ type roomMaking struct {
 	out   bool // of the archive, for good
 	lazy  bool // no caller waits
 
-	over   int      // how many there are too many besides those chosen
+	over   int      // how many there are too many in addition to those chosen
 	chosen []string // ids, those worth least first
 	next   []string // those of them that were not looked at yet
 	looked int      // how many of these the commit under way has looked at

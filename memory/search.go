@@ -302,7 +302,7 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*s
 }
 
 // lookBack narrows the search of a scope to what counted at the moment that is asked for,
-// and adds the versions that counted then as a part of their own.
+// and adds the versions that counted then as their own part.
 func (a *asking) lookBack(ctx context.Context, view kv.Reader, scope kv.Scope, reader *lexical.Reader, bound selection.Filter, all *searched, receipt *Receipt) (selection.Options, selection.Filter, error) {
 	m, options := a.query.Moment, a.options
 	if m.IsNow() {

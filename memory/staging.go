@@ -114,7 +114,7 @@ func (s *Staging) commit(ctx context.Context, operation string) error {
 	return nil
 }
 
-// alone makes the change in a commit of its own. A lazy one may wait for others: no
+// alone makes the change in its own commit. A lazy one may wait for others: no
 // caller is answered by it.
 func (s *Staging) alone(ctx context.Context, lazy bool) error {
 	err := s.Do(ctx, func() error {

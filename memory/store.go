@@ -52,7 +52,7 @@ type Options struct {
 	// background packs them. Fewer make queries read less and saves cost more.
 	// Default packing.DefaultAfter.
 	PackAfter int
-	// CacheBytes bounds the memory for what is remembered of the index.
+	// CacheBytes bounds the memory for the cached state of the index.
 	// Default lexical.DefaultCacheBytes.
 	CacheBytes int
 	// SweepEvery is how often expired records are taken off the disk; negative

@@ -358,7 +358,7 @@ func (m *Importer) commit(ctx context.Context) error {
 	return nil
 }
 
-// portion is how many of the records fit into one commit, one at least: what is stored of
+// portion is how many of the records fit into one commit, one at least: the stored form of
 // a text in the index may take several times its bytes.
 func portion(all []importing) (n int) {
 	size := 0

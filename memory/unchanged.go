@@ -36,7 +36,7 @@ func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) 
 	return true, nil
 }
 
-// sameButHealed is sameLine for a record that lost those beside it in its chain: what it
+// sameButHealed is sameLine for a record that lost those next to it in its chain: what it
 // superseded, or was superseded by, is there no longer.
 func (t *transferring) sameButHealed(ctx context.Context, e *edit, old, r record.Record) (bool, error) {
 	for _, link := range []struct{ was, is *string }{{&r.Supersedes, &old.Supersedes}, {&r.SupersededBy, &old.SupersededBy}} {

@@ -148,7 +148,7 @@ const (
 	maxRememberedBytes = 32 << 20
 	// maxAnswerBytes bounds one of them; a larger one is looked for again.
 	maxAnswerBytes = 1 << 20
-	// answerBytes is about what an answer takes beside its key and records, and
+	// answerBytes is about what an answer takes in addition to its key and records, and
 	// recordBytes a record beside its texts.
 	answerBytes, recordBytes = 512, 512
 )

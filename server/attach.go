@@ -221,7 +221,7 @@ func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) 
 	return answer{reply: reply}
 }
 
-// subscribe adds topics to the subscription: all or none.
+// subscribe adds topics to the subscription: all or nothing.
 func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) answer {
 	// Taken first, so that resuming from it can't skip an event.
 	now, err := a.events.Now(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/places"
 )
 
-// guardStream runs a stream's handler on a goroutine of its own and ends the
+// guardStream runs a stream's handler on its own goroutine and ends the
 // stream when the reader stalls, the server shuts down or endStream is called,
 // whatever the handler is blocked in: gRPC cancels a stream only when its
 // handler returns, so a Send that waits for a dead reader, or a Recv that waits

@@ -165,7 +165,7 @@ func sendAnswers(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grp
 	return call.Done(next(ctx, req))
 }
 
-// keepAnswer takes room for an answer, out of what was reserved for it. What did something is
+// keepAnswer takes room for an answer, out of the reservation for it. What did something is
 // not said to be refused.
 func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owner, message any, reserved *unread.Reserved) error {
 	size := sizeOf(message)

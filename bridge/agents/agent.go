@@ -120,7 +120,7 @@ type AgentTool struct {
 type Filter struct {
 	// Topic is one that the agent registered, letter for letter.
 	Topic string
-	// Capability is one that the agent has, or the name of a tool of its own.
+	// Capability is one that the agent has, or the name of its own tool.
 	Capability string
 	// Kind and Parent are those of the agent.
 	Kind, Parent string
@@ -179,7 +179,7 @@ func (r Registration) normalized() Registration {
 	return r
 }
 
-// isObject reports whether a text is a JSON object, or none at all.
+// isObject reports whether a text is a JSON object, or nothing at all.
 func isObject(s string) bool {
 	if s == "" {
 		return true

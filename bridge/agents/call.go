@@ -12,7 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// DefaultCallTimeout ends a call without a limit of its own, which would otherwise wait
+// DefaultCallTimeout ends a call without its own limit, which would otherwise wait
 // for ever.
 const DefaultCallTimeout = 30 * time.Second
 

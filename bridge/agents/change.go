@@ -13,7 +13,7 @@ const (
 	maxChanges = 1 << 16
 	// maxChangesBytes bounds their memory: enough for maxChanges with short names.
 	maxChangesBytes = 16 << 20
-	// changeBytes is roughly what a change takes beside its texts.
+	// changeBytes is roughly what a change takes in addition to its texts.
 	changeBytes = 128
 )
 

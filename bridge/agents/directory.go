@@ -92,7 +92,7 @@ type Options struct {
 	// QueueCalls bounds the calls that wait to be sent on one stream. Default
 	// DefaultQueueCalls.
 	QueueCalls int
-	// PendingCalls bounds the unanswered calls of one stream, including those that wait
+	// PendingCalls bounds the unanswered calls of one stream, including the waiting ones
 	// to be sent. The calling agents share them. Default DefaultPendingCalls.
 	PendingCalls int
 	// PendingBytes bounds the bytes of those calls; one call is always taken.
@@ -173,7 +173,7 @@ type Directory struct {
 	gaps    *gapKeeper
 	known   *knownTools
 	changes *changes
-	calls   *share.Pool // those that wait for agents
+	calls   *share.Pool // calls that wait for agents
 	done    chan struct{}
 	replan  chan struct{} // holds a token when the sweeper is to plan anew
 	running sync.WaitGroup
@@ -297,7 +297,7 @@ func (d *Directory) after(last uint64) uint64 {
 	return max(last+1, uint64(max(0, d.now().UnixMicro()))) //nolint:gosec // not negative
 }
 
-// Delete takes an agent out of the directory and deletes what is stored for it:
+// Delete takes an agent out of the directory and deletes the stored data for it:
 // its state and its gap. Its streams stay open, but get no more calls. False
 // means that there was neither an entry nor a state, at no bridge.
 func (d *Directory) Delete(ctx context.Context, tenant, id string) (bool, error) {

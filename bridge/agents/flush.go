@@ -148,7 +148,7 @@ func (k *gapKeeper) collect(upTo uint64) (tenant string, writes []gapWrite, size
 	return tenant, writes, size
 }
 
-// gapKeyBytes is roughly what a key takes beside the tenant.
+// gapKeyBytes is roughly what a key takes in addition to the tenant.
 const gapKeyBytes = 48
 
 func (k *gapKeeper) commit(tenant string, writes []gapWrite) error {
@@ -176,7 +176,7 @@ func (k *gapKeeper) commit(tenant string, writes []gapWrite) error {
 	})
 }
 
-// settle wakes those who wait for the commit, and drops slots whose stream is closed.
+// settle wakes waiters for the commit, and drops slots whose stream is closed.
 // Slots that could not be stored are tried again while their stream is open. Streams whose
 // gap another server has are handed over.
 func (k *gapKeeper) settle(writes []gapWrite, err error) {
@@ -260,7 +260,7 @@ func (k *gapKeeper) refresh() map[string][]byte {
 }
 
 // endClosed ends, with their last mark, the streams that were closed before a time. It
-// reports whether that changes what is stored.
+// reports whether that changes the stored data.
 func (s *gapSlot) endClosed(by time.Time) (changed bool) {
 	for _, st := range slices.Backward(slices.Clone(s.streams)) {
 		if !st.closed.IsZero() && !st.closed.After(by) {

@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// toolOverhead is what a tool counts for beside its texts.
+// toolOverhead is what a tool counts for in addition to its texts.
 const toolOverhead = 64
 
 func newToolBytes(o Options) *share.Pool {

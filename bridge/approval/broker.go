@@ -126,7 +126,7 @@ func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answe
 		return Unattended, err
 	}
 	defer b.leave(w)
-	// A grant may have come before the call stood among those that wait.
+	// A grant may have come before the call stood among the waiting ones.
 	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
 		return answer, err
 	}
@@ -163,7 +163,7 @@ func (b *Broker) seen(r Request) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(b.watchers)), func(w *Watcher) bool { return w.sees(r) })
 }
 
-// enter puts a call among those that wait; nil without a watcher.
+// enter puts a call among the waiting ones; nil without a watcher.
 func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -309,7 +309,7 @@ func (w *Watcher) Close() {
 }
 
 // Next waits for a change and returns the calls that have come, the oldest first, and the
-// ids of those that wait no more. One goroutine at a time may call it.
+// ids of calls that no longer wait. One goroutine at a time may call it.
 func (w *Watcher) Next(ctx context.Context) (came []Request, gone []string, err error) {
 	for len(came)+len(gone) == 0 {
 		select {

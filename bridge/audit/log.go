@@ -270,7 +270,7 @@ func (e Entry) End(err error) {
 	}
 }
 
-// Write writes a record in a commit of its own, which survives the death of the process
+// Write writes a record in its own commit, which survives the death of the process
 // but is not synced. It is for calls that have no step.
 func (l *Log) Write(ctx context.Context, r Record) error {
 	e, err := l.Begin(ctx, r.Tenant)

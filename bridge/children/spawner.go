@@ -324,7 +324,7 @@ func (s *Spawner) leave(scope, parent kv.Scope, outcome string) {
 }
 
 // Returned says that a child has its result, which this or another bridge has stored, and
-// wakes those who wait for children of its parent.
+// wakes waiters for children of its parent.
 func (s *Spawner) Returned(scope, parent kv.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -84,7 +84,7 @@ type waiters struct {
 	calls int           // guarded by the spawner's mu
 }
 
-// await joins those who wait for children of a parent; leaveWait ends that.
+// await joins waiters for children of a parent; leaveWait ends that.
 func (s *Spawner) await(parent kv.Scope) (*waiters, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (o Outcome) Pending() []string {
 }
 
 // MaxOutcomeBytes bounds the text of an outcome: more than any window holds, and with room
-// beside it in an answer.
+// next to it in an answer.
 const MaxOutcomeBytes = 1 << 20
 
 // between stands between the paragraphs of an outcome.

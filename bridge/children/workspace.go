@@ -17,12 +17,12 @@ import (
 
 // WorkspaceOptions adjusts Workspaces. Nil and zero fields mean the defaults.
 type WorkspaceOptions struct {
-	// Own gives every agent a folder of its own, as a child has. Default: agents that
+	// Own gives every agent its own folder, as a child has. Default: agents that
 	// nobody spawned share the folder above.
 	Own bool
 }
 
-// Workspaces gives each child a folder of its own below the workspace that its tenant has,
+// Workspaces gives each child its own folder below the workspace that its tenant has,
 // which is closed to everybody else. All methods are safe for concurrent use.
 type Workspaces struct {
 	base     hand.Workspaces

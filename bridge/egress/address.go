@@ -15,7 +15,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// special are ranges that are not the public internet's, besides those that netip knows.
+// special are ranges that are not the public internet's, in addition to those that netip knows.
 // Source: the IANA special-purpose address registries (RFC 6890), and the addresses under
 // which clouds give machines their metadata, where these are public by number.
 var special = prefixes(

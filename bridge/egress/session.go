@@ -141,7 +141,7 @@ func (s *Session) Env(address string, shared bool) []string {
 	}
 	env = append(env, "NODE_USE_ENV_PROXY=1")
 	if !shared {
-		// The process has a loopback of its own, for its own servers.
+		// The process has its own loopback, for its own servers.
 		own := s.ownHosts()
 		env = append(env, "no_proxy="+own, "NO_PROXY="+own)
 		if host, port, err := net.SplitHostPort(address); err == nil {

@@ -5,7 +5,7 @@
 //   - A topic is a name of dot-separated words. Each tenant has its own, and
 //     each topic counts its own durable events: 1, 2, 3, without gaps.
 //   - An [Event] is one thing that happened on a topic. A durable event is in
-//     the store before Emit returns; a volatile one reaches those who listen at
+//     the store before Emit returns; a volatile one reaches listeners at
 //     the moment and is never stored.
 //   - A [Bus] takes events in and hands them out.
 //   - A [Selection] is a pattern of topics with a place to begin, a filter and a

@@ -27,7 +27,7 @@ const (
 // EmitOptions says how an event is emitted. The zero value emits a durable
 // event.
 type EmitOptions struct {
-	// Volatile hands the event to those who listen now and stores nothing.
+	// Volatile hands the event to listeners now and stores nothing.
 	Volatile bool
 	// RequestID makes a durable emit safe to repeat for as long as its event is
 	// kept: the same id with the same event gets the first answer, with another
@@ -61,7 +61,7 @@ func (o *EmitOptions) EmitterOf(e *Event) string { return cmp.Or(o.Emitter, e.So
 
 // Emit takes one event and returns it with its id, time and sequence. A
 // durable event is synced when Emit returns, unless it is Lazy; a volatile one
-// is queued for those who listen. ErrInvalid and what Options.Admit returns refuse
+// is queued for listeners. ErrInvalid and what Options.Admit returns refuse
 // the event. With kv.ErrUnknownOutcome the event may or may not be stored: repeat
 // it under the same request id. The payload, headers and tags stay the
 // caller's.

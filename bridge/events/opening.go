@@ -25,7 +25,7 @@ const (
 type opening struct {
 	sel   *selection
 	since time.Time
-	// mark stands for the selection in an index of its own, with its place among
+	// mark stands for the selection in its own index, with its place among
 	// those that are opening.
 	mark *selection
 }

@@ -22,7 +22,7 @@ type replay struct {
 	unread []*cursor // whose next event is not known
 	heads  replayHeap
 	// detached are cursors that only the replay knows: their topics have many others
-	// beside them, and nothing new. One whose topic is emitted on is attached, and
+	// next to them, and nothing new. One whose topic is emitted on is attached, and
 	// one that is through is dropped.
 	detached map[cursorKey]*cursor
 }

@@ -14,7 +14,7 @@ const (
 	// firstSlots is the size of a topic's first ring: most topics of a pattern
 	// have few events while somebody reads them.
 	firstSlots = 2
-	// handedOverhead is about what an event at hand takes beside its content, and
+	// handedOverhead is about what an event at hand takes in addition to its content, and
 	// slotBytes what a place for one does.
 	handedOverhead = 256
 	slotBytes      = 8

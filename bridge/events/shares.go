@@ -14,7 +14,7 @@ const (
 	queuedStep = 64 << 10
 	// queuedSteps of them it keeps.
 	queuedSteps = 2
-	// queuedOverhead is what a place in a queue takes beside its event.
+	// queuedOverhead is what a place in a queue takes in addition to its event.
 	queuedOverhead = 64
 )
 
@@ -111,7 +111,7 @@ func (s *Subscription) miss(e queueItem) {
 	}
 }
 
-// eventCost is what an event counts for beside its bytes: a small one takes about as
+// eventCost is what an event counts for in addition to its bytes: a small one takes about as
 // much work as a KiB of a large one.
 const eventCost = 1 << 10
 

@@ -14,7 +14,7 @@ import (
 )
 
 // asked is what people said about a call. A tool may ask while the hand has left it alone,
-// so it has a lock of its own.
+// so it has its own lock.
 type asked struct {
 	mu     sync.Mutex
 	answer approval.Answer   // of the last question; empty when no person was asked
@@ -24,7 +24,7 @@ type asked struct {
 func (a *asked) set(answer approval.Answer, what policy.Capability) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A denial says more than what was allowed beside it.
+	// A denial says more than what was allowed next to it.
 	if a.answer == "" || a.answer.Allows() {
 		a.answer, a.what = answer, what
 	}

@@ -47,7 +47,7 @@ type Options struct {
 	Root   func(tenant string) (*os.Root, error)
 	// Path is where programs are looked for that the sandbox's own folders have not: a
 	// list such as PATH. Such a program reads its own installation: its interpreter, and
-	// the packages beside it.
+	// the packages next to it.
 	Path string
 	// Trusted says that those who add servers may name such programs, too, as the settings
 	// may.

@@ -10,7 +10,7 @@
 // so that they cost nothing until one is asked for by name.
 //
 // A server that is a program runs in the sandbox, in one box for as long as it lives,
-// under a profile of its own; one on a network is asked through the egress gate, which
+// under its own profile; one on a network is asked through the egress gate, which
 // lets it reach its own host alone. What a server says is data: names, descriptions,
 // schemas and results have limits, and schemas are neither compiled nor followed.
 //

@@ -14,7 +14,7 @@ import (
 )
 
 // installed is a program of the machine, and what it reads of its own: an interpreter, its
-// libraries, the packages beside it.
+// libraries, the packages next to it.
 type installed struct {
 	path  string   // absolute; no folder on the way to it is a link
 	reads []string // absolute places, in order

@@ -44,7 +44,7 @@ func pinsKey(tenant, name string) []byte { return keptScope(tenant).Key(tagPins,
 // readPins reads those of a server; empty ones where it was not seen before.
 func (c *client) readPins(ctx context.Context) error {
 	own := c.Server
-	own.Env, own.Headers = nil, nil // secrets may change, and are not to be guessed from what is stored
+	own.Env, own.Headers = nil, nil // secrets may change, and are not to be guessed from the stored data
 	fresh := &pins{Of: digest(own), Tools: map[string]string{}}
 	if c.pins != nil && c.pins.Of == fresh.Of {
 		return nil

@@ -32,7 +32,7 @@ const keyBytes = 32
 // errSealed says what to do about a server that this machine can't read.
 var errSealed = errors.New("what was added of it can't be read here: it was stored with the key of another machine, or before this one lost its key. Add it again with its secrets, or bring the key")
 
-// vault seals what is stored of servers.
+// vault seals the stored form of servers.
 type vault struct{ cipher.AEAD }
 
 // openVault reads the key of this machine, and makes one where there is none. Without a file it
@@ -146,7 +146,7 @@ func (c *Clients) sealOld(ctx context.Context, old []kept) error {
 	}
 	reclaimer, ok := c.opts.Engine.(kv.Reclaimer)
 	if !ok {
-		return nil // the store lets go of them by itself, at a time of its own
+		return nil // the store lets go of them by itself, at its own time
 	}
 	c.running.Go(func() {
 		err := reclaimer.Reclaim(c.ctx, ranges)

@@ -125,7 +125,7 @@ func notThere(name string, file, stored error) error {
 	return file
 }
 
-// storedFailure says for the model what went wrong with what is stored.
+// storedFailure says for the model what went wrong with the stored data.
 func storedFailure(name string, err error) error {
 	switch {
 	case errors.Is(err, blob.ErrNotFound):

@@ -427,7 +427,7 @@ func (c *scriptCall) noReply(err error, outcome sandbox.Outcome, stdout, stderr 
 	return tools.Errorf(tools.Failed, "%s: %s%s", c.name, why, ending("stdout:", lastLines(stdout, maxSaid))+ending("stderr:", lastLines(stderr, maxSaid)))
 }
 
-// ending is a part of an error of its own lines; empty without text.
+// ending is a part of its own error lines; empty without text.
 func ending(title, text string) string {
 	switch {
 	case text == "":

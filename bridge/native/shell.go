@@ -19,7 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// Limits of a command, besides those of its policy.
+// Limits of a command, in addition to those of its policy.
 const (
 	// MaxShellTimeout bounds the timeout that a call may ask for.
 	MaxShellTimeout = 10 * time.Minute

@@ -1,7 +1,7 @@
 // Package places knows which of the servers on one store has the workspace of an agent, and
 // takes calls there.
 //
-// A workspace is a folder. Where each server has a folder of its own, the first server that
+// A workspace is a folder. Where each server has its own folder, the first server that
 // a call which touches the workspace comes to becomes its owner: it is kept in the store by
 // the name of the folder, which outlives a restart. All agents of a tenant have one
 // workspace, or each its own, as the servers are set; the owner is that of the workspace.

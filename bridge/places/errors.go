@@ -14,7 +14,7 @@ var (
 	// ErrLost: the server that has the workspace went away before it answered. The call may
 	// have taken effect.
 	ErrLost = errors.New("places: the server that has the workspace did not answer")
-	// ErrUnknown: there is no such server, or none that could have a workspace.
+	// ErrUnknown: there is no such server, or nothing that could have a workspace.
 	ErrUnknown = errors.New("places: no such server")
 	// ErrMixed: some of the servers on the store share one folder, and some do not.
 	ErrMixed = errors.New("places: either all servers on a store share one workspace, or none does")

@@ -36,7 +36,7 @@ type Elsewhere interface {
 
 // Options adjusts Places. Nil and zero fields mean the defaults.
 type Options struct {
-	// PerAgent says that each agent has a workspace of its own. Default: all agents of a
+	// PerAgent says that each agent has its own workspace. Default: all agents of a
 	// tenant have one.
 	PerAgent bool
 	// Elsewhere reaches the others. Default: nothing does.

@@ -67,7 +67,7 @@ func both(a, b Host) (Host, bool) {
 	default:
 		return Host{}, false
 	}
-	// Mode open names no ports: the rule beside it does.
+	// Mode open names no ports: the rule next to it does.
 	switch {
 	case a.Host == "*":
 		out.Ports = b.Ports

@@ -26,7 +26,7 @@ type ResolverOptions struct {
 	// Parent is the agent above another one of its tenant; empty for none. Default: no
 	// agent has one.
 	Parent func(tenant, agent string) string
-	// Bound is the name of a profile that bounds an agent besides what is bound to it; empty
+	// Bound is the name of a profile that bounds an agent in addition to what is bound to it; empty
 	// for none. Where no profile has that name, ReadOnly bounds it. Default: there is none.
 	Bound func(tenant, agent string) string
 	// Logger logs keys that were refused. Default silent.

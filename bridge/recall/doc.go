@@ -13,9 +13,9 @@
 // so that a long goal does not drown a short message.
 //
 // How well a record fits: the score of the best hit says, from 0 to 1, how sure the
-// search is that it found anything of what was asked, and the scores of the others are in
+// search is that it found anything of the question, and the scores of the others are in
 // proportion to it. So a least score decides whether anything is shown at all, and
-// besides the best what has at least minShare of its score.
+// in addition to the best what has at least minShare of its score.
 //
 // Caveat: all that is found was written by agents, users and tools. It is put on lines of
 // its own, or guarded, so that it can't leave its place in the prompt.

@@ -309,7 +309,7 @@ type Terms func(text string) iter.Seq[string]
 const passageBytes = 1200
 
 // partOf is what stands in a prompt of a text: a short one whole, of a long one the passages
-// that say most of what was asked, with what is left out marked and counted at the end. name
+// that say most of the question, with what is left out marked and counted at the end. name
 // names the text where it can be read whole; empty: the prompt does so elsewhere.
 func partOf(s, name string, asked map[string]float64, terms Terms) string {
 	s = strings.TrimSpace(text.Valid(s))

@@ -37,7 +37,7 @@ type Lister interface {
 const (
 	skillFilter = `kind = "` + KindSkill + `"`
 	// maxSkillRecords bounds the records that are looked at for skills: some are replaced,
-	// or none.
+	// or nothing.
 	maxSkillRecords = 4 * settings.MaxSkills
 )
 

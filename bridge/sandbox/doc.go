@@ -6,7 +6,7 @@
 //   - A [Runner] runs a [Job] somewhere, with [Streams], under a [Policy], and returns the
 //     [Outcome]. [Local] is the one that runs it on this machine.
 //   - A tier is a set of layers that stand together. Tier N, "namespaces", gives the tool
-//     a file tree, processes and a network of its own, and Landlock, seccomp and limits
+//     a file tree, processes and its own network, and Landlock, seccomp and limits
 //     over them. Tier L, "landlock", works where namespaces can't be made, such as in
 //     default containers: Landlock, a filter without sockets, and a supervisor for what
 //     Landlock does not see.

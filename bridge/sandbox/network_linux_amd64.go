@@ -13,7 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
 )
 
-// proxyPort is where the proxy is in a network of its own.
+// proxyPort is where the proxy is in its own network.
 const proxyPort = 3128
 
 // outward is the way out of one run.

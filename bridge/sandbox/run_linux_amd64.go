@@ -29,7 +29,7 @@ const (
 	limitOutput = "output"
 )
 
-// Run runs a job in a process of its own, confined.
+// Run runs a job in its own process, confined.
 func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, error) {
 	if err := l.begin(); err != nil {
 		return Outcome{}, err

@@ -85,7 +85,7 @@ func unseen(text []byte) int {
 	return 0
 }
 
-// number reads digits; false for others, or none.
+// number reads digits; false for others, or nothing.
 func number(text []byte, base int) (n int, ok bool) {
 	for _, c := range text {
 		d := int(digits[c])

@@ -197,7 +197,7 @@ func (p *Pool) add(a *agent, n int64) {
 	a.held += n
 }
 
-// giveBack frees units of an agent and serves those who wait.
+// giveBack frees units of an agent and serves waiters.
 func (p *Pool) giveBack(a *agent, n int64) {
 	p.add(a, -n)
 	a.places--

@@ -140,7 +140,7 @@ func (p *Pool) giveUp(w *waiter, cause error) (*Place, error) {
 	return nil, fmt.Errorf("share: wait for %s: %w", p.opts.Name, cause)
 }
 
-// serveAll gives what is free to those who wait: each tenant in its turn, and
+// serveAll gives what is free to waiters: each tenant in its turn, and
 // each of its agents in its own.
 func (p *Pool) serveAll() {
 	for p.sum.waiting > 0 && p.serveOne() {

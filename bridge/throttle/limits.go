@@ -57,7 +57,7 @@ func (e *LimitedError) Is(target error) bool { return target == ErrLimited }
 type Limits struct {
 	now func() time.Time
 
-	mu    sync.Mutex // held while a call begins, so that it counts for all rules or none
+	mu    sync.Mutex // held while a call begins, so that it counts for all rules or nothing
 	rules []*counted
 }
 

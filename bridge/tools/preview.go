@@ -20,7 +20,7 @@ type Part struct {
 	Content []byte
 }
 
-// Preview says what a call would use besides its arguments: what it would start, the files
+// Preview says what a call would use in addition to its arguments: what it would start, the files
 // that it would run, where its paths lead. It changes nothing. An *Error says that the call
 // would fail, or that it can't be shown.
 type Preview func(ctx context.Context, in Input) ([]Part, error)

@@ -269,7 +269,7 @@ func (t *Tool) Refuse(list ...Violation) *ArgumentsError {
 // Schema returns the JSON Schema of the arguments. Do not change it.
 func (t *Tool) Schema() json.RawMessage { return t.descriptor.Schema }
 
-// Preview returns what a call will use besides its arguments, as it is now.
+// Preview returns what a call will use in addition to its arguments, as it is now.
 func (t *Tool) Preview(ctx context.Context, c Input) ([]Part, error) {
 	if t.preview == nil {
 		return nil, nil

@@ -26,7 +26,7 @@ type done struct {
 }
 
 // done are the calls of a group in order: each has a step, a message or a block of
-// one for its result, or none.
+// one for its result, or nothing.
 // whole is what a prompt shows of its outputs with nothing folded.
 func (r *reading) done(g *pairing.Group, whole pairing.Output) []done {
 	var all []done

@@ -42,7 +42,7 @@ type CompactRequest struct {
 	// MaxTokens is the most that the history may take; zero is no bound. With Text it
 	// bounds the lines of earlier steps in history.StyleReduction.
 	MaxTokens int
-	// Summary is what the caller says of what is folded. It stands at the head of
+	// Summary is what the caller says of the folded part. It stands at the head of
 	// the fold, beside its lines, and replaces none of them. Empty says nothing;
 	// one that is blank or takes more than history.DefaultSummaryTokens is left out.
 	Summary string
@@ -50,9 +50,9 @@ type CompactRequest struct {
 	DryRun bool
 }
 
-// Compaction is what was folded, or the text. It belongs to the caller.
+// Compaction is the folded part, or the text. It belongs to the caller.
 type Compaction struct {
-	// Batch is what was folded; nil when that was nothing.
+	// Batch is the folded part; nil when that was nothing.
 	Batch *Batch
 	// Folds stand in the history now, in order.
 	Folds []history.Fold

@@ -26,7 +26,7 @@
 //     answered in between. A result that comes behind other words takes its place
 //     with its call, until the model answers somebody else.
 //   - A call that has no result when its turn ends gets one that says so. A
-//     step that comes later stands for itself, as a call of its own; a tool
+//     step that comes later stands for itself, as its own call; a tool
 //     message that no call waits for becomes a user message. Calls and results
 //     without an id are paired by their order and names.
 //   - A second result of a call is left out while its turn lasts, unless it is

@@ -235,7 +235,7 @@ func (s *source) items(v history.View) []pairing.Item {
 	return out
 }
 
-// batchOf is what was folded, or nil.
+// batchOf is the folded part, or nil.
 func batchOf(v history.View) *Batch {
 	if len(v.Made) == 0 {
 		return nil

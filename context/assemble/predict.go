@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// fixed is what a prompt has beside its history, and how much there may be of
+// fixed is what a prompt has in addition to its history, and how much there may be of
 // all of it.
 type fixed struct {
 	parts map[string]int // tokens by section
@@ -165,7 +165,7 @@ type UsageReport struct {
 	SessionID string
 	// PromptID is that of the prompt's receipt.
 	PromptID string
-	// Usage is what was counted; its Prompt is positive.
+	// Usage is the counted value; its Prompt is positive.
 	Usage tokens.Usage
 	// Cached is the part of the prompt that the provider read from its cache.
 	Cached int

@@ -1,7 +1,7 @@
 // Package blob keeps the bytes that are too long for a prompt, and gives them back
 // byte for byte.
 //
-// A [Store] holds the blobs of all owners, each in a scope of its own. An [Upload]
+// A [Store] holds the blobs of all owners, each in its own scope. An [Upload]
 // takes bytes in; [Stored] is the outcome of it. An [Entry] is a path that leads to a
 // blob; equal bytes of one owner are stored once. A [Pattern] is what Search looks for
 // in the lines of a blob, a [Query] what Find looks for in the archive.

@@ -58,7 +58,7 @@ type Promotion struct {
 
 // Promote raises a blob and gives it the path
 // "persistent/{owner}/{category}/{name}". Its earlier paths go on leading to
-// it. Errors are those of Lookup, and *invalid.Error.
+// it. Errors are as of Lookup, and *invalid.Error.
 func (s *Store) Promote(ctx context.Context, scope kv.Scope, name string, p Promotion) (Entry, error) {
 	if p.Tier != ShortTerm && p.Tier != LongTerm {
 		return Entry{}, invalid.Field(ErrInvalid, "tier", "must be short_term or long_term")

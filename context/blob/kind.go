@@ -137,7 +137,7 @@ func defaultTTLs() map[string]time.Duration {
 	}
 }
 
-// Categories returns the categories that have a TTL of their own, in the order
+// Categories returns the categories that have their own TTL, in the order
 // of their names.
 func Categories() []string {
 	return slices.Sorted(maps.Keys(defaultTTLs()))

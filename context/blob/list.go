@@ -45,7 +45,7 @@ type Page struct {
 	// Entries are in the order of the paths they were made with.
 	Entries []Entry
 	// Next continues the listing; empty at its end. A page may have fewer entries
-	// than asked for, or none, and still a next one.
+	// than asked for, or nothing, and still a next one.
 	Next string
 }
 

@@ -20,7 +20,7 @@ const (
 )
 
 // manifest says what a blob is made of: one frame in it, or chunks of
-// ChunkBytes beside it, the last one shorter.
+// ChunkBytes next to it, the last one shorter.
 type manifest struct {
 	size   int64
 	frame  []byte

@@ -24,7 +24,7 @@ const (
 	// folderAlias is its short name.
 	folderAlias = mention.OutputsFolder
 	// ResultsFolder is where the whole of compressed tool results lies, each under
-	// a ref of its own: the first digits of the hash of what the tool gave.
+	// its own ref: the first digits of the hash of what the tool gave.
 	ResultsFolder = mention.ResultsFolder
 	// MaxPathBytes bounds the path of an entry, which stands in two keys. A path that
 	// is asked for has room for a number besides.
@@ -39,7 +39,7 @@ func Path(category string, stepNumber uint64, ext string) string {
 }
 
 // ResultPath returns the path of a compressed tool result: its ref and an ending
-// by the kind of what is stored there.
+// by the kind of the stored data there.
 func ResultPath(ref, kind string) string { return ResultsFolder + ref + "." + extension(kind) }
 
 // Stage adds to tx what makes an upload a blob that e.Path leads to, and returns

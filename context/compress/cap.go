@@ -40,7 +40,7 @@ func (c *Compressor) over(text string) bool {
 	return limit >= 0 && len(text) > limit && c.count(text) > limit
 }
 
-// capFrame is what stands beside the two ends.
+// capFrame is what stands next to the two ends.
 func capFrame(j *job) string { return omitted(j.chars) + "\n" + dataLine(&j.Result) }
 
 // ends keeps about room tokens of both ends together.

@@ -3,7 +3,7 @@
 //   - [Text] is a text of memory, knowledge, tools or other agents that stands in a
 //     message beside the prompt's own lines: it begins no line as those do, and closes no
 //     tag.
-//   - [Output] is the result of a call in a message of its own: in it only what folding
+//   - [Output] is the result of a call in its own message: in it only what folding
 //     writes is recognized, so that files and logs stay as they are.
 //   - [Tags] is a text that opens and closes none of some tags.
 //

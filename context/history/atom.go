@@ -86,7 +86,7 @@ func (g *grouper) addGrouped(i int) {
 	g.all[last].open = g.all[last].open || e.Open
 }
 
-// begin makes an entry an atom of its own.
+// begin makes an entry its own atom.
 func (g *grouper) begin(i int) {
 	e := &g.entries[i]
 	g.all = append(g.all, atom{members: []int{i}, fixed: e.Kind == Fixed || e.Pinned})

@@ -87,7 +87,7 @@ func groupWeight(group []Fold) int {
 // denseLineTokens: a dense fold has at least a line of about so many.
 const denseLineTokens = 16
 
-// denseFrame is what a dense fold takes beside its lines.
+// denseFrame is what a dense fold takes in addition to its lines.
 func (p *pass) denseFrame() int { return p.l.count(p.l.opts.Header) + p.l.opts.MessageTokens }
 
 // split divides the live folds into the newest that take up to limit tokens,

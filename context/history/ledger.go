@@ -147,7 +147,7 @@ type History struct {
 	ExpectedTurns int
 	// Now asks for a batch whatever it costs.
 	Now bool
-	// Summary, of a batch with Now, is what the caller says of what is folded. It
+	// Summary, of a batch with Now, is what the caller says of the folded part. It
 	// stands behind the header of the first fold of the batch, as one paragraph,
 	// and replaces nothing; a denser fold that is made later leaves it out. One
 	// that is blank, of more than DefaultSummaryTokens, or so long that the fold
@@ -187,7 +187,7 @@ type View struct {
 	// SummaryProblem says why the caller's summary was left out; empty where it was
 	// not, or where there was none.
 	SummaryProblem string
-	// Decision says why there was a batch, or none.
+	// Decision says why there was a batch, or nothing.
 	Decision Decision
 }
 

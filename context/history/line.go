@@ -113,7 +113,7 @@ func answerOf(c Call, results []*Entry) (result *Entry, rest []*Entry) {
 	return results[at], slices.Delete(slices.Clone(results), at, at+1)
 }
 
-// line is a call with the names in what was said beside it, and its result.
+// line is a call with the names in what was said next to it, and its result.
 func (w *writer) line(ref string, calls []Call, said string, result *Entry) string {
 	text := ref
 	for _, c := range calls {

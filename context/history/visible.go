@@ -87,7 +87,7 @@ func pick(ids []excerpt.Identifier, limit, paths int, seen *visible) string {
 	return strings.Join(parts, classSeparator)
 }
 
-// pathFactor times as many paths as other identifiers are kept beside them:
+// pathFactor times as many paths as other identifiers are kept next to them:
 // a listing of files is asked for to work on one of them.
 const pathFactor = 2
 

@@ -43,7 +43,7 @@ const (
 // names are those of the kinds, in order.
 var names = []string{"operator", "program", "parent", "instructor", "agent", "model", "tool", "import"}
 
-// Names are those of the kinds.
+// Names are the names of the kinds.
 func (w Who) Names() (all []string) {
 	for i, name := range names {
 		if w&(1<<i) != 0 {

@@ -126,7 +126,7 @@ var (
 	callFields    = []string{"id", "function", "custom"}
 )
 
-// AppendMessages adds 1 to MaxMessages messages to a session, all or none, and
+// AppendMessages adds 1 to MaxMessages messages to a session, all or nothing, and
 // returns their positions. A request id makes the call safe to repeat: the same
 // id and messages again give the first answer and write nothing, other messages
 // are kv.ErrRequestReused. Input that breaks a rule is an *invalid.Error.
@@ -338,7 +338,7 @@ func (c ToolCall) kind() string {
 }
 
 // checkExtra returns what is wrong with further fields: they are an object, and
-// none is called as one that has a place of its own.
+// none is called as one that has its own place.
 func checkExtra(text json.RawMessage, fields []string) string {
 	if len(text) == 0 {
 		return ""

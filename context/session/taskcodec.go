@@ -9,7 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// kindTask marks an entry that is a task. It stands under a tag of its own, so
+// kindTask marks an entry that is a task. It stands under its own tag, so
 // that what reads a conversation does not step over tasks.
 const kindTask = 3
 

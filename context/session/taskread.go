@@ -13,7 +13,7 @@ import (
 // MaxTasks bounds the tasks of one answer.
 const MaxTasks = 1000
 
-// AddTask is StageTask in a commit of its own.
+// AddTask is StageTask in its own commit.
 func (l *Log) AddTask(ctx context.Context, scope kv.Scope, t Task) (Task, error) {
 	var added Task
 	err := l.writer.Do(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: func(ctx context.Context, tx *kv.Tx) (err error) {

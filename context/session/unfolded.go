@@ -239,7 +239,7 @@ const (
 	// maxSessionEntryBytes bounds those of one session: a prompt of many times the window
 	// of any model.
 	maxSessionEntryBytes = maxCachedEntryBytes / 8
-	// entryBytes is about what an entry takes beside its stored form.
+	// entryBytes is about what an entry takes in addition to its stored form.
 	entryBytes = 512
 )
 

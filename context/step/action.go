@@ -37,7 +37,7 @@ var (
 	// closing ends an action in a tag; its name is the tag's.
 	closing = regexp.MustCompile(`</(command|action|bash|invoke|function|tool\w*|execute\w*)>`)
 	tagName = regexp.MustCompile(`(?:name="([^"]+)"|=([\w:.-]+))`)
-	// parameter is an argument in a tag of its own: "<parameter=path>a.py</parameter>" or
+	// parameter is an argument in its own tag: "<parameter=path>a.py</parameter>" or
 	// `<parameter name="path">a.py</parameter>`.
 	parameter = regexp.MustCompile(`(?s)<parameter(?:=([\w:.-]+)|\s+name="([^"]+)")\s*>(.*?)</parameter>`)
 	// besideTags are line feeds that part tags from what they hold.

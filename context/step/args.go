@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// argChars of a text argument are kept of calls without a rule of their own.
+	// argChars of a text argument are kept of calls without their own rule.
 	argChars = 100
 	// maxMinimalKeys bounds how many arguments are kept, so that a call with a
 	// hundred thousand of them makes no large step.

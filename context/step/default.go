@@ -142,7 +142,7 @@ func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
 	}
 }
 
-// full is what a call gave besides its error, all of it, for below the error.
+// full is what a call gave in addition to its error, all of it, for below the error.
 func (rd *reading) full(result *Result) string {
 	switch {
 	case rd.empty:

@@ -196,7 +196,7 @@ func withPath(observation, path string) string {
 	return text
 }
 
-// shortObservation leaves out what a prompt shows right beside it: the query
+// shortObservation leaves out what a prompt shows right next to it: the query
 // of a web search stands in the line of the call.
 func (s Step) shortObservation() string {
 	if s.ToolName == ToolSearchWeb && s.Success() {

@@ -11,11 +11,11 @@ const (
 	DefaultRecentBytes = 16 << 20
 	// maxRecentBytes bounds one such text. A lock is held while it is looked up.
 	maxRecentBytes = 32 << 10
-	// recentBytes is about what one takes beside its text.
+	// recentBytes is about what one takes in addition to its text.
 	recentBytes = 100
 )
 
-// recentKey is what was counted: a text by its encoding, or all that counts of a
+// recentKey identifies a counted text: a text by its encoding, or all that counts of a
 // message for its model.
 type recentKey struct {
 	encoding Encoding

@@ -119,7 +119,7 @@ func (s splitO200K) fromMark(text string, at, behind int) int {
 	return contraction(text, end, true)
 }
 
-// splitApart is splitO200K with each run of line breaks a piece of its own.
+// splitApart is splitO200K with each run of line breaks its own piece.
 type splitApart struct{ splitO200K }
 
 func (s splitApart) next(text string, at int) int {
@@ -134,7 +134,7 @@ func (s splitApart) next(text string, at int) int {
 }
 
 // splitCL100K follows cl100k_base: words have no case and no marks, and a
-// contraction is a piece of its own.
+// contraction is its own piece.
 type splitCL100K struct {
 	classes *classTable
 	// digits is how many digits of a number are one piece.

@@ -62,7 +62,7 @@ type Importer struct {
 	parts   []session.Part
 	size    int
 	waiting []restoring
-	held    int64 // bytes of those that wait
+	held    int64 // bytes of the waiting ones
 	results int
 	bytes   int64
 	paths   map[string]bool // that its steps lead to; set by its first result

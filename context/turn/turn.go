@@ -212,7 +212,7 @@ func (p *Pool) give() {
 	}
 }
 
-// before reports whether a work's turn comes first: those that wait longer are asked
+// before reports whether a work's turn comes first: the longest waiting are asked
 // last, so that they keep their place.
 func (w *Work) before(other *Work) bool {
 	if w.tenant != other.tenant {

@@ -177,7 +177,7 @@ func (w Working) With(c Change, now time.Time) Working {
 	return w.learned(c).signalled(c.Signals).decided(c.Acknowledge, now)
 }
 
-// without are the names but one, in a slice of their own.
+// without are the names but one, in their own slice.
 func without(names []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == name })
 }

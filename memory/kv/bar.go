@@ -7,7 +7,7 @@ import (
 )
 
 // Bar refuses what writes to a scope, in any keyspace, with an error until it is lifted:
-// calls of this writer alone, those that wait already among them. A commit that is staged
+// calls of this writer alone, already waiting ones among them. A commit that is staged
 // may still be on its way; Drain waits for it. Calls with a context of PastBars go on.
 func (w *Writer) Bar(scope Scope, why error) {
 	w.changeBars(func(bars map[Scope]error) { bars[scope] = why })

@@ -10,7 +10,7 @@ import (
 const (
 	// MaxKeyBytes bounds one key, its scope included.
 	MaxKeyBytes = 1 << 10
-	// ValueHeaderBytes is the room a value has beside its payload.
+	// ValueHeaderBytes is the room a value has in addition to its payload.
 	ValueHeaderBytes = 4 << 10
 	// MaxValueBytes bounds one value: 4 MiB of payload and a header.
 	MaxValueBytes = 4<<20 + ValueHeaderBytes

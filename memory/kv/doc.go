@@ -17,7 +17,7 @@
 //   - An [Engine] stores pairs: it reads, takes snapshots and commits a batch
 //     under guards, all or nothing. A [Snapshot] lives for a bounded time: [View]
 //     is for what is shorter, [LongReader] for what may not be.
-//   - A [Writer] runs staging functions for many callers, lets those that wait
+//   - A [Writer] runs staging functions for many callers, lets calls that wait
 //     for the same refs share one commit, and repeats them on a conflict.
 //
 // The contract holds nothing that is RocksDB's own: no merge operators and no

@@ -103,7 +103,7 @@ const (
 )
 
 // pause is how long to wait before the next try, after n in vain: a random time, so
-// that those who wait do not meet again, up to a bound that doubles.
+// that waiters do not meet again, up to a bound that doubles.
 func pause(n int) time.Duration {
 	return rand.N(min(maxPause, minPause<<min(n, 16))) + 1
 }

@@ -31,7 +31,7 @@ func key(scope kv.Scope, id string) []byte {
 }
 
 // digest is of what an import brought and a full memory may let go of: not of what the memory
-// itself did to the record, nor of the records beside it, which may have gone first.
+// itself did to the record, nor of the records next to it, which may have gone first.
 func digest(r record.Record) ([]byte, error) {
 	r.Embedding, r.EmbeddingSpace, r.SavedBy, r.Review, r.Archived = nil, "", "", 0, false
 	r.ArchiveTime, r.Supersedes, r.SupersededBy = record.Record{}.ArchiveTime, "", ""

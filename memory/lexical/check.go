@@ -170,7 +170,7 @@ func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error)
 }
 
 func (c *checker) recountSegment(ctx context.Context, view kv.Reader, all contents, info segment.Info) error {
-	// A cache of its own, so that the check reads what is stored.
+	// A cache of its own, so that the check reads the stored data.
 	segments, err := newIndexCache(0).load(ctx, view, scopeHead{Space: c.Space, segments: segment.List{Segments: []segment.Info{info}}})
 	if err != nil {
 		return err

@@ -101,7 +101,7 @@ func (c *checker) compareSessions(ctx context.Context, view kv.Reader, want cont
 	return nil
 }
 
-// compareMemory compares what the index remembers with what is stored.
+// compareMemory compares what the index remembers with the stored data.
 func (c *checker) compareMemory(ctx context.Context, x *Index, view kv.Reader) error {
 	remembered, err := x.state(ctx, view, c.scopeHead)
 	if err != nil {

@@ -238,7 +238,7 @@ func (m *merging) mergeTerms(ctx context.Context, segments []*segment.Segment, w
 	}
 }
 
-// emit takes a finished chunk and commits those that wait when they are many.
+// emit takes a finished chunk and commits the waiting ones when they are many.
 func (m *merging) emit(ctx context.Context, chunk []byte) error {
 	m.chunks = append(m.chunks, chunk)
 	if m.pending += len(chunk); m.pending < m.perCommit {

@@ -33,7 +33,7 @@ type purging struct {
 	tag                 byte
 	ordinals, perCommit uint32 // ordinals of a block, blocks of a commit
 	// without returns a block without what the deleted documents have in it: nil
-	// where no document is live. It reports whether that differs from what is stored.
+	// where no document is live. It reports whether that differs from the stored data.
 	without func(block uint32, stored []byte) (purged []byte, changed bool, err error)
 }
 

@@ -60,7 +60,7 @@ func (r *Reader) Incarnation() uint64 { return r.head.Incarnation }
 func (r *Reader) Place(ordinal uint32) uint32 { return r.frame.Place[r.frame.Slot(ordinal)] }
 
 // IDs returns the ids of live documents, in the order asked. Of a deleted one
-// there may be an empty id, or none, which is ErrDamaged.
+// there may be an empty id, or nothing, which is ErrDamaged.
 func (r *Reader) IDs(ctx context.Context, ordinals []uint32) ([]string, error) {
 	ids := make([]string, len(ordinals))
 	blocks, err := r.idBlocks(ctx, ordinals)

@@ -17,7 +17,7 @@ const (
 	rebuildBytes     = 2 << 20
 	// rebuildGaps bounds the deleted ones, of which hardly anything is written.
 	rebuildGaps = 16 << 10
-	// minGapSegment is how many deleted ones in a row are a segment of their own,
+	// minGapSegment is how many deleted ones in a row are their own segment,
 	// instead of an entry each.
 	minGapSegment = rebuildGaps
 	// maxGapOrdinals bounds those of one commit, which writes a bit for each.
@@ -70,7 +70,7 @@ type rebuilding struct {
 
 	last    uint32 // the last ordinal that the new index has
 	waiting []numbered
-	load    int // what those that wait amount to in one commit, in bytes or like it
+	load    int // what the waiting ones amount to in one commit, in bytes or like it
 }
 
 // numbered is a document in its stored form, or a deleted one without any.

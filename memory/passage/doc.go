@@ -1,5 +1,5 @@
 // Package passage fills a number of tokens with what was found: short texts whole, and of
-// long ones the passages that say most of what was asked. A passage is a stretch of a text
+// long ones the passages that say most of the question. A passage is a stretch of a text
 // that begins and ends between sentences or lines, byte for byte as it stands there.
 //
 // What is given is chosen by how much it is worth for the tokens it takes. A text is worth

@@ -7,7 +7,7 @@ import (
 
 const (
 	// aroundShare is the part of what a piece has of the words that are asked for that
-	// those beside it count with: an answer stands right before or behind them, too.
+	// those next to it count with: an answer stands right before or behind them, too.
 	aroundShare = 0.5
 	// evenShare is the part of what a text is worth that all its pieces have alike: what
 	// it was found for may be said in other words.
@@ -62,7 +62,7 @@ var seed = maphash.MakeSeed()
 // pairSpread makes other pairs of the same words in another order.
 const pairSpread = 31
 
-// pairs are the pairs of words that stand beside one another in a text, each once; of a
+// pairs are the pairs of words that stand next to one another in a text, each once; of a
 // single word that word.
 func (f *Filler) pairs(text string) []uint64 {
 	pairs := []uint64{}

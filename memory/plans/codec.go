@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// The fields of what is stored (memory/FORMAT.md, keyspace records).
+// The fields of the stored data (memory/FORMAT.md, keyspace records).
 const (
 	counterPlans      = 1
 	counterExecutions = 2

@@ -17,7 +17,7 @@ const (
 )
 
 // months and days of the week by their names. The months of ambiguous are also
-// everyday words: they need a number or a word like "in" beside them, and so does
+// everyday words: they need a number or a word like "in" next to them, and so does
 // a day of the week.
 var (
 	months = map[string]time.Month{

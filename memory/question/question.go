@@ -56,7 +56,7 @@ type Question struct {
 	Filter string
 	// Mode is which signals to use. Default Hybrid.
 	Mode Mode
-	// MinScore drops hits under this score, 0 to 1, and those that only what stands beside
+	// MinScore drops hits under this score, 0 to 1, and those that only what stands next to
 	// them in their session, or who said them, lifts over it. Default 0.
 	MinScore float64
 	// MaxTokens bounds the texts of all hits together, and is filled with what says most of
@@ -98,7 +98,7 @@ type Question struct {
 	Peek bool
 	// Moment, unless it is now, asks for what counted then.
 	Moment past.Moment
-	// Related, unless nil, adds what is related to the hits.
+	// Related, unless nil, adds records related to the hits.
 	Related *Related
 }
 

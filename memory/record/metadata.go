@@ -27,7 +27,7 @@ const (
 	elementNumber MetadataKind = 0xfc
 	elementBool   MetadataKind = 0xfd
 	// MetadataGroup marks the path of an object or array, with one of the two
-	// values below or none.
+	// values below or nothing.
 	MetadataGroup MetadataKind = 0xfe
 )
 

@@ -97,7 +97,7 @@ type Record struct {
 	// ID names the record within its scope. Empty when saving: the store makes
 	// one, which sorts by time.
 	ID string
-	// Text is what is remembered and searched: 1 byte to MaxTextBytes of UTF-8.
+	// Text is remembered and searched: 1 byte to MaxTextBytes of UTF-8.
 	Text string
 	// Key is the caller's own unique name, or empty.
 	Key string
@@ -184,7 +184,7 @@ type Record struct {
 	// Related says that the record has relations, or had; set by the store.
 	Related bool
 	// Relations are those that go out from the record, where they were read with it, and
-	// those that a record to be saved begins with, which have no From. They stand beside
+	// those that a record to be saved begins with, which have no From. They stand next to
 	// it (memory/relations).
 	Relations []Relation
 

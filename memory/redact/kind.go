@@ -93,7 +93,7 @@ func chosen(names []string) ([]kind, error) {
 	return out, nil
 }
 
-// Names are those of all groups and built-in patterns.
+// Names are the names of all groups and built-in patterns.
 func Names() []string {
 	names := []string{Secrets, Personal}
 	for _, k := range kinds {

@@ -102,7 +102,7 @@ func build(kinds []kind, own []Own, eager bool) *Redactor {
 // hash is one of three bytes, the same for letters in either case.
 func hash(three uint32) uint32 { return (three & 0xDFDFDF * 0x9E3779B1) >> 16 }
 
-// Names are those of the patterns that r looks for, sorted.
+// Names are the names of the patterns that r looks for, sorted.
 func (r *Redactor) Names() []string {
 	if r == nil {
 		return nil

@@ -195,7 +195,7 @@ func (f *Form) dropFillers() {
 	}
 }
 
-// empty reports whether a word says nothing between those beside it.
+// empty reports whether a word says nothing between those next to it.
 func (t token) empty(before, after string, denies bool) bool {
 	lowerCase := t.raw == t.text || t.first && !shouted(t.raw)
 	switch {

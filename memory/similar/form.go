@@ -101,7 +101,7 @@ func (f Form) Same(g Form) bool {
 	return true
 }
 
-// dated reports whether a word is a month because a number stands beside it.
+// dated reports whether a word is a month because a number stands next to it.
 func (f Form) dated(i int) bool {
 	number := func(i int) bool {
 		return i >= 0 && i < len(f.tokens) && f.tokens[i].text[0] >= '0' && f.tokens[i].text[0] <= '9'

@@ -19,7 +19,7 @@ var (
 	ErrFull = errors.New("vector: space is full")
 )
 
-// Errors of what is stored.
+// Errors of the stored data.
 var (
 	// ErrDamaged: a stored entry can't be read.
 	ErrDamaged = errors.New("vector: stored entry is damaged")

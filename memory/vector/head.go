@@ -13,7 +13,7 @@ import (
 // number in the order in which the space got them, from 1.
 type head struct {
 	place
-	// stamp is random, so that what is remembered of a space that is gone is
+	// stamp is random, so that the cached state of a space that is gone is
 	// never taken for what came after it under the same number.
 	stamp uint64
 	// last is the newest slot, packed the last one that stands in a block; those

@@ -16,7 +16,7 @@ const (
 	// maxPackVectors bounds the part of the tail that one commit packs.
 	maxPackVectors = 4 * maxBlockVectors
 	// maxCommitBytes bounds the vectors of one commit in new blocks: less than a
-	// batch may have, which holds centres and keys beside them.
+	// batch may have, which holds centres and keys next to them.
 	maxCommitBytes = 14 << 20
 	// smallBlocks is how many blocks that are not full are left before they
 	// become full ones.

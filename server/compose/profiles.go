@@ -12,7 +12,7 @@ type profiles struct {
 	workspaces hand.Workspaces
 }
 
-// Names are those of the operator's profiles.
+// Names are the names of the operator's profiles.
 func (p profiles) Names() []string { return p.Set().Names() }
 
 // Profile is what calls of an agent's tool may do now, which keys of the workspace's file

@@ -68,7 +68,7 @@ func Changes(method string) bool {
 	return effect == loombridgev1.Effect_EFFECT_STORES || effect == loombridgev1.Effect_EFFECT_FREES
 }
 
-// Searches reports whether the work of a call grows with what is stored or sent.
+// Searches reports whether the work of a call grows with the data stored or sent.
 func Searches(method string) bool { return Of(method).GetSearches() }
 
 // Stores reports whether a call may make the store grow.

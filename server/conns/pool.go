@@ -132,7 +132,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AtClose has f called, on a goroutine of its own, once the connection is closed. The
+// AtClose has f called, on its own goroutine, once the connection is closed. The
 // returned function takes that back. A nil connection is never closed.
 func (c *Conn) AtClose(f func()) (stop func() bool) {
 	if c == nil {

@@ -67,7 +67,7 @@ func BlobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListB
 	if listed.Next != "" {
 		out.NextPageToken = page.BlobToken(listed.Next)
 	}
-	// The frame of a blob in the page, and what stands beside the blobs.
+	// The frame of a blob in the page, and what stands next to the blobs.
 	const overhead, rest = 16, 2 << 10
 	used := rest
 	for i, e := range listed.Entries {

@@ -15,7 +15,7 @@ const (
 	tomlEnd   = "# end of loom-bridge"
 )
 
-// tomlServer is the server in a file of Codex: a table of its own behind all others.
+// tomlServer is the server in a file of Codex: its own table behind all others.
 type tomlServer struct{ argv, variables []string }
 
 func (e tomlServer) put(text []byte) ([]byte, error) {

@@ -113,7 +113,7 @@ func (d Deps) reader(ctx context.Context, tenant, agent string) *events.Subscrib
 	}
 }
 
-// serve sends events on a goroutine of its own, because a send may wait for the
+// serve sends events on its own goroutine, because a send may wait for the
 // caller as long as it is connected.
 func (s *eventBusService) serve(ctx context.Context, from *events.Subscription, rest filter, stream grpc.ServerStreamingServer[loomv1pb.Event]) error {
 	ctx, cancel := context.WithCancelCause(ctx)

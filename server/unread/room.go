@@ -32,7 +32,7 @@ const (
 	// maxWaitingCalls is how many calls wait for room with their answers, which are in
 	// memory, too. Those of streams are bounded by the streams.
 	maxWaitingCalls = 64
-	// looks is how often within the time to stall those who wait look for stalled readers.
+	// looks is how often within the time to stall waiters look for stalled readers.
 	looks = 8
 )
 
@@ -48,7 +48,7 @@ type Room struct {
 	mu sync.Mutex
 	// answers are those in the transport, guarded by mu: the oldest first.
 	answers list.List
-	// waiters are those who wait for room, guarded by mu. While there are any, watch runs;
+	// waiters wait for room, guarded by mu. While there are any, watch runs;
 	// watched says that it does.
 	waiters int
 	watched bool
@@ -161,7 +161,7 @@ func (p *Reserved) give(size int) *share.Place {
 	return place
 }
 
-// TakeCall is Take for the answer of a call, of which few wait, out of what was reserved for
+// TakeCall is Take for the answer of a call, of which few wait, out of the reservation for
 // it.
 func (r *Room) TakeCall(ctx context.Context, conn *conns.Conn, owner share.Owner, size int, reserved *Reserved) (*Answer, error) {
 	if size <= Small {

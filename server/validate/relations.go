@@ -46,7 +46,7 @@ func (c *checker) relations(all []*loombridgev1.Relation) {
 	}
 }
 
-// related checks what a query asks for beside its hits.
+// related checks what a query asks for in addition to its hits.
 func (c *checker) related(r *loombridgev1.RelatedOptions) {
 	if r == nil {
 		return

@@ -30,7 +30,7 @@ type checker struct {
 	beside map[uint64]*payload
 }
 
-// payload is what stands beside an event.
+// payload is what stands next to an event.
 type payload struct {
 	wanted, found int64 // bytes; older versions did not write how many
 }

@@ -86,7 +86,7 @@ func sequenceOf(key []byte) (uint64, error) {
 // storedEvent is an event and what its stored form says about itself.
 type storedEvent struct {
 	Event
-	elsewhere bool   // the payload has a key of its own
+	elsewhere bool   // the payload has its own key
 	parts     int    // the whole event stands in this many keys
 	beside    int64  // bytes of the payload or the parts
 	requestID string // of the emit, if it had one

@@ -1,7 +1,7 @@
 // Package edit changes text by exact replacement, as models write it: the text that is
 // there, and what stands in its place.
 //
-// [Apply] takes several edits, one after another, all or none. An edit whose text is not
+// [Apply] takes several edits, one after another, all or nothing. An edit whose text is not
 // there, or is there more than once, is an error that says what to do: which lines come
 // nearest, or where the text stands. [Diff] shows a change.
 package edit

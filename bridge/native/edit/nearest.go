@@ -95,7 +95,7 @@ func part(lines []string, first, count int) []string {
 	return out
 }
 
-// pairsOf counts the pairs of letters of a line that stand beside each other, white space
+// pairsOf counts the pairs of letters of a line that stand next to each other, white space
 // at its ends left out.
 func pairsOf(line string) map[[2]byte]int {
 	line = strings.TrimSpace(line)

@@ -42,7 +42,7 @@ func (j Job) Script() string { return j.script }
 // with it.
 var optional = []string{"gcc", "g++", "node", "java", "sqlite3", "jq", "git", "xz", "make", "perl", "python"}
 
-// Try does a job in a workspace of its own, and returns why it does not work; nil when it
+// Try does a job in its own workspace, and returns why it does not work; nil when it
 // does.
 func (j Job) Try(ctx context.Context, runner sandbox.Runner) error {
 	work, err := os.MkdirTemp("", "loom-everyday-")

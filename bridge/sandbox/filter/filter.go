@@ -17,7 +17,7 @@ var ErrUnsupported = errors.New("filter: no table of system calls for this archi
 
 // Options says what a program refuses beyond what it always does.
 type Options struct {
-	// Sockets lets the process make sockets, in a network of its own: UNIX, IPv4, IPv6
+	// Sockets lets the process make sockets, in its own network: UNIX, IPv4, IPv6
 	// and the route table. Without it only pairs of connected UNIX sockets can be made.
 	Sockets bool
 	// Proxied lets the process make sockets of TCP over IPv4 in the network of the machine,

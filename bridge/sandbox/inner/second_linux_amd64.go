@@ -58,7 +58,7 @@ type confined struct {
 	abi  int // of Landlock, as used
 }
 
-// tell sends a message, with a descriptor or none.
+// tell sends a message, with a descriptor or nothing.
 func (c *confined) tell(rights []byte) {
 	text, err := json.Marshal(c.said)
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 // The server starts the first stage, which makes the file tree (tier N), starts the
 // second stage, watches it, answers the calls that the filter sends to it (tier L),
-// and at the end kills and reaps everything. The second stage is a process of its own,
+// and at the end kills and reaps everything. The second stage is its own process,
 // because Landlock counts a signal by the domain of the thread that sends it: a tool
 // that was forked by a confined thread of its supervisor could kill it. It sets limits
 // and identity, drops capabilities, takes Landlock and the filter on, and calls execve.

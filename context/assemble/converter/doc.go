@@ -1,6 +1,6 @@
 // Package converter converts tasks into the messages that stand for them in a prompt.
 //
-// A [session.Task] becomes one message or none, by its action: [Reader.Message] looks the
+// A [session.Task] becomes one message or nothing, by its action: [Reader.Message] looks the
 // action up in one table. Equal tasks give equal messages. [Calling] is the text
 // that stands for a call of a tool whose result is left out.
 //

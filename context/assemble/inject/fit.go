@@ -11,7 +11,7 @@ import (
 )
 
 // joinTokens is what joining two texts may take beyond what both take: the blank line,
-// and characters that count otherwise beside it.
+// and characters that count otherwise next to it.
 const joinTokens = 2
 
 // maxTokenBytes bounds one token, so that no more of a long text is counted than may

@@ -39,7 +39,7 @@ const (
 // last.
 const DefaultPriority = 50
 
-// Injection is one piece of a prompt with a budget of its own. It has a Text, or
+// Injection is one piece of a prompt with its own budget. It has a Text, or
 // Parts, or Messages; one without any is left out.
 type Injection struct {
 	// Name is unique in a prompt: that of a section of package settings, or of a caller's.
@@ -65,7 +65,7 @@ type Injection struct {
 	// leave exchange by exchange, the last first, where they do not fit; an exchange begins
 	// at a message of the user. A system message is one by itself and is cut as a text.
 	Messages []session.Message
-	// Talk says that Messages are part of the conversation, which has a budget of its own:
+	// Talk says that Messages are part of the conversation, which has its own budget:
 	// they count against no cap, and not against the total.
 	Talk bool
 	// Rest says how to read the rest of Text where it was cut, which a last line repeats;

@@ -168,7 +168,7 @@ const MaxActiveTokens = 4000
 // description. active are names; one that is of no skill is passed over. limit is the cap of
 // the others: where they have more to say, all descriptions are shortened alike, and where the
 // names alone are more, those stay that share words with the goal. The active ones have beside
-// tokens beside it; with none they take from the limit, which is that of all then.
+// tokens next to it; with none they take from the limit, which is that of all then.
 func Skills(all []settings.Skill, active []string, goal string, limit, beside int, count func(string) int) Injection {
 	in := Injection{
 		Name: settings.SkillTexts, Phase: System, Cache: Stable, Priority: skillPriority, MaxTokens: limit,

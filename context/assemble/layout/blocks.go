@@ -8,7 +8,7 @@ import (
 )
 
 // withText is a provider's content blocks with a text behind that of the last block of
-// text, or in a block of its own where there is none.
+// text, or in its own block where there is none.
 func withText(content json.RawMessage, more string) json.RawMessage {
 	var blocks []json.RawMessage
 	if json.Unmarshal(content, &blocks) != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// goalPrefix stands before the goal in a line of its own.
+// goalPrefix stands before the goal in its own line.
 const goalPrefix = "Goal: "
 
 // Piece is a part of a message's text that a section owns.

@@ -15,7 +15,7 @@ func (f *Frame) TakesQuery() bool {
 // ones with the goal.
 func (f *Frame) JoinsSteps() bool { return f.table.JoinsSteps }
 
-// Last is the last message, or none where there is nothing to say. query is the newest
+// Last is the last message, or nothing where there is nothing to say. query is the newest
 // message of the user if it ends the history, else nil. Where split is set, the query
 // and the rest are messages of their own, for formats that make one of neighbours.
 func (f *Frame) Last(query *session.Message, split bool) []Message {

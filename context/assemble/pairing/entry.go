@@ -197,7 +197,7 @@ func MessageLabel(e session.Entry) string {
 	return fmt.Sprintf("message %d (%s)", e.Position, e.Message.Role)
 }
 
-// callOf is a step as a call of its own.
+// callOf is a step as its own call.
 func callOf(e session.Entry) Call {
 	s := e.Step
 	return Call{

@@ -12,7 +12,7 @@ import (
 )
 
 // maxLate bounds how many groups back a call is looked for that a result answers. Some
-// harnesses record each block of what the model said as a message of its own, and some
+// harnesses record each block of what the model said as its own message, and some
 // users speak before a tool is done.
 const maxLate = 16
 

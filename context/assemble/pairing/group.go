@@ -44,7 +44,7 @@ type Use uint8
 const (
 	// Spoken is a message that stands for itself, or asks for calls.
 	Spoken Use = iota
-	// Alone is a step that no message asked for: a call of its own.
+	// Alone is a step that no message asked for: its own call.
 	Alone
 	// answer is the result of a call: a step or a tool message.
 	answer

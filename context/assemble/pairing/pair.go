@@ -135,7 +135,7 @@ func (p *Pairer) message(e session.Entry) error {
 	return nil
 }
 
-// step is the result of a call that waits for it, or a call of its own.
+// step is the result of a call that waits for it, or its own call.
 func (p *Pairer) step(e session.Entry) {
 	s := e.Step
 	_, c := p.late(s.CallID, true)

@@ -65,7 +65,7 @@ func withError(s *step.Step, body string) string {
 	return body
 }
 
-// JoinLines puts each text that is not empty on a line of its own. It overwrites the
+// JoinLines puts each text that is not empty on its own line. It overwrites the
 // slice that it is given.
 func JoinLines(lines []string) string {
 	kept := lines[:0]

@@ -9,7 +9,7 @@ import (
 )
 
 // records yields the records of a session, the newest first, without their tools, when
-// those that wait are written. An error comes last.
+// the waiting ones are written. An error comes last.
 func (s *Store) records(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[*Prompt, error] {
 	return func(yield func(*Prompt, error) bool) {
 		s.Settle(ctx, scope)

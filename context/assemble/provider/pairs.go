@@ -61,7 +61,7 @@ func (p *pairing) turn(t *turn) {
 	p.turns = append(p.turns, *t)
 }
 
-// asks gives a call an id of its own.
+// asks gives a call its own id.
 func (p *pairing) asks(c *piece) {
 	id := p.clean(c.ID)
 	for n := 2; id == "" || p.used[id]; n++ {

@@ -70,8 +70,8 @@ func failed(extra json.RawMessage) bool {
 	return len(extra) > 0 && json.Unmarshal(extra, &f) == nil && f.IsError
 }
 
-// asked are the parts of a message of the model, with the calls that stand beside
-// its blocks. What it refused stands in a field of its own.
+// asked are the parts of a message of the model, with the calls that stand next to
+// its blocks. What it refused stands in its own field.
 func asked(f Format, m session.Message, parts []content.Part) []content.Part {
 	if len(m.ToolCalls) > 0 {
 		parts = slices.DeleteFunc(parts, func(p content.Part) bool { return p.Kind == content.Call })

@@ -87,7 +87,7 @@ func (c *contents) holds(ref string) bool {
 const maxAsides = 16
 
 // addCall notes the call of a line: what stands before a mark of its result, and before
-// the names of what was said beside it. A call may hold such marks itself, so that each
+// the names of what was said next to it. A call may hold such marks itself, so that each
 // could be it.
 func addCall(calls map[string]bool, line string) {
 	line = strings.TrimRight(line, "\n")

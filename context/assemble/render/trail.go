@@ -73,7 +73,7 @@ func SameMessage(a, b *session.Message) bool {
 }
 
 // trailOf returns how many of a history's messages a trail of it has: up to the
-// last fold, 0 where there is none or too much text beside them.
+// last fold, 0 where there is none or too much text next to them.
 func trailOf(items []pairing.Item) int {
 	n, others, size := 0, 0, 0
 	for i := range items {

@@ -26,7 +26,7 @@ func KeyOf(inputs ...any) (Key, error) {
 	h := sha256.New()
 	out := json.NewEncoder(h)
 	for _, in := range inputs {
-		if err := out.Encode(in); err != nil { // each on a line of its own
+		if err := out.Encode(in); err != nil { // each on its own line
 			return Key{}, fmt.Errorf("reuse: %w", err)
 		}
 	}

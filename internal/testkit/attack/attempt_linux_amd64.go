@@ -14,7 +14,7 @@ import (
 
 // World is what attacks are made on. The attacker gets it by its environment.
 type World struct {
-	Work, Outside, Other string // the workspace, a folder beside it, another agent's
+	Work, Outside, Other string // the workspace, a folder next to it, another agent's
 	Victim, Mortal       int    // processes outside; Mortal may be killed
 	Server, Port         int    // TCP ports on 127.0.0.1 (and ::1), 127.0.0.2
 	UDP                  int    // echoes

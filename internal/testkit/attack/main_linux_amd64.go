@@ -101,7 +101,7 @@ func Unstopped(namespaces bool) []string {
 	return []string{"stat-outside"}
 }
 
-// attacker makes attacks, each in a process of its own, and prints what came of them.
+// attacker makes attacks, each in its own process, and prints what came of them.
 // Without names it makes all.
 func attacker(w World, names []string) {
 	for n := 3; n < 64; n++ {

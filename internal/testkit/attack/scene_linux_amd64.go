@@ -171,7 +171,7 @@ func settings() map[string]string {
 }
 
 // smallNumbers are those that processes of a process namespace have: an attacker that
-// tries one of them would find a process of its own.
+// tries one of them would find its own process.
 const smallNumbers = 600
 
 // victim starts a process outside whose number no process inside can have.

@@ -17,7 +17,7 @@ import (
 // tb.Cleanup serve for the rest.
 type Factory func(tb testing.TB) kv.Engine
 
-// Run checks the whole contract. Every case gets an engine of its own. Time passes in
+// Run checks the whole contract. Every case gets its own engine. Time passes in
 // bubbles of testing/synctest.
 func Run(t *testing.T, factory Factory) {
 	t.Helper()

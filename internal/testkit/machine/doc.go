@@ -7,7 +7,7 @@
 //
 // What [Docker] stands for: the capabilities of a default container, what its seccomp
 // profile refuses (by the list of moby's default profile), and its namespaces with /proc
-// masked. What it leaves out: AppArmor and SELinux, an image of its own (the files are the
+// masked. What it leaves out: AppArmor and SELinux, its own image (the files are the
 // machine's), the device list of /dev, cgroups, and what the profile refuses of
 // personality.
 //

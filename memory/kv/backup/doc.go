@@ -1,5 +1,5 @@
-// Package backup keeps copies of a store in a folder of their own. Each backup is a
-// directory that opens like the store it was made of, and beside it lies a manifest
+// Package backup keeps copies of a store in their own folder. Each backup is a
+// directory that opens like the store it was made of, and next to it lies a manifest
 // with the size and the SHA-256 of each of its files:
 //
 //	20261123T174500.123Z/        the files of the store

@@ -12,6 +12,6 @@
 //     own over several of them.
 //
 // Caveats: a value is shared by all who get it, so it must not be changed unless
-// it has a lock of its own. Nothing is ever loaded or expired: an entry must be
+// it has its own lock. Nothing is ever loaded or expired: an entry must be
 // named by a key under which it stays true.
 package cache

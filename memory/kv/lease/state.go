@@ -63,7 +63,7 @@ func (s state) encode() []byte {
 	return wire.AppendUint(b, fieldTerm, uint64(s.term.Milliseconds()))
 }
 
-// read returns what is stored of a lease. One that can't be read counts as free: its
+// read returns the stored form of a lease. One that can't be read counts as free: its
 // holder finds by its name that it is no longer theirs.
 func (n Name) read(ctx context.Context, get func(context.Context, kv.Keyspace, []byte) ([]byte, error)) (state, error) {
 	value, err := get(ctx, kv.System, n.key())

@@ -37,7 +37,7 @@ type Target interface {
 	Source
 	// Last returns the last key of a keyspace, nil if it has none.
 	Last(ctx context.Context, ks kv.Keyspace) ([]byte, error)
-	// Fill writes pairs as Raw yields them, all or none, durably.
+	// Fill writes pairs as Raw yields them, all or nothing, durably.
 	Fill(ctx context.Context, ks kv.Keyspace, pairs []kv.Pair) error
 	// Clear deletes everything in a keyspace.
 	Clear(ctx context.Context, ks kv.Keyspace) error

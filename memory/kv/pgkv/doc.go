@@ -9,7 +9,7 @@
 //   - A join is the set of commits that waited while those before were on their way. It
 //     is one transaction and one round trip; each commit of it holds or fails by itself.
 //   - A lane is a connection that writes one join at a time.
-//   - A view is a transaction (REPEATABLE READ) on a connection of its own, which a
+//   - A view is a transaction (REPEATABLE READ) on its own connection, which a
 //     snapshot or a long scan holds until it ends or is too old.
 //   - The herald notifies other processes (NOTIFY) which refs have moved, after the commit
 //     and several at once: in the commit it would take a lock of the whole database.

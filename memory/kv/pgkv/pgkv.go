@@ -305,7 +305,7 @@ func (db *DB) firstPage(ctx context.Context, ks kv.Keyspace, r kv.Range) ([]kv.P
 	return db.page(ctx, db.calls, ks, &r)
 }
 
-// scanView scans a view of its own.
+// scanView scans its own view.
 func (db *DB) scanView(ctx context.Context, ks kv.Keyspace, r kv.Range, yield func(kv.Pair, error) bool) {
 	s, err := db.Snapshot(ctx)
 	if err != nil {

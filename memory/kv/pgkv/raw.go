@@ -56,7 +56,7 @@ func (db *DB) Raw(ctx context.Context, ks kv.Keyspace, after []byte) iter.Seq2[k
 	return migration.Merge(db.rawPairs(ctx, ks, r), db.rawSequences(ctx, ks, after))
 }
 
-// rawPairs reads page by page, each at a moment of its own: the store does not change.
+// rawPairs reads page by page, each at its own moment: the store does not change.
 func (db *DB) rawPairs(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.Seq2[kv.Pair, error] {
 	return func(yield func(kv.Pair, error) bool) {
 		for more := true; more; {

@@ -17,7 +17,7 @@ import (
 // rollbackTimeout bounds the end of a view. What takes longer loses its connection.
 const rollbackTimeout = 2 * time.Second
 
-// snapshot is a view: a transaction on a connection of its own.
+// snapshot is a view: a transaction on its own connection.
 type snapshot struct {
 	db        *DB
 	sequences []uint64 // of what it was opened with

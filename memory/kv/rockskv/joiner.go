@@ -117,7 +117,7 @@ func (j *joiner) lead() {
 	join := j.take()
 	j.writer.write(join)
 	j.count(join)
-	// The next join may start at once; the answers run beside it.
+	// The next join may start at once; the answers run next to it.
 	j.handOver()
 	for _, w := range join[1:] {
 		w.told <- false

@@ -47,7 +47,7 @@ func openReadOnly(dir string, o Options) (*DB, error) {
 }
 
 func openRocksReadOnly(dir string, o Options) (*DB, error) {
-	// RocksDB's own LOG goes to a directory of its own, which ends with the store.
+	// RocksDB's own LOG goes to its own directory, which ends with the store.
 	logs, err := os.MkdirTemp("", "loom-rocksdb-log-")
 	if err != nil {
 		logs = "" // then there is none, if dir can't be written to

@@ -45,7 +45,7 @@ func verify(ctx context.Context, dir string, marked bool) error {
 
 // Examine is kv.Verifier's Verify for a store that no process has open, and that may be
 // damaged so much that it does not open. It changes nothing and needs no more than
-// the right to read. The errors are those of Open.
+// the right to read. The errors are as of Open.
 func Examine(ctx context.Context, dir string, v kv.Verification) error {
 	s, err := lockStore(dir)
 	if err == nil {

@@ -1,5 +1,5 @@
 // Package frame holds in memory what ranking and filters need of the documents of
-// a scope, besides their terms: lengths, sessions, times, neighbours, sums.
+// a scope, in addition to their terms: lengths, sessions, times, neighbours, sums.
 //
 // A [Frame] is one state of a scope. It has a column for each property, indexed by
 // slot. Slots number the documents from 1 in the order of their ordinals; those

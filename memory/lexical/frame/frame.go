@@ -24,7 +24,7 @@ type Frame struct {
 	Deletions uint64
 
 	Body, Header []uint32 // lengths in words
-	Session      []uint32 // number of the session, from 1; a document without one has a number of its own
+	Session      []uint32 // number of the session, from 1; a document without one has its own number
 	Author       []uint32 // index in authors; 0 for none
 	Event        []int64  // µs since 1970; 0 unset
 	Create       []int64  // µs since 1970; 0 unset

@@ -13,7 +13,7 @@ import (
 const datedCoverage = 0.3
 
 // namedCoverage is the same for a document by the author that the query names:
-// little, as nothing says that it is about what was asked.
+// little, as nothing says that it is about the request.
 const namedCoverage = 0.1
 
 // calibrate converts the best candidates into hits with scores from 0 to 1, drops

@@ -3,7 +3,7 @@ package rank
 import "math"
 
 // Records of a session stand near each other because they speak of the same. Where they
-// share no more words with those beside them than with any others, as texts that were
+// share no more words with those next to them than with any others, as texts that were
 // imported under one session do, what stands around a record says nothing of it.
 const (
 	// usualShared is the part of what windows hold that neighbours share in talks, measured

@@ -155,7 +155,7 @@ func (q Query) without(signal string) bool { return slices.Contains(q.Without, s
 type Signal struct {
 	// Name is one of the Signal constants.
 	Name string
-	// Raw is what was measured: a sum of BM25 weights, a cosine, an age in days,
+	// Raw is the measured value: a sum of BM25 weights, a cosine, an age in days,
 	// an importance; 1 where there is nothing to measure.
 	Raw float64
 	// Share is what it added to the rank.

@@ -36,7 +36,7 @@ const (
 	// the question.
 	askedWords = 60
 	// ownWindow is the part of what its own words lack in its window that a document is given
-	// where lengths are uneven: a long answer beside it takes no more than the rest away.
+	// where lengths are uneven: a long answer next to it takes no more than the rest away.
 	ownWindow = 0.3
 	// replyShare is the part of a question's own words that goes over to what
 	// somebody else says next: it is the answer.

@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// Row is what the index knows of a document besides its id and terms.
+// Row is what the index knows of a document in addition to its id and terms.
 type Row struct {
 	Body, Header uint32 // lengths in words
 	Session      uint64 // digest; 0 for none

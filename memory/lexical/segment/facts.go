@@ -30,7 +30,7 @@ const (
 	FlagTellsChange
 )
 
-// Facts are what the index knows of a document besides its terms.
+// Facts are what the index knows of a document in addition to its terms.
 type Facts struct {
 	// Session is the id of the session; empty for none. It is kept as a digest,
 	// to find neighbours; to filter by it, add it as a value too.
@@ -50,7 +50,7 @@ type Facts struct {
 	Flags Flags
 	// Place is the ordinal whose place in the order of arrival the document has,
 	// usually that of the first version of the same record; zero: its own. It must
-	// have been given already, to a document with a place of its own.
+	// have been given already, to a document with its own place.
 	Place uint32
 }
 

@@ -57,7 +57,7 @@ func Value(value string) string {
 	return DigestMark + string(sum[:16])
 }
 
-// Payload is what a posting carries besides its ordinal.
+// Payload is what a posting carries in addition to its ordinal.
 type Payload uint8
 
 // The payloads.

@@ -56,7 +56,7 @@ func newPrompts(length int) *prompts {
 	return p
 }
 
-// assembleTable measures Assemble and prints a table of its own.
+// assembleTable measures Assemble and prints its own table.
 func (b *bench) assembleTable(ctx context.Context) error {
 	if !strings.Contains("assemble", b.only) {
 		return nil
@@ -114,7 +114,7 @@ func (b *bench) printPrompts(all []*prompts, first sample) error {
 	return nil
 }
 
-// withServer runs a server on a store of its own, which stays.
+// withServer runs a server on its own store, which stays.
 func (b *bench) withServer(ctx context.Context, name string, use func(*grpc.ClientConn) error) error {
 	server, err := start(ctx, b.server, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(b.folder, name), "--workspace", b.folder, "--log-level", "error")
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // payloadBytes is the size of an event's payload.
 const payloadBytes = 256
 
-// flow is one way events run: so many publishers, each with a topic of its own
+// flow is one way events run: so many publishers, each with its own topic
 // that so many streams listen to. With one listener the publisher hears itself.
 type flow struct {
 	name       string
@@ -35,7 +35,7 @@ type flow struct {
 	aim     string
 }
 
-// eventTable measures the flows and prints a table of its own.
+// eventTable measures the flows and prints its own table.
 func (b *bench) eventTable(ctx context.Context) error {
 	if !strings.Contains("events", b.only) {
 		return nil

@@ -199,7 +199,7 @@ func (h *hub) send(out *loombridgev1.AttachResponse, topic string) error {
 	return nil
 }
 
-// Attach echoes events to those who listen; a durable one is written first, in
+// Attach echoes events to listeners; a durable one is written first, in
 // a synced batch of its own.
 func (f *floor) Attach(stream grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombridgev1.AttachResponse]) error {
 	first, err := stream.Recv()

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// client is one caller with a connection of its own.
+// client is one caller with its own connection.
 type client struct {
 	number int
 	conn   *grpc.ClientConn

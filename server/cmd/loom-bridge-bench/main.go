@@ -2,7 +2,7 @@
 // work, in one run on one machine, and prints a table of ratios.
 //
 // The floor is a bare grpc-go server that does nothing but write the same
-// RocksDB batch, with a sync and a commit of its own for each call (and, for
+// RocksDB batch, with a sync and its own commit for each call (and, for
 // the tool, read the same file). The batches are captured beforehand from the
 // real domain code, so that both servers write the same bytes. Floor and
 // server are separate processes and are measured in turns, round by round;

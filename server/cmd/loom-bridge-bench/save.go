@@ -23,7 +23,7 @@ const (
 	smallScope, savesEach = 100, 10
 	// savesPerRound are measured at each size for each of the rounds.
 	savesPerRound = 100
-	// importClients import at the same time, each into a scope of its own.
+	// importClients import at the same time, each into its own scope.
 	importClients = 4
 	// weighedTurns are saved in memory to see what that writes.
 	weighedTurns = 2000

@@ -72,7 +72,7 @@ func (b *memoryBench) tenants(ctx context.Context) error {
 	return nil
 }
 
-// besides measures one flood on a server of its own.
+// besides measures one flood on its own server.
 func (b *memoryBench) besides(ctx context.Context, kind string) error {
 	credentials := filepath.Join(b.folder, "credentials.toml")
 	if err := os.WriteFile(credentials, []byte(tenantCredentials), 0o600); err != nil {

@@ -29,7 +29,7 @@ type endpoint interface {
 }
 
 // faces are what the process serves: one address for everything while
-// authentication is off; with it, loom.v1 has an address of its own, or none.
+// authentication is off; with it, loom.v1 has its own address, or none.
 type faces []face
 
 // openFaces makes the faces. The first one is the address of the native API, the

@@ -1,4 +1,4 @@
-// Command with runs a command beside a PostgreSQL of its own, which ends with it. The command
+// Command with runs a command beside its own PostgreSQL, which ends with it. The command
 // finds the server's address in the environment variable LOOM_TEST_POSTGRES.
 //
 //	go run ./internal/testkit/pgtest/with go test ./memory

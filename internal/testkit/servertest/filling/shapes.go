@@ -21,7 +21,7 @@ const manyParents = 1000
 // just within the limits that fields have.
 var fewValues = []int{4_000, 32_000, 49_000}
 
-// textSizes are the sizes at which texts of JSON are tried besides the whole:
+// textSizes are the sizes at which texts of JSON are tried in addition to the whole:
 // limits that fields have.
 var textSizes = []int{64 << 10, 256 << 10, 1 << 20}
 
@@ -166,7 +166,7 @@ func numbers(field protoreflect.FieldDescriptor) []item {
 // text is a short text, another one for each number.
 func text(i int) string { return "k" + strconv.FormatInt(int64(i), 36) }
 
-// mapEntry has a key of its own and no value.
+// mapEntry has its own key and no value.
 func mapEntry(field protoreflect.FieldDescriptor, i int) []byte {
 	key := field.MapKey()
 	if key.Kind() == protoreflect.StringKind {

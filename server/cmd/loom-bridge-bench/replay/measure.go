@@ -144,7 +144,7 @@ func (b *Bench) replayRun(ctx context.Context, run *Run, policies []Policy) ([]*
 	return all, nil
 }
 
-// memo remembers what is known of the texts of a run.
+// memo remembers the state of the texts of a run.
 type memo struct {
 	counter func(string) int
 	counts  map[string]int

@@ -13,7 +13,7 @@ import (
 // Piece is one part of a prompt.
 type Piece struct {
 	// Text and Args are what it says; a call's name and arguments count apart
-	// from what was said beside it.
+	// from what was said next to it.
 	Text, Args string
 	// Tokens is its size.
 	Tokens int

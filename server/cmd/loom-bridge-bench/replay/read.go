@@ -37,7 +37,7 @@ func (e *LineError) Is(target error) bool { return target == ErrFormat }
 // many. A value is one of
 //
 //   - an object with messages, as OpenAI or Anthropic write them: a run. Such
-//     objects may lie in a request, and answers beside them: a request that goes
+//     objects may lie in a request, and answers next to them: a request that goes
 //     on where an earlier one ended belongs to the run of that one.
 //   - a list of messages, or of objects with messages.
 //   - a message: all those of a file are one run, or one for each session that
@@ -156,7 +156,7 @@ func (l *loader) object(r *record, line int) error {
 // messages begin.
 func (l *loader) add(r *record, messages []Message, line int) {
 	if r.ID != "" {
-		// What has an id of its own is whole.
+		// What has its own id is whole.
 		l.loaded = append(l.loaded, loading{id: string(r.ID), messages: messages})
 		return
 	}

@@ -73,7 +73,7 @@ func find(fields map[string]json.RawMessage, deep int) *conversation {
 }
 
 // conversation is a list of messages, with the system prompt where a provider
-// has it beside them.
+// has it next to them.
 type conversation struct{ system, instructions, list json.RawMessage }
 
 func (c *conversation) messages() ([]Message, error) {
@@ -213,7 +213,7 @@ func (l *loose) UnmarshalJSON(text []byte) error {
 }
 
 // convert splits a message into those of one form: each result in a message of
-// Anthropic's is a message of its own.
+// Anthropic's is its own message.
 func (m *recordedMessage) convert() ([]Message, error) {
 	switch {
 	case m.Role == "" && m.Type == "function_call":

@@ -45,7 +45,7 @@ func share(part, whole int) Share {
 	return Share(float64(part) / float64(whole))
 }
 
-// Row is what was measured of one policy. Ratios are to AppendOnly; those of runs
+// Row is the measured value of one policy. Ratios are to AppendOnly; those of runs
 // without tokens are 1.
 type Row struct {
 	Policy string `json:"policy"`

@@ -115,7 +115,7 @@ func (r *Run) Steps() int {
 
 // joinTurns puts together assistant messages that are parts of one turn, and
 // those of which the first still waits for results: some logs write each call
-// of a turn as a message of its own.
+// of a turn as its own message.
 func joinTurns(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for _, m := range messages {

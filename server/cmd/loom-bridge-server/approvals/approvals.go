@@ -1,5 +1,5 @@
 // Package approvals is the command line of the people who approve calls: it lists, watches
-// and answers those that wait at a server, and revokes what is remembered.
+// and answers waiting calls at a server, and revokes what is remembered.
 package approvals
 
 import (

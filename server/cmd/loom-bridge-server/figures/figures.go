@@ -55,7 +55,7 @@ func (m *Metrics) Calls() *observe.Metrics {
 	return observe.NewMetrics(m.registry)
 }
 
-// Watch adds the figures about what is stored and who is connected. They are counted until
+// Watch adds the figures about the stored data and who is connected. They are counted until
 // stop is called.
 func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func() integrity.Report, logger *slog.Logger) (stop func() error) {
 	if m == nil {
@@ -123,7 +123,7 @@ type census struct {
 	messages int
 }
 
-// takeCensus counts what is stored. It reads a few keys of each owner and topic, so its
+// takeCensus counts the stored data. It reads a few keys of each owner and topic, so its
 // time grows with their number, not with what they hold.
 func takeCensus(ctx context.Context, parts *compose.Domain) (c census, err error) {
 	if c.memory, err = parts.Memory.Totals(ctx); err != nil {
@@ -272,7 +272,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	send(figureOpen, float64(out.Open))
 }
 
-// start counts what is stored, at once and from time to time, until the returned
+// start counts the stored data, at once and from time to time, until the returned
 // function is called.
 func (f *figures) start() (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
