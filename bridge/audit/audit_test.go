@@ -260,7 +260,7 @@ func TestErasedAndOld(t *testing.T) {
 	for i := range 600 {
 		w.call(fmt.Sprint("agent-", i%3), i)
 	}
-	n, err := w.log.Erase(context.Background(), "default", "agent-1", "")
+	n, err := w.log.Erase(context.Background(), "default", "agent-1", "", 0)
 	w.must(err)
 	w.now = w.now.Add(25 * time.Hour)
 	w.call("agent-1", 600)

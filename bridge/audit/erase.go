@@ -22,7 +22,8 @@ func Erasure() erase.Owner {
 					return e.Stays()
 				}
 				record, err := decodeRecord(e.Value)
-				return e.Goes(err == nil && r.Subject.Of(record.Agent, record.Session), err)
+				byStep := r.Subject.Step != 0 && record.Agent == r.Subject.ID && r.Steps[record.Step]
+				return e.Goes(err == nil && (byStep || r.Subject.Of(record.Agent, record.Session)), err)
 			}, nil
 		},
 	}

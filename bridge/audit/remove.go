@@ -60,9 +60,9 @@ func (l *Log) sweep(ctx context.Context, tenant string, before time.Time) (delet
 	return deleted, err
 }
 
-// Erase deletes the records of an agent, or of one of its sessions, and returns how many
-// those were. Their digests stay, so that what is left can still be verified.
-func (l *Log) Erase(ctx context.Context, tenant, agent, session string) (int, error) {
+// Erase deletes the records of an agent, or of one of its sessions, or of one of its steps, and
+// returns how many those were. Their digests stay, so that what is left can still be verified.
+func (l *Log) Erase(ctx context.Context, tenant, agent, session string, step uint64) (int, error) {
 	c, err := l.chain(ctx, tenant)
 	if err != nil {
 		return 0, err
@@ -70,7 +70,9 @@ func (l *Log) Erase(ctx context.Context, tenant, agent, session string) (int, er
 	if err := l.seal(ctx, c); err != nil {
 		return 0, err
 	}
-	return l.remove(ctx, tenant, ByErasure, func(r Record) (bool, bool) { return r.Agent == agent && (session == "" || r.Session == session), true })
+	return l.remove(ctx, tenant, ByErasure, func(r Record) (bool, bool) {
+		return r.Agent == agent && (session == "" || r.Session == session) && (step == 0 || r.Step == step), true
+	})
 }
 
 // remove deletes the sealed records that pick says, oldest first, until it says that there

@@ -49,11 +49,12 @@ type erasing struct {
 
 // learn notes the children that a session spawned.
 func (x *erasing) learn(ctx context.Context) error {
-	if x.Subject.Session == "" {
+	if len(x.Steps) == 0 {
 		return nil
 	}
 	return erase.Each(ctx, x.From, kv.System, x.Scope.Key(tagSpawned), func(tail, value []byte) error {
-		if !x.spawned(tail) {
+		later := x.Place.Position > 0 && len(tail) == 8 && binary.BigEndian.Uint64(tail) > x.Subject.Step
+		if !x.spawned(tail) && !later {
 			return nil
 		}
 		child := kv.AgentScope(x.Scope.Tenant, string(value))
@@ -62,7 +63,21 @@ func (x *erasing) learn(ctx context.Context) error {
 			return err
 		}
 		c, err := decode(child, found[0])
-		x.forks[c.Fork] = true
+		if err != nil || x.Subject.Step == 0 {
+			x.forks[c.Fork] = true
+			return err
+		}
+		if c.Fork == "" || c.ParentSession != x.Place.Session {
+			return nil
+		}
+		var head []byte // which may say what the step said
+		err = erase.Each(ctx, x.From, kv.System, forkPrefix(x.Scope, c.Fork), func(_, part []byte) error {
+			head = append(head, part...)
+			return nil
+		})
+		if x.Words.In(head) {
+			x.forks[c.Fork] = true
+		}
 		return err
 	})
 }
@@ -75,7 +90,7 @@ func (x *erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error)
 	if x.Subject.Kind != erase.Agent || x.Subject.Filter != "" {
 		return e.Stays()
 	}
-	part := x.Subject.Session != ""
+	part := x.Subject.Narrowed()
 	switch {
 	case e.Scope.Kind == kv.OwnerSystem:
 		return e.Goes(x.Subject.Is(erase.Agent, string(e.Tail)) || x.orphans[string(e.Tail)], nil)
@@ -83,7 +98,8 @@ func (x *erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error)
 		return e.Goes(x.orphans[e.Scope.Owner], nil)
 	case e.Tag == tagChild:
 		c, err := decode(e.Scope, e.Value)
-		if err != nil || !x.Subject.Of(c.Parent, c.ParentSession) {
+		byStep := x.Subject.Step != 0 && c.Parent == x.Subject.ID && x.Steps[c.Number]
+		if err != nil || !byStep && !x.Subject.Of(c.Parent, c.ParentSession) {
 			return e.Goes(false, err)
 		}
 		x.orphans[c.ID] = true

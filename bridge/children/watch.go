@@ -206,9 +206,10 @@ func (s *Spawner) forget(scope kv.Scope) {
 	}
 }
 
-// Erased counts a child out that was erased, and the children of a parent that was: those
-// are agents like others.
-func (s *Spawner) Erased(scope kv.Scope) {
+// Erased counts a child out that was erased, and the children of a parent that was, or of the
+// part of it that was: those are agents like others. What the store has of a child says whether
+// it is one still.
+func (s *Spawner) Erased(ctx context.Context, scope kv.Scope) error {
 	s.mu.Lock()
 	gone := map[kv.Scope]kv.Scope{}
 	for child, l := range s.live {
@@ -218,8 +219,15 @@ func (s *Spawner) Erased(scope kv.Scope) {
 	}
 	s.mu.Unlock()
 	for child, parent := range gone {
-		s.Returned(child, parent)
+		_, still, err := get(ctx, kv.Current(ctx, s.Store.engine), child)
+		if err != nil {
+			return err
+		}
+		if !still {
+			s.Returned(child, parent)
+		}
 	}
+	return nil
 }
 
 // Attached says that an agent has a stream, or none any more. It does not block.

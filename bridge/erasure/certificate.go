@@ -88,6 +88,12 @@ func NotClaimed(s Subject, engine Engine) []string {
 		narrowed = slices.Clone(ofPostgres)
 	}
 	switch {
+	case s.Step != 0:
+		narrowed = append(narrowed,
+			"that there was a step of that number, and when; positions, and numbers of folds and tasks, which have no gap; of a call in a message that asks for several its name and id",
+			"what was said of the step elsewhere: in messages, other steps, memories, files and the events of others, which was searched for its longest lines as it was counted",
+			"what its tool did, and jobs that it began; a child that it spawned is an agent like others from then on",
+		)
 	case s.Session != "":
 		narrowed = append(narrowed,
 			"what the agent knows from the session outside of it: state that it stores itself, and files",
@@ -99,7 +105,7 @@ func NotClaimed(s Subject, engine Engine) []string {
 			"texts of the records elsewhere: in results, messages and folds of sessions that quote them, and in events; erase those sessions",
 		)
 	}
-	if s.Kind == Agent && s.Filter == "" && s.Shared == erase.Authorship {
+	if s.Kind == Agent && s.Filter == "" && s.Step == 0 && s.Shared == erase.Authorship {
 		narrowed = append(narrowed, "records that it saved into the memory of persons and spaces: they stay without its name, as was asked for; their texts may still tell of it")
 	}
 	if s.Is(Agent, s.ID) {
@@ -163,7 +169,8 @@ type Certificate struct {
 	Left int64 `json:"left"`
 	// Quoted counts entries that stay, by whose words those are, in which the scan found the
 	// subject's id: as it stands, or as a word where it has fewer than 8 bytes. Of an agent's
-	// session the id is the session's, in what else the agent has.
+	// session the id is the session's, in what else the agent has. Of a step it counts those that
+	// had a line of what the step said when it was counted.
 	Quoted map[string]int64 `json:"quoted,omitempty"`
 	// Counts are what went, by kind, as a running server counted it.
 	Counts map[string]int64 `json:"counts,omitempty"`
@@ -192,7 +199,11 @@ func (c *Certificate) State() {
 		quoted += n
 	}
 	if quoted > 0 {
-		c.Statement += fmt.Sprintf(" Its id stands in %d entries of others, which stay.", quoted)
+		what := "Its id stands"
+		if c.Subject.Step != 0 {
+			what = "Lines of it stand"
+		}
+		c.Statement += fmt.Sprintf(" %s in %d entries of others, which stay.", what, quoted)
 	}
 }
 

@@ -37,12 +37,16 @@ var (
 )
 
 // Check tells whether there can be such a subject. Its error is an *invalid.Error of the
-// fields "subject", "session", "filter" and "shared".
+// fields "subject", "session", "step", "filter" and "shared".
 func Check(s Subject) error {
 	if _, err := scopeOf(s); err != nil {
 		return invalid.Field(ErrInvalid, "subject", "can't be: %v", err)
 	}
 	switch {
+	case s.Step != 0 && s.Kind != Agent:
+		return invalid.Field(ErrInvalid, "step", "is an agent's; name the agent")
+	case s.Step != 0 && s.Filter != "":
+		return invalid.Field(ErrInvalid, "step", "is given together with a filter; give one of them")
 	case s.Session != "" && s.Filter != "":
 		return invalid.Field(ErrInvalid, "session", "is given together with a filter; give one of them")
 	case s.Session != "" && s.Kind != Agent:
@@ -51,7 +55,7 @@ func Check(s Subject) error {
 		return invalid.Field(ErrInvalid, "session", "is longer than %d bytes, or no text", session.MaxSessionIDBytes)
 	case s.Shared != erase.Authorship && s.Shared != erase.Records:
 		return invalid.Field(ErrInvalid, "shared", "is neither authorship nor records")
-	case s.Shared != erase.Authorship && (s.Kind != Agent || s.Filter != ""):
+	case s.Shared != erase.Authorship && (s.Kind != Agent || s.Filter != "" || s.Step != 0):
 		return invalid.Field(ErrInvalid, "shared", "is about an agent, or a session of one, that saved into the memory of others")
 	case s.Filter != "":
 		if _, err := filter.Parse(s.Filter); err != nil {
@@ -124,7 +128,7 @@ func NewFinder(ctx context.Context, subject Subject, from erase.Reader, digests 
 		r.Digests[d] = true
 	}
 	e, err := begin(ctx, r)
-	if err == nil && subject.Filter == "" {
+	if err == nil && subject.Filter == "" && subject.Step == 0 {
 		e.search = erase.NewSearch(subject.ID)
 		if subject.Session != "" {
 			e.search = erase.NewSearch(subject.Session)
@@ -136,6 +140,9 @@ func NewFinder(ctx context.Context, subject Subject, from erase.Reader, digests 
 func begin(ctx context.Context, r *erase.Run) (e *Eraser, err error) {
 	if r.Scope, err = scopeOf(r.Subject); err != nil {
 		return nil, err
+	}
+	if r.Subject.Step != 0 { // no owner takes it for its session
+		r.Within, r.Subject.Session = r.Subject.Session, ""
 	}
 	r.Steps, r.Refs = make(map[uint64]bool), make(map[string]bool)
 	if r.Subject.Kind == User && !r.Subject.Narrowed() {
@@ -154,8 +161,13 @@ func begin(ctx context.Context, r *erase.Run) (e *Eraser, err error) {
 		}
 		e.changes = append(e.changes, change)
 	}
+	e.search = r.Words
 	return e, nil
 }
+
+// Step is where the step stands that is erased, and what looks for its words; no position where
+// it is gone.
+func (e *Eraser) Step() (erase.Place, erase.Search) { return e.run.Place, e.run.Words }
 
 // Change says which value an entry gets, and whether it stays.
 func (e *Eraser) Change(ctx context.Context, ks kv.Keyspace, p kv.Pair) (value []byte, keep bool, err error) {
@@ -259,9 +271,11 @@ func (e *Eraser) whole(scope kv.Scope) bool {
 }
 
 // look searches an entry that stays for the subject's id, where that is asked for. Of a session
-// only the agent's own entries can have it: others have sessions of that name, too.
+// only the agent's own entries can have it: others have sessions of that name, too. The words of
+// a step are known as long as it is there, so that they are looked for when it is counted.
 func (e *Eraser) look(ks kv.Keyspace, p kv.Pair) error {
-	if !e.run.Looks {
+	byWords := e.run.Counts && e.run.Subject.Step != 0
+	if !e.run.Looks && !byWords {
 		return nil
 	}
 	entry, ours, err := e.split(ks, p)
@@ -279,6 +293,8 @@ func (e *Eraser) look(ks kv.Keyspace, p kv.Pair) error {
 	case !e.search.Names(entry.Tail, value):
 	case owned && sort.Texts != "":
 		e.quoted[sort.Texts]++
+	case byWords:
+		e.quoted["other entries"]++
 	case e.search.Is(entry.Tail, value):
 		e.named++
 		e.leave(entry)

@@ -158,6 +158,9 @@ type Change struct {
 // other entries goes behind those, so that an erasure that was broken off finds them again.
 const Phases = 3
 
+// LastPhase is the last of them. What it changes of a step is to be one commit.
+const LastPhase = Phases - 1
+
 // Changes yields what is to be changed in a phase, entry by entry. What others take out they
 // leave: the bus, the boxes of messages, the audit log, the memories that lose records, and
 // what drops scopes whole.
@@ -183,7 +186,7 @@ func (e *Eraser) Changes(ctx context.Context, from erase.Reader, phase int, foun
 			if err != nil && !errors.Is(err, erase.ErrAnew) {
 				return fmt.Errorf("erasure: %s: key %q: %w", r.Keyspace, p.Key, err)
 			}
-			if err != nil || keep && bytes.Equal(value, p.Value) || sort.Phase != phase {
+			if err != nil || keep && bytes.Equal(value, p.Value) || e.phaseOf(sort) != phase {
 				continue
 			}
 			change := Change{Key: p.Key, Before: p.Value}
@@ -199,6 +202,15 @@ func (e *Eraser) Changes(ctx context.Context, from erase.Reader, phase int, foun
 		}
 	}
 	return nil
+}
+
+// phaseOf is the phase of a sort of entries. All that the log loses with a step goes last: the
+// step leads to everything else.
+func (e *Eraser) phaseOf(sort *sorted) int {
+	if e.run.Subject.Step != 0 && sort.Phase != erase.Elsewhere && sort.Keyspace == kv.Log && sort.owner == 0 {
+		return LastPhase
+	}
+	return sort.Phase
 }
 
 // along has the subject's own scope lose what goes with an entry.

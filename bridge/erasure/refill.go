@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
@@ -36,7 +38,7 @@ type Lister interface {
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
 }
 
-// Pick finds the records of a session or a filter, and those that an agent saved into memories
+// Pick finds the records of a session, a step's task or a filter, and those that an agent saved into memories
 // that others share: they go, or lose its name, which is why a memory may be picked without
 // any of its records. The store, which only a filter asks, is of engine, which may be written
 // to then: an index that is out of date is made anew.
@@ -46,6 +48,9 @@ func Pick(ctx context.Context, engine kv.Engine, store Lister, subject Subject) 
 		return nil, err
 	}
 	p := picking{picked: make(Picked)}
+	if subject.Step != 0 {
+		return p.picked, p.ofStep(ctx, engine, scopes[0], subject)
+	}
 	for _, scope := range scopes {
 		if subject.Filter == "" {
 			err = p.saved(ctx, engine, scope, subject)
@@ -94,6 +99,23 @@ func (p *picking) filtered(ctx context.Context, store Lister, scope kv.Scope, fi
 	}
 }
 
+// ofStep picks the tasks that were recorded with a step, in whatever tier they are.
+func (p *picking) ofStep(ctx context.Context, engine kv.Engine, scope kv.Scope, subject Subject) error {
+	tasks, err := session.StepTasks(ctx, engine, scope, subject.Step, subject.Session)
+	if err != nil || len(tasks) == 0 {
+		return err
+	}
+	for r, err := range record.All(ctx, engine, scope) {
+		if err != nil {
+			return err
+		}
+		if id, isTask := strings.CutPrefix(r.Key, session.TaskFolder); isTask && slices.Contains(tasks, id) {
+			p.add(scope, r.ID)
+		}
+	}
+	return nil
+}
+
 // saved picks the records that the subject saved, and memories with earlier versions of such.
 func (p *picking) saved(ctx context.Context, engine kv.Engine, scope kv.Scope, subject Subject) error {
 	goes := scope.Kind == kv.OwnerAgent || subject.Shared == erase.Records
@@ -122,7 +144,7 @@ func (p *picking) saved(ctx context.Context, engine kv.Engine, scope kv.Scope, s
 // scopesOf are the memories that the subject may have records in.
 func scopesOf(ctx context.Context, engine kv.Engine, subject Subject) (scopes []kv.Scope, err error) {
 	own, err := scopeOf(subject)
-	if err != nil || subject.Kind == User || subject.Kind == Agent && subject.Filter != "" {
+	if err != nil || subject.Kind == User || subject.Kind == Agent && subject.Filter != "" || subject.Step != 0 {
 		return []kv.Scope{own}, err
 	}
 	for scope, err := range kv.ScopesIn(ctx, engine, kv.Records, kv.TenantRange(subject.Tenant)) {

@@ -55,12 +55,11 @@ func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map
 // 4 MiB each, and an emptied one little.
 const maxErased = 64
 
-// Erase takes the events of a source out of all topics of a tenant, or those of one of its
-// sessions, and all events out of the topics that are its own, as store.Erasing says. It works in small commits, so that emitters wait for a
-// moment only. Whoever reads one of the topics behind has what is at hand of them no more;
+// Erase takes events out of all topics of a tenant, as store.Erasing says; what it reads is
+// the bus's. It works in small commits, so that emitters wait for a moment only. Whoever reads one of the topics behind has what is at hand of them no more;
 // what waits in a reader's queue is delivered.
-func (b *Bus) Erase(ctx context.Context, tenant, source, session string, own ...string) (erased int, err error) {
-	of := store.Erasing{From: b.engine, Source: source, Session: session, Own: own}
+func (b *Bus) Erase(ctx context.Context, tenant string, of store.Erasing) (erased int, err error) {
+	of.From = b.engine
 	for stored, err := range store.Topics(ctx, b.engine, store.TopicsOf(tenant, "")) {
 		if err != nil {
 			return erased, fmt.Errorf("events: erase: %w", err)

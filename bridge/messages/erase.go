@@ -39,7 +39,7 @@ func Erasure() erase.Owner {
 		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
 			x := &Erasing{Source: r.Subject.ID, Session: r.Subject.Session}
 			return func(_ context.Context, e erase.Entry) ([]byte, bool, error) {
-				if r.Subject.Kind != erase.Agent || r.Subject.Filter != "" {
+				if r.Subject.Kind != erase.Agent || r.Subject.Filter != "" || r.Subject.Step != 0 {
 					return e.Stays()
 				}
 				return x.Change(e.Scope, e.Pair)

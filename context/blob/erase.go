@@ -57,7 +57,7 @@ type erasing struct {
 
 // learn sorts the owner's results: those of the session, and those that stay.
 func (x *erasing) learn(ctx context.Context) error {
-	if x.Subject.Session == "" {
+	if x.Subject.Session == "" && len(x.Steps) == 0 {
 		return nil
 	}
 	stay := make(map[string]bool)
@@ -72,7 +72,7 @@ func (x *erasing) learn(ctx context.Context) error {
 			case f.Number == fieldStep:
 				ours = ours || x.Steps[f.Value]
 			case f.Number == fieldSession:
-				ours = ours || string(f.Bytes) == x.Subject.Session
+				ours = ours || x.Subject.Step == 0 && string(f.Bytes) == x.Subject.Session
 			}
 		}
 		if !ours {
@@ -102,7 +102,7 @@ func (x *erasing) learn(ctx context.Context) error {
 }
 
 func (x *erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error) {
-	if x.Subject.Session == "" || !x.Own(e) {
+	if x.Subject.Session == "" && len(x.Steps) == 0 || !x.Own(e) {
 		return e.Stays()
 	}
 	tail := e.Tail

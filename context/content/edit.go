@@ -37,6 +37,31 @@ func WithResults(blocks json.RawMessage, result func(id string) (string, bool)) 
 	})
 }
 
+// WithoutArguments returns blocks in which the call with an id says nothing, so that its result
+// still has a call. All other blocks stay byte for byte.
+func WithoutArguments(blocks json.RawMessage, id string) json.RawMessage {
+	return edited(blocks, func(p *Part) json.RawMessage {
+		switch {
+		case p.Kind != Call || p.ID != id:
+			return nil
+		case p.Custom:
+			return p.WithArguments("")
+		}
+		return p.WithArguments("{}")
+	})
+}
+
+// WithoutResult returns blocks in which the result of a call is a text, whatever it was. All
+// other blocks stay byte for byte.
+func WithoutResult(blocks json.RawMessage, id, said string) json.RawMessage {
+	return edited(blocks, func(p *Part) json.RawMessage {
+		if p.Kind != Result || p.ID != id {
+			return nil
+		}
+		return p.withText(said)
+	})
+}
+
 // WithID returns the block of a call or a result under another id of the call. Only
 // Gemini's call has none: it stays.
 func (p *Part) WithID(id string) json.RawMessage {

@@ -13,6 +13,9 @@ import (
 const (
 	kindMessage = 1
 	kindStep    = 2
+	// kindErased is what is left of an entry that was erased: when it was written. (3 is a
+	// task.)
+	kindErased = 4
 )
 
 // Fields of a stored entry.

@@ -40,10 +40,17 @@ func Erasure() erase.Owner {
 }
 
 // erasing is one run.
-type erasing struct{ *erase.Run }
+type erasing struct {
+	*erase.Run
+	// values are the entries of the log that change without a step.
+	values map[string][]byte
+}
 
-// learn notes the steps of the session.
+// learn notes the steps of the session, or what becomes of the log without the step.
 func (x *erasing) learn(ctx context.Context) error {
+	if x.Subject.Step != 0 {
+		return x.learnStep(ctx)
+	}
 	if x.Subject.Session == "" {
 		return nil
 	}
@@ -54,6 +61,19 @@ func (x *erasing) learn(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+func (x *erasing) learnStep(ctx context.Context) error {
+	s := &erasedStep{from: x.From, scope: x.Scope, number: x.Subject.Step}
+	found, err := s.read(ctx, x.Within)
+	if err != nil || !found && (!x.Looks || s.place.Position > 0) { // it is there, of another session
+		return err
+	}
+	x.Steps[x.Subject.Step] = true
+	if found {
+		x.values, x.Place, x.Tasks, x.Words = s.values, s.place, s.tasks, s.words()
+	}
+	return nil
 }
 
 // placed tells whether a place is in the session. One without a session is that of a step
@@ -67,6 +87,12 @@ func (x *erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error)
 	switch {
 	case e.Keyspace == kv.System:
 		return x.intent(e)
+	case x.Subject.Step != 0:
+		value, changes := x.values[string(e.Key)]
+		if !changes {
+			return e.Stays()
+		}
+		return value, value != nil, nil
 	case x.Subject.Session != "" && x.Own(e):
 		return x.ofLog(e)
 	case e.Tag == tagTask && x.Subject.Kind == erase.Agent && !x.Subject.Narrowed():

@@ -67,6 +67,15 @@ func AnswerKey(ref Ref, requestID string) []byte { return ref.Scope.Key(onceTag,
 // AnswersOf is the range of the keys of a scope's kept answers.
 func AnswersOf(s Scope) Range { return Prefix(s.Key(onceTag)) }
 
+// AnswerIn is what is kept of an answer, and when it was given; nothing of one that can't be
+// read.
+func AnswerIn(kept []byte) (answer []byte, at time.Time) {
+	if len(kept) < onceHeader {
+		return nil, time.Time{}
+	}
+	return kept[onceHeader:], time.Unix(0, int64(binary.BigEndian.Uint64(kept[onceDigest:]))) //nolint:gosec // what StageOnce wrote
+}
+
 // AnsweredBefore tells whether a kept answer was given before a time; of one that can't
 // be read it says no.
 func AnsweredBefore(kept []byte, before time.Time) bool {

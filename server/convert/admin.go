@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
@@ -38,6 +39,7 @@ func Scopes(all []memory.Owned) []*loombridgev1.MemoryScope {
 func EraseSubject(r *loombridgev1.EraseScopeRequest, tenant string) erasure.Subject {
 	s := r.GetSubject()
 	out := erasure.Subject{Tenant: cmp.Or(s.GetTenant(), tenant), Session: s.GetSessionId(), Filter: s.GetFilter()}
+	out.Step, _ = step.ParseID(s.GetStepId()) // which was checked
 	if r.GetShared() == loombridgev1.EraseShared_ERASE_SHARED_RECORDS {
 		out.Shared = erase.Records
 	}
@@ -52,14 +54,14 @@ func EraseSubject(r *loombridgev1.EraseScopeRequest, tenant string) erasure.Subj
 
 // EraseProgress tells how far an erasure is.
 func EraseProgress(p live.Progress) *loombridgev1.EraseScopeResponse {
-	step := map[live.Step]loombridgev1.EraseStep{
+	at := map[live.Step]loombridgev1.EraseStep{
 		live.Waiting:    loombridgev1.EraseStep_ERASE_STEP_WAITING,
 		live.Counting:   loombridgev1.EraseStep_ERASE_STEP_COUNTING,
 		live.Erasing:    loombridgev1.EraseStep_ERASE_STEP_ERASING,
 		live.Checking:   loombridgev1.EraseStep_ERASE_STEP_CHECKING,
 		live.Reclaiming: loombridgev1.EraseStep_ERASE_STEP_RECLAIMING,
 	}
-	return &loombridgev1.EraseScopeResponse{Step: step[p.Step], Entries: p.Entries}
+	return &loombridgev1.EraseScopeResponse{Step: at[p.Step], Entries: p.Entries}
 }
 
 // EraseResult tells what was erased, or what a dry run found.

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -58,6 +59,9 @@ func EraseScopeRequest(r *loombridgev1.EraseScopeRequest) error {
 	}
 	c.name("subject.session_id", s.GetSessionId(), session.MaxSessionIDBytes)
 	c.text("subject.filter", s.GetFilter(), filter.MaxBytes)
+	if _, ok := step.ParseID(s.GetStepId()); !ok && s.GetStepId() != "" {
+		c.add("subject.step_id", "is not `step_` and a number of at least three digits")
+	}
 	c.enum("shared", r.GetShared())
 	return c.err()
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -72,7 +73,9 @@ func (w *Worker) erase(ctx context.Context, j *job) (r Result, err error) {
 	if r.Sequences, err = w.sequences(ctx, j.scope); err != nil {
 		return r, err
 	}
-	w.forget(j)
+	if err := w.forget(ctx, j); err != nil {
+		return r, err
+	}
 	j.at(Reclaiming, 0)
 	if r.Reclaimed, err = w.reclaim(ctx, j, &begun); err != nil {
 		return r, fmt.Errorf("erasure: the entries are gone, their bytes may not be: %w", err)
@@ -98,11 +101,14 @@ func (w *Worker) begin(ctx context.Context, j *job, i *intent) error {
 	if err != nil {
 		return err
 	}
-	found, err := w.count(ctx, j.subject, picked, func(n int64) { j.at(Counting, n) })
+	found, quoted, err := w.count(ctx, j.subject, picked, func(n int64) { j.at(Counting, n) })
 	if err != nil {
 		return err
 	}
 	*i = intent{subject: j.subject, began: w.opts.Now(), found: found, digests: erasure.Digests(picked)}
+	if j.subject.Step != 0 {
+		i.quoted = quoted
+	}
 	i.memories = slices.SortedFunc(maps.Keys(picked), func(a, b kv.Scope) int { return strings.Compare(a.String(), b.String()) })
 	if err := w.note(ctx, i, j.scope, false); err != nil {
 		return err
@@ -159,6 +165,9 @@ func (w *Worker) rounds(ctx context.Context, j *job, i *intent) (all done, err e
 		}
 		left, err := e.Count(ctx, w.Engine, func(n int64) { j.at(Checking, n) })
 		all.quoted, all.left = e.Quoted(), e.LeftAt()
+		if j.subject.Step != 0 {
+			all.quoted = i.quoted
+		}
 		if err != nil || left.Empty() {
 			return all, err
 		}
@@ -172,10 +181,14 @@ func (w *Worker) round(ctx context.Context, j *job, i *intent) (audited int, err
 	if err := w.quiet(ctx, j.scope); err != nil {
 		return 0, err
 	}
-	if s.Kind == erasure.Agent && s.Filter == "" {
-		if audited, err = w.ofAgent(ctx, j); err != nil {
-			return audited, err
-		}
+	switch {
+	case s.Step != 0:
+		audited, err = w.ofStep(ctx, j)
+	case s.Kind == erasure.Agent && s.Filter == "":
+		audited, err = w.ofAgent(ctx, j)
+	}
+	if err != nil {
+		return audited, err
 	}
 	picked, err := w.pick(ctx, s)
 	if err != nil {
@@ -190,13 +203,16 @@ func (w *Worker) round(ctx context.Context, j *job, i *intent) (audited int, err
 		}
 	}
 	e, err := erasure.New(ctx, s, w.Engine, picked)
-	if err == nil {
+	if err == nil && s.Step == 0 {
 		err = w.entries(ctx, j, e)
 	}
 	for scope, ids := range picked {
 		if err == nil {
 			err = w.Memory.Expunge(ctx, scope, s, ids)
 		}
+	}
+	if err == nil && s.Step != 0 { // which leads to the records
+		err = w.entries(ctx, j, e)
 	}
 	if err == nil && !s.Narrowed() {
 		err = w.own(ctx, j)
@@ -233,20 +249,38 @@ func (w *Worker) ofAgent(ctx context.Context, j *job) (audited int, err error) {
 		}
 		own = topics.Of(s.ID)
 	}
-	if audited, err = w.Audit.Erase(ctx, s.Tenant, s.ID, s.Session); err != nil {
+	if audited, err = w.Audit.Erase(ctx, s.Tenant, s.ID, s.Session, 0); err != nil {
 		return audited, err
 	}
-	if _, err = w.Events.Erase(ctx, s.Tenant, s.ID, s.Session, own...); err == nil {
+	if _, err = w.Events.Erase(ctx, s.Tenant, store.Erasing{Source: s.ID, Session: s.Session, Own: own}); err == nil {
 		_, err = w.Messages.Erase(ctx, s.Tenant, s.ID, s.Session)
 	}
 	return audited, err
+}
+
+// ofStep is ofAgent for a step. Events go that its agent emitted in the session, and that have
+// lines of it.
+func (w *Worker) ofStep(ctx context.Context, j *job) (audited int, err error) {
+	s := j.subject
+	e, err := erasure.New(ctx, s, w.Engine, nil)
+	if err != nil {
+		return 0, err
+	}
+	place, words := e.Step()
+	if place.Position == 0 { // it is gone, or not of the session
+		return 0, nil
+	}
+	if _, err = w.Events.Erase(ctx, s.Tenant, store.Erasing{Source: s.ID, Session: place.Session, Quotes: words.In}); err != nil {
+		return 0, err
+	}
+	return w.Audit.Erase(ctx, s.Tenant, s.ID, place.Session, s.Step)
 }
 
 // entries erases what others have of the subject, and what lists have.
 func (w *Worker) entries(ctx context.Context, j *job, e *erasure.Eraser) error {
 	done := int64(0)
 	for phase := range erasure.Phases {
-		b := batch{worker: w}
+		b := batch{worker: w, whole: j.subject.Step != 0 && phase == erasure.LastPhase}
 		err := e.Changes(ctx, w.Engine, phase, func(ks kv.Keyspace, c erasure.Change) error {
 			done++
 			j.at(Erasing, done)
@@ -265,6 +299,8 @@ type batch struct {
 	refs    []kv.Ref
 	changes []keyed
 	bytes   int
+	// whole says that all of them are one commit.
+	whole bool
 }
 
 type keyed struct {
@@ -280,7 +316,7 @@ func (b *batch) add(ctx context.Context, ks kv.Keyspace, c erasure.Change) error
 	}
 	ref := kv.Ref{Keyspace: ks, Scope: scope}
 	if last := len(b.refs) - 1; last < 0 || b.refs[last] != ref {
-		if len(b.refs) == maxRefs {
+		if len(b.refs) == maxRefs && !b.whole {
 			if err := b.commit(ctx); err != nil {
 				return err
 			}
@@ -289,7 +325,7 @@ func (b *batch) add(ctx context.Context, ks kv.Keyspace, c erasure.Change) error
 	}
 	b.changes = append(b.changes, keyed{ks, c})
 	b.bytes += len(c.Key) + len(c.Before)
-	if len(b.changes) < maxChanges && b.bytes < maxChangedBytes {
+	if b.whole || len(b.changes) < maxChanges && b.bytes < maxChangedBytes {
 		return nil
 	}
 	return b.commit(ctx)
@@ -377,7 +413,7 @@ func (w *Worker) sequences(ctx context.Context, scope kv.Scope) (map[string]uint
 
 // forget has everybody forget what they remember of the subject. Prompts of all agents of the
 // tenant may have shown a person's memory.
-func (w *Worker) forget(j *job) {
+func (w *Worker) forget(ctx context.Context, j *job) error {
 	match := func(scope kv.Scope) bool { return scope == j.scope }
 	if j.scope.Kind == kv.OwnerUser {
 		match = func(scope kv.Scope) bool { return scope.Tenant == j.scope.Tenant }
@@ -385,7 +421,7 @@ func (w *Worker) forget(j *job) {
 	w.Memory.Forget(j.scope)
 	w.Log.Forget(j.scope.Tenant, match)
 	w.Prompts.Forget(match)
-	w.Children.Erased(j.scope)
+	return w.Children.Erased(ctx, j.scope)
 }
 
 // reclaim has the engine let go of the bytes, where it can.

@@ -28,6 +28,8 @@ const (
 	fieldShared
 	fieldMemory
 	fieldDigest
+	fieldStep
+	fieldQuoted
 )
 
 // The fields of a count.
@@ -40,8 +42,9 @@ const (
 type intent struct {
 	subject erasure.Subject
 	began   time.Time
-	// found is what there was when it began.
-	found erasure.Found
+	// found is what there was when it began, quoted who else had lines of a step then.
+	found  erasure.Found
+	quoted map[string]int64
 	// memories lose records or names, and are gone through again by whoever goes on. digests
 	// stand for the records that go.
 	memories []kv.Scope
@@ -62,17 +65,15 @@ func encodeSubject(s erasure.Subject) []byte {
 	b = wire.AppendText(b, fieldID, s.ID)
 	b = wire.AppendText(b, fieldSession, s.Session)
 	b = wire.AppendText(b, fieldFilter, s.Filter)
-	return wire.AppendText(b, fieldShared, string(s.Shared))
+	b = wire.AppendText(b, fieldShared, string(s.Shared))
+	return wire.AppendUint(b, fieldStep, s.Step)
 }
 
 func (i *intent) encode() []byte {
 	b := wire.AppendTime(encodeSubject(i.subject), fieldBegan, i.began)
 	b = wire.AppendInt(b, fieldEntries, i.found.Entries)
 	b = wire.AppendInt(b, fieldBytes, i.found.Bytes)
-	for _, kind := range slices.Sorted(maps.Keys(i.found.Counts)) {
-		count := wire.AppendInt(wire.AppendText(nil, fieldCountKind, kind), fieldCountNumber, i.found.Counts[kind])
-		b = wire.AppendItem(b, fieldCount, count)
-	}
+	b = appendCounts(b, fieldCount, i.found.Counts)
 	for _, m := range i.memories {
 		b = wire.AppendItem(b, fieldMemory, string(rune(m.Kind))+m.Owner)
 	}
@@ -80,7 +81,30 @@ func (i *intent) encode() []byte {
 		raw, _ := hex.DecodeString(d) // which it is
 		b = wire.AppendItem(b, fieldDigest, raw)
 	}
+	return appendCounts(b, fieldQuoted, i.quoted)
+}
+
+func appendCounts(b []byte, field int, counts map[string]int64) []byte {
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		count := wire.AppendInt(wire.AppendText(nil, fieldCountKind, kind), fieldCountNumber, counts[kind])
+		b = wire.AppendItem(b, field, count)
+	}
 	return b
+}
+
+func decodeCount(message []byte) (kind string, n int64, err error) {
+	for f, err := range wire.Fields(message) {
+		if err != nil {
+			return "", 0, err
+		}
+		switch f.Number {
+		case fieldCountKind:
+			kind = string(f.Bytes)
+		case fieldCountNumber:
+			n = f.Int()
+		}
+	}
+	return kind, n, nil
 }
 
 func decodeIntent(tenant string, value []byte) (i intent, err error) {
@@ -112,20 +136,20 @@ func decodeIntent(tenant string, value []byte) (i intent, err error) {
 			i.found.Entries = f.Int()
 		case fieldBytes:
 			i.found.Bytes = f.Int()
-		case fieldCount:
-			kind, n := "", int64(0)
-			for f, err := range wire.Fields(f.Bytes) {
-				if err != nil {
-					return i, fmt.Errorf("%w: an intent to erase: %w", kv.ErrDamaged, err)
-				}
-				switch f.Number {
-				case fieldCountKind:
-					kind = string(f.Bytes)
-				case fieldCountNumber:
-					n = f.Int()
-				}
+		case fieldStep:
+			i.subject.Step = f.Value
+		case fieldCount, fieldQuoted:
+			kind, n, err := decodeCount(f.Bytes)
+			switch {
+			case err != nil:
+				return i, fmt.Errorf("%w: an intent to erase: %w", kv.ErrDamaged, err)
+			case f.Number == fieldCount:
+				i.found.Counts[kind] = n
+			case i.quoted == nil:
+				i.quoted = map[string]int64{kind: n}
+			default:
+				i.quoted[kind] = n
 			}
-			i.found.Counts[kind] = n
 		}
 	}
 	if err := erasure.Check(i.subject); err != nil {

@@ -22,13 +22,15 @@ func TestIntent(t *testing.T) {
 		{Kind: erasure.Agent, ID: "a", Shared: erase.Records},
 		{Kind: erasure.Agent, ID: "a", Session: "s"},
 		{Kind: erasure.Agent, ID: "a", Session: "s", Shared: erase.Records},
+		{Kind: erasure.Agent, ID: "a", Step: 12},
+		{Kind: erasure.Agent, ID: "a", Session: "s", Step: 12},
 		{Kind: erasure.User, ID: "a", Filter: `kind = "fact"`},
 	} {
 		s.Tenant = "t"
 		want := intent{
 			subject: s, began: time.UnixMicro(1234567).UTC(), found: erasure.Found{Counts: map[string]int64{"records": 3, "steps": 1}, Entries: 9, Bytes: 99},
 			memories: []kv.Scope{kv.AgentScope("t", "a"), {Tenant: "t", Kind: kv.OwnerSpace, Owner: "team"}},
-			digests:  []string{"00112233445566778899aabbccddeeff"},
+			digests:  []string{"00112233445566778899aabbccddeeff"}, quoted: map[string]int64{"what agents said": 2, "others": 1},
 		}
 		got, err := decodeIntent("t", want.encode())
 		if err != nil || !reflect.DeepEqual(got, want) {

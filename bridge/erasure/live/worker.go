@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -52,19 +53,21 @@ type Parts struct {
 		Settle(ctx context.Context, scope kv.Scope)
 	}
 	Events interface {
-		Erase(ctx context.Context, tenant, source, session string, own ...string) (int, error)
+		Erase(ctx context.Context, tenant string, of store.Erasing) (int, error)
 	}
 	Messages interface {
 		Erase(ctx context.Context, tenant, source, session string) (int, error)
 	}
 	Audit interface {
-		Erase(ctx context.Context, tenant, agent, session string) (int, error)
+		Erase(ctx context.Context, tenant, agent, session string, step uint64) (int, error)
 	}
 	Agents interface {
 		DeleteHere(ctx context.Context, tenant, id string) (bool, error)
 	}
-	Children interface{ Erased(scope kv.Scope) }
-	Jobs     interface{ EndAgent(scope kv.Scope) }
+	Children interface {
+		Erased(ctx context.Context, scope kv.Scope) error
+	}
+	Jobs interface{ EndAgent(scope kv.Scope) }
 	// Others tells whether other servers have the store open. Nil: none does.
 	Others func(ctx context.Context) (bool, error)
 }
@@ -230,7 +233,7 @@ func (w *Worker) Erase(ctx context.Context, s erasure.Subject, dry bool, progres
 		if err != nil {
 			return Result{}, err
 		}
-		found, err := w.count(ctx, s, picked, func(n int64) { progress(Progress{Counting, n}) })
+		found, _, err := w.count(ctx, s, picked, func(n int64) { progress(Progress{Counting, n}) })
 		return Result{Found: found}, err
 	}
 	if err := w.alone(ctx); err != nil {
@@ -279,17 +282,17 @@ func (w *Worker) Enter(scope kv.Scope, end func(error)) (*Visit, error) {
 // progressEvery is the time between two calls of progress.
 const progressEvery = 200 * time.Millisecond
 
-// count counts what there is of a subject.
-func (w *Worker) count(ctx context.Context, s erasure.Subject, picked erasure.Picked, each func(int64)) (erasure.Found, error) {
+// count counts what there is of a subject, and of a step who else has lines of it.
+func (w *Worker) count(ctx context.Context, s erasure.Subject, picked erasure.Picked, each func(int64)) (erasure.Found, map[string]int64, error) {
 	e, err := erasure.New(ctx, s, w.Engine, picked)
 	if err != nil {
-		return erasure.Found{}, err
+		return erasure.Found{}, nil, err
 	}
 	found, err := e.Count(ctx, w.Engine, each)
 	if err == nil && found.Empty() {
 		err = erasure.ErrNothing
 	}
-	return found, err
+	return found, e.Quoted(), err
 }
 
 // start starts an erasure, or returns the one that runs.

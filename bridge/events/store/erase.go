@@ -35,6 +35,9 @@ func Erasure(own func(agent string) []string) erase.Owner {
 		},
 		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
 			x := &Erasing{From: r.From, Source: r.Subject.ID, Session: r.Subject.Session, Own: topics(r.Subject)}
+			if r.Subject.Step != 0 {
+				x.Session, x.Quotes = r.Place.Session, r.Words.In
+			}
 			return func(ctx context.Context, e erase.Entry) ([]byte, bool, error) {
 				if r.Subject.Kind != erase.Agent || r.Subject.Filter != "" {
 					return e.Stays()
@@ -54,6 +57,8 @@ type Erasing struct {
 	Source string
 	// Session narrows them to those of one session. Default: all go.
 	Session string
+	// Quotes narrows them to those whose payload it is true of. Nil: all go.
+	Quotes func(payload []byte) bool
 	// Own are topics of which all events go, whoever emitted them.
 	Own []string
 
@@ -184,7 +189,7 @@ func (x *Erasing) event(ctx context.Context, p kv.Pair) ([]byte, bool, error) {
 		e = whole.Event
 	}
 	own := slices.Contains(x.Own, x.scope.Owner) && e.Type != TypeErased
-	if !own && (e.Source != x.Source || x.Session != "" && e.SessionID != x.Session) {
+	if !own && (e.Source != x.Source || x.Session != "" && e.SessionID != x.Session || x.Quotes != nil && !x.Quotes(e.Payload)) {
 		return p.Value, true, nil
 	}
 	value := encodeEvent(Event{Time: stored.Time, Type: TypeErased, Payload: []byte("null")}, true)

@@ -102,3 +102,29 @@ async def test_erasures_of_one_subject_are_one(srv: testing.Server) -> None:
         for outcome in outcomes:
             assert isinstance(outcome, loombridge.Erased | loombridge.SubjectNotFoundError)
         assert any(isinstance(outcome, loombridge.Erased) for outcome in outcomes)
+
+
+async def test_one_step(srv: testing.Server) -> None:
+    async with loombridge.connect(srv.address, agent_id="py-step", session_id="s") as ctx:
+        for word in ("quinces", "medlars", "sloes"):
+            await ctx.context.record_step(
+                "own:tool", {"of": f"a question about {word}"}, output=f"an answer about {word}"
+            )
+        erased = await ctx.admin.erase(agent_id="py-step", session_id="s", step_id="step_002")
+        assert erased.counts["steps"] == 1
+        assert json.loads(erased.certificate)["subject"]["step"] == 2
+        assert [s.id for s in await ctx.context.steps()] == ["step_001", "step_003"]
+        prompt = str(await ctx.context.assemble(goal="fruit", max_tokens=8000))
+        assert "quinces" in prompt
+        assert "sloes" in prompt
+        assert "medlars" not in prompt
+        with pytest.raises(loombridge.SubjectNotFoundError):
+            await ctx.admin.erase(agent_id="py-step", step_id="step_002")
+        with pytest.raises(loombridge.InvalidRequestError, match="step_id"):
+            await ctx.admin.erase(agent_id="py-step", step_id="2")
+
+
+def test_one_step_without_async(srv: testing.Server) -> None:
+    with loombridge.sync.connect(srv.address, agent_id="py-step-sync", session_id="s") as ctx:
+        ctx.context.record_step("own:tool", {}, output="an answer")
+        assert ctx.admin.erase(agent_id="py-step-sync", step_id="step_001").counts["steps"] == 1

@@ -24,7 +24,8 @@ const KindUnmarked = "prompts_unmarked"
 
 // Erasure is what becomes of the records of prompts when a subject is erased. With a person's
 // memory, or records of it, those go that could show it: those that were made with it, and
-// those of which nothing says with whose. Texts go that no other record has.
+// those of which nothing says with whose; with a step those that were made since. Texts go that
+// no other record has.
 func Erasure() erase.Owner {
 	return erase.Owner{
 		Name: "context/assemble/past",
@@ -57,7 +58,7 @@ func (x *erasing) change(ctx context.Context, e erase.Entry) ([]byte, bool, erro
 	if x.Subject.Session != "" {
 		return e.Goes(x.Own(e) && session == x.Subject.Session, nil)
 	}
-	if x.Looks || !x.shows(e.Scope) {
+	if x.Looks && x.Subject.Step == 0 || !x.shows(e.Scope) {
 		return e.Stays()
 	}
 	if x.gone == nil || x.scope != e.Scope {
@@ -69,7 +70,7 @@ func (x *erasing) change(ctx context.Context, e erase.Entry) ([]byte, bool, erro
 	switch {
 	case e.Tag == tagRecord:
 		p, err := decodeRecord(e.Value)
-		return e.Goes(err == nil && x.names(p), err)
+		return e.Goes(err == nil && x.names(session, p), err)
 	case e.Tag == tagText && x.gone[session] != nil && len(rest) >= 8+len(hash{}):
 		needed := x.gone[session][binary.BigEndian.Uint64(rest)]
 		return e.Goes(!needed[hash(rest[8:8+len(hash{})])], nil)
@@ -81,6 +82,8 @@ func (x *erasing) change(ctx context.Context, e erase.Entry) ([]byte, bool, erro
 // that are picked.
 func (x *erasing) shows(agent kv.Scope) bool {
 	switch {
+	case x.Subject.Step != 0:
+		return agent == x.Scope && x.Place.Position > 0
 	case x.Subject.Kind == erase.User:
 		return x.Shown || len(x.Picked) > 0
 	case x.Subject.Filter == "" || len(x.Picked) == 0:
@@ -89,8 +92,12 @@ func (x *erasing) shows(agent kv.Scope) bool {
 	return x.Subject.Kind == erase.Tenant || agent == x.Scope
 }
 
-// names tells whether a prompt could show what goes.
-func (x *erasing) names(p *Prompt) bool {
+// names tells whether a prompt of a session could show what goes: a step stands in those that
+// were made when it was recorded, in full or in what it was folded into.
+func (x *erasing) names(session string, p *Prompt) bool {
+	if x.Subject.Step != 0 {
+		return session == x.Place.Session && p.Position >= x.Place.Position
+	}
 	if x.Subject.Kind != erase.User {
 		return true
 	}
@@ -128,7 +135,7 @@ func (x *erasing) learn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if x.names(p) {
+		if x.names(session, p) {
 			x.gone[session] = make(map[uint64]map[hash]bool)
 			return nil
 		}

@@ -56,6 +56,9 @@ type Subject struct {
 	ID string `json:"id,omitempty"`
 	// Session narrows an agent to what stands in one session.
 	Session string `json:"session,omitempty"`
+	// Step narrows an agent to one of its steps, by its number. Session, beside it, is the one
+	// that it must be of; empty: any.
+	Step uint64 `json:"step,omitempty"`
 	// Filter narrows a subject to the records that it lets through.
 	Filter string `json:"filter,omitempty"`
 	// Shared is what becomes of records in memories that others share.
@@ -68,6 +71,8 @@ func (s Subject) String() string {
 		what = fmt.Sprintf("%s %s of tenant %s", s.Kind, s.ID, s.Tenant)
 	}
 	switch {
+	case s.Step != 0:
+		return fmt.Sprintf("step %d of %s", s.Step, what)
 	case s.Session != "":
 		return fmt.Sprintf("session %s of %s", s.Session, what)
 	case s.Filter != "":
@@ -77,16 +82,17 @@ func (s Subject) String() string {
 }
 
 // Narrowed tells whether only a part of the agent's, the person's or the tenant's goes.
-func (s Subject) Narrowed() bool { return s.Session != "" || s.Filter != "" }
+func (s Subject) Narrowed() bool { return s.Session != "" || s.Step != 0 || s.Filter != "" }
 
 // Is tells whether the subject is the whole of an agent or a person with that id.
 func (s Subject) Is(kind Kind, id string) bool {
 	return !s.Narrowed() && s.Kind == kind && s.ID == id
 }
 
-// Of tells whether something of an agent, in one of its sessions, is the subject's.
+// Of tells whether something of an agent, in one of its sessions, is the subject's. Of a step
+// nothing is by that alone.
 func (s Subject) Of(agent, session string) bool {
-	return s.Kind == Agent && s.Filter == "" && s.ID == agent && (s.Session == "" || s.Session == session)
+	return s.Kind == Agent && s.Filter == "" && s.Step == 0 && s.ID == agent && (s.Session == "" || s.Session == session)
 }
 
 // Names tells whether some bytes are the owner of an entry of a list: the byte of its kind and
@@ -124,10 +130,25 @@ type Run struct {
 	// Shown says that prompts may have shown the person's memory.
 	Shown bool
 
-	// What owners find out in the order in which they are asked: numbers of the steps of a
-	// session, and hashes of offloaded results that go with it.
+	// Within is the session that the step must be of; empty: any. The subject of a run has no
+	// session then.
+	Within string
+
+	// What owners find out in the order in which they are asked: numbers of the steps that go,
+	// with a session or alone, and hashes of offloaded results that go with them.
 	Steps map[uint64]bool
 	Refs  map[string]bool
+	// Of a step that is there: where it stands, the ids of its tasks, and what looks for its
+	// words.
+	Place Place
+	Tasks []string
+	Words Search
+}
+
+// Place is where a step stands in the log.
+type Place struct {
+	Session  string
+	Position uint64
 }
 
 // Own tells whether an entry stands in the scope of whose part is erased.

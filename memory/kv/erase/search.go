@@ -2,6 +2,10 @@ package erase
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -15,14 +19,57 @@ const strictBytes = 8
 // maxDepth bounds how deep messages in messages are searched.
 const maxDepth = 8
 
-// Search looks for an id. The zero value finds nothing.
-type Search struct{ id []byte }
+// Search looks for an id, or for words. The zero value finds nothing.
+type Search struct {
+	id    []byte
+	words [][]byte
+}
 
 // NewSearch looks for an id.
-func NewSearch(id string) Search { return Search{[]byte(id)} }
+func NewSearch(id string) Search { return Search{id: []byte(id)} }
 
-// Names tells whether a key behind its tag, or a value, is or has the id as a whole part.
+// What of texts WordsOf looks for: the longest lines, if they are not as short as lines that
+// stand everywhere.
+const (
+	minWordBytes = 16
+	maxWords     = 48
+)
+
+// WordsOf looks for what some texts say: for their longest lines, as they are and as JSON has
+// them.
+func WordsOf(texts ...string) Search {
+	known := make(map[string]bool)
+	var lines []string
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); len(line) >= minWordBytes && !known[line] {
+				known[line] = true
+				lines = append(lines, line)
+			}
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	var s Search
+	for _, line := range lines[:min(len(lines), maxWords)] {
+		s.words = append(s.words, []byte(line))
+		if quoted, err := json.Marshal(line); err == nil && len(quoted) > len(line)+2 {
+			s.words = append(s.words, quoted[1:len(quoted)-1])
+		}
+	}
+	return s
+}
+
+// In tells whether bytes have any of the words.
+func (s Search) In(b []byte) bool {
+	return slices.ContainsFunc(s.words, func(w []byte) bool { return bytes.Contains(b, w) })
+}
+
+// Names tells whether a key behind its tag, or a value, is or has the id as a whole part, or
+// whether a value has any of the words.
 func (s Search) Names(tail, value []byte) bool {
+	if s.In(value) {
+		return true
+	}
 	if len(s.id) == 0 {
 		return false
 	}

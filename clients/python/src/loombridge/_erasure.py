@@ -45,8 +45,8 @@ class Erased:
     end_time: datetime | None
     """When it ended, in UTC; None of a dry run."""
     quoted: Mapping[str, int]
-    """Entries of others that stay although the subject's id stands in them, by whose words they
-    are. Empty of a dry run."""
+    """Entries of others that stay although the subject's id, or a line of a step, stands in
+    them, by whose words they are. Empty of a dry run."""
     certificate: str
     """What went and what is not claimed, as signed JSON: write it to a file, which
     `loom-bridge-server erase verify` checks. Empty of a dry run."""
@@ -142,6 +142,7 @@ class Admin(_spelling.Helpful):
         agent_id: str = "",
         user_id: str = "",
         session_id: str = "",
+        step_id: str = "",
         filter: str = "",  # noqa: A002
         shared: Literal["authorship", "records"] | None = None,
         tenant: str = "",
@@ -157,6 +158,8 @@ class Admin(_spelling.Helpful):
             agent_id: the agent whose data goes; give it, or `user_id`.
             user_id: the person whose memory goes, with the prompts that were made with it.
             session_id: of the agent only this session, and what it saved in that.
+            step_id: of the agent only this step, such as `step_012`: its call, its result and
+                what has them; with `session_id` it must be one of that session.
             filter: only the records that this expression lets through.
             shared: what becomes of records that the agent saved into the memory of persons and
                 spaces: `authorship`, the default, takes its name off them; `records` takes them
@@ -176,6 +179,7 @@ class Admin(_spelling.Helpful):
         else:
             whose.user_id = _values.text("user_id", user_id)
         whose.session_id = _values.text("session_id", session_id)
+        whose.step_id = _values.text("step_id", step_id)
         whose.filter = _values.text("filter", filter)
         request = pb.EraseScopeRequest(subject=whose, dry_run=dry_run)
         if shared is not None:

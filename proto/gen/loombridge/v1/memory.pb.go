@@ -756,7 +756,15 @@ type EraseSubject struct {
 	SessionId string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// filter narrows to the records that it lets through, as in MemoryQueryRequest, and to the
 	// recorded prompts that may show them. A running server takes out at most 50,000.
-	Filter        string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
+	// step_id narrows an agent to one step, `step_` and a number; with session_id it must be one of
+	// that session. Its call and its result go, with offloaded results, its record of the call, its
+	// task in all tiers, the agent's own events and the recorded prompts that have it. The message
+	// that asks for the call goes, too; where that asks for others, its call stays without
+	// arguments, and has a result that says that the step was erased. What the step was folded into
+	// is unmade: the next prompt folds what is left. All other steps keep their numbers. What else
+	// was said of it stays: EraseResult.quoted counts entries in which lines of it stand.
+	StepId        string `protobuf:"bytes,6,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -833,6 +841,13 @@ func (x *EraseSubject) GetSessionId() string {
 func (x *EraseSubject) GetFilter() string {
 	if x != nil {
 		return x.Filter
+	}
+	return ""
+}
+
+func (x *EraseSubject) GetStepId() string {
+	if x != nil {
+		return x.StepId
 	}
 	return ""
 }
@@ -953,8 +968,8 @@ type EraseResult struct {
 	BeginTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
 	// end_time is that; unset of a dry run.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// quoted counts the entries of others that stay although the subject's id stands in them, by
-	// whose words they are. Empty of a dry run.
+	// quoted counts the entries of others that stay although the subject's id stands in them, or a
+	// line of what the step said, by whose words they are. Empty of a dry run.
 	Quoted map[string]int64 `protobuf:"bytes,11,rep,name=quoted,proto3" json:"quoted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// certificate is JSON, signed with ed25519 and a key that the store keeps;
 	// `loom-bridge-server erase verify` checks it. Empty of a dry run.
@@ -6737,14 +6752,15 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x11EraseScopeRequest\x125\n" +
 	"\asubject\x18\x01 \x01(\v2\x1b.loombridge.v1.EraseSubjectR\asubject\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x122\n" +
-	"\x06shared\x18\x03 \x01(\x0e2\x1a.loombridge.v1.EraseSharedR\x06shared\"\x9e\x01\n" +
+	"\x06shared\x18\x03 \x01(\x0e2\x1a.loombridge.v1.EraseSharedR\x06shared\"\xb7\x01\n" +
 	"\fEraseSubject\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1b\n" +
 	"\bagent_id\x18\x02 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x03 \x01(\tH\x00R\x06userId\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x04 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06filter\x18\x05 \x01(\tR\x06filterB\a\n" +
+	"\x06filter\x18\x05 \x01(\tR\x06filter\x12\x17\n" +
+	"\astep_id\x18\x06 \x01(\tR\x06stepIdB\a\n" +
 	"\x05owner\"\x90\x01\n" +
 	"\x12EraseScopeResponse\x12,\n" +
 	"\x04step\x18\x01 \x01(\x0e2\x18.loombridge.v1.EraseStepR\x04step\x12\x18\n" +

@@ -128,8 +128,8 @@ type MemoryServiceClient interface {
 	// be called again after a stop. Vectors of other spaces that stand on the same
 	// records are dropped at the end. NO_EMBEDDER without an embedder.
 	Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error)
-	// EraseScope erases all that the store has of an agent or a person, or of a session, or the
-	// records that a filter lets through, while the server runs:
+	// EraseScope erases all that the store has of an agent or a person, or of a session or a step,
+	// or the records that a filter lets through, while the server runs:
 	// records with versions, vectors, relations and index, sessions with steps, messages, tasks,
 	// folds and prompts, offloaded results, events, direct messages, records of calls, whose
 	// digests stay, and everything else under its name, the archive included. Then the engine
@@ -470,8 +470,8 @@ type MemoryServiceServer interface {
 	// be called again after a stop. Vectors of other spaces that stand on the same
 	// records are dropped at the end. NO_EMBEDDER without an embedder.
 	Reembed(*ReembedRequest, grpc.ServerStreamingServer[ReembedResponse]) error
-	// EraseScope erases all that the store has of an agent or a person, or of a session, or the
-	// records that a filter lets through, while the server runs:
+	// EraseScope erases all that the store has of an agent or a person, or of a session or a step,
+	// or the records that a filter lets through, while the server runs:
 	// records with versions, vectors, relations and index, sessions with steps, messages, tasks,
 	// folds and prompts, offloaded results, events, direct messages, records of calls, whose
 	// digests stay, and everything else under its name, the archive included. Then the engine

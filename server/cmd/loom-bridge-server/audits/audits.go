@@ -148,7 +148,7 @@ func (o Options) erase() *cobra.Command {
 		defer func() { err = errors.Join(err, writer.Close()) }()
 		log := audit.New(engine, writer, &audit.Options{Retention: -1, Logger: logger})
 		defer func() { err = errors.Join(err, log.Close()) }()
-		n, err := log.Erase(cmd.Context(), tenant, agent, "")
+		n, err := log.Erase(cmd.Context(), tenant, agent, "", 0)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
@@ -24,12 +25,13 @@ const help = `Erase all that a store holds of an agent, a person or a tenant, wi
 
   loom-bridge-server erase --agent a1 --key erase.pem --out a1.json
   loom-bridge-server erase --agent a1 --session s1 --key erase.pem --out s1.json
+  loom-bridge-server erase --agent a1 --step step_012 --key erase.pem --out 12.json
   loom-bridge-server erase --user ann --filter 'metadata.case = "47"' --key erase.pem --out 47.json
   loom-bridge-server erase verify a1.json
 
 Records, their index, vectors and versions, sessions, offloaded results, events, messages,
 audit records and everything else of the subject go; with --session only what stands in
-one session of the agent, with --filter only the records that it lets through. What an agent
+one session of the agent, with --step one of its steps, with --filter only the records that it lets through. What an agent
 saved into the memory of persons and spaces stays without its name, or goes (--shared records).
 Others' words that have its id stay, and are counted. The store is
 written anew beside the old one without them, then the two change places in one step, and
@@ -63,7 +65,7 @@ type Options struct {
 // Command is the command with its sub-command.
 func Command(o Options) *cobra.Command {
 	var e erasing
-	var agent, user string
+	var agent, user, stepID string
 	var tenantWhole bool
 	s := &e.subject
 	command := &cobra.Command{Use: "erase", Short: "Erase an agent, a person or a tenant, with a signed certificate", Long: help, Args: cobra.NoArgs}
@@ -82,7 +84,12 @@ func Command(o Options) *cobra.Command {
 		if s.Shared == "authorship" {
 			s.Shared = erase.Authorship
 		}
-		for _, given := range []struct{ flag, value string }{{"session", s.Session}, {"filter", s.Filter}} {
+		if number, ok := step.ParseID(stepID); ok {
+			s.Step = number
+		} else if stepID != "" {
+			return o.Refuse("step", stepID, "is not `step_` and a number of at least three digits")
+		}
+		for _, given := range []struct{ flag, value string }{{"session", s.Session}, {"step", stepID}, {"filter", s.Filter}} {
 			if given.value == "" && cmd.Flags().Changed(given.flag) {
 				return o.Refuse(given.flag, "", "is empty; leave it out for all")
 			}
@@ -106,6 +113,7 @@ func Command(o Options) *cobra.Command {
 	flags.StringVar(&user, "user", "", "`id` of the person whose data goes")
 	flags.BoolVar(&tenantWhole, "whole-tenant", false, "everything of --tenant goes")
 	flags.StringVar(&s.Session, "session", "", "of the agent only the session with this `id`")
+	flags.StringVar(&stepID, "step", "", "of the agent only the step with this `id`, such as step_012; with --session it must be one of that")
 	flags.StringVar(&s.Filter, "filter", "", "only the records that this `expression` lets through, such as 'metadata.case = \"47\"'")
 	flags.StringVar((*string)(&s.Shared), "shared", "authorship", "what becomes of records that the agent saved into the memory of persons and spaces: `authorship` takes its name off them, records takes them with it")
 	flags.StringVar(&s.Tenant, "tenant", "default", "`name` of the tenant")
@@ -122,6 +130,8 @@ func (o Options) refuseSubject(s erasure.Subject, err error) error {
 	switch {
 	case ok && bad.Field == "session":
 		return o.Refuse("session", s.Session, bad.Problem)
+	case ok && bad.Field == "step":
+		return o.Refuse("step", step.ID(s.Step), bad.Problem)
 	case ok && bad.Field == "filter":
 		return o.Refuse("filter", s.Filter, bad.Problem)
 	case ok && bad.Field == "shared":

@@ -188,7 +188,7 @@ func (e *erasing) audit(ctx context.Context, c *erasure.Certificate) (err error)
 	defer func() { err = errors.Join(err, writer.Close()) }()
 	log := audit.New(engine, writer, &audit.Options{Retention: -1, Logger: e.logger})
 	defer func() { err = errors.Join(err, log.Close()) }()
-	n, err := log.Erase(ctx, e.subject.Tenant, e.subject.ID, e.subject.Session)
+	n, err := log.Erase(ctx, e.subject.Tenant, e.subject.ID, e.subject.Session, e.subject.Step)
 	c.AuditRecords = max(c.AuditRecords, n)
 	return err
 }

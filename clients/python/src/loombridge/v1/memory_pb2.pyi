@@ -144,18 +144,20 @@ class EraseScopeRequest(_message.Message):
     def __init__(self, subject: _Optional[_Union[EraseSubject, _Mapping]] = ..., dry_run: bool = ..., shared: _Optional[_Union[EraseShared, str]] = ...) -> None: ...
 
 class EraseSubject(_message.Message):
-    __slots__ = ("tenant", "agent_id", "user_id", "session_id", "filter")
+    __slots__ = ("tenant", "agent_id", "user_id", "session_id", "filter", "step_id")
     TENANT_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
+    STEP_ID_FIELD_NUMBER: _ClassVar[int]
     tenant: str
     agent_id: str
     user_id: str
     session_id: str
     filter: str
-    def __init__(self, tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., filter: _Optional[str] = ...) -> None: ...
+    step_id: str
+    def __init__(self, tenant: _Optional[str] = ..., agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., session_id: _Optional[str] = ..., filter: _Optional[str] = ..., step_id: _Optional[str] = ...) -> None: ...
 
 class EraseScopeResponse(_message.Message):
     __slots__ = ("step", "entries", "result")

@@ -296,8 +296,8 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def EraseScope(self, request, context):
-        """EraseScope erases all that the store has of an agent or a person, or of a session, or the
-        records that a filter lets through, while the server runs:
+        """EraseScope erases all that the store has of an agent or a person, or of a session or a step,
+        or the records that a filter lets through, while the server runs:
         records with versions, vectors, relations and index, sessions with steps, messages, tasks,
         folds and prompts, offloaded results, events, direct messages, records of calls, whose
         digests stay, and everything else under its name, the archive included. Then the engine
