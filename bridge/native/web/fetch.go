@@ -117,7 +117,7 @@ func (w *web) get(ctx context.Context, in tools.Input, r *http.Request) (documen
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	if r.Header.Get("User-Agent") == "" {
 		r.Header.Set("User-Agent", userAgent)
@@ -127,13 +127,13 @@ func (w *web) get(ctx context.Context, in tools.Input, r *http.Request) (documen
 		return document{}, failure(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, w.MaxPageBytes+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPageBytes+1))
 	if err != nil {
 		return document{}, failure(err)
 	}
 	doc := document{url: resp.Request.URL, status: resp.StatusCode, given: resp.Header.Get("Content-Type"), body: body}
-	if int64(len(body)) > w.MaxPageBytes {
-		doc.body, doc.truncated = body[:w.MaxPageBytes], true
+	if len(body) > maxPageBytes {
+		doc.body, doc.truncated = body[:maxPageBytes], true
 	}
 	if doc.given == "" {
 		doc.given = http.DetectContentType(doc.body)

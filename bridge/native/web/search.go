@@ -40,9 +40,9 @@ type Search struct {
 	// URL is where it is: the address of Brave's API, the one of a SearXNG instance, or a
 	// template with {query} and, if it takes one, {limit}. Default BraveURL, for Brave.
 	URL string
-	// Key is the API key, and Header the header that carries it. Default header
-	// X-Subscription-Token for Brave, else Authorization with "Bearer ".
-	Key, Header string
+	// Key is the API key. It stands in X-Subscription-Token for Brave, else in
+	// Authorization, behind "Bearer ".
+	Key string
 	// Via is a proxy through which the engine is asked. Default: none.
 	Via *url.URL
 }
@@ -97,7 +97,6 @@ func (w *web) search(ctx context.Context, in tools.Input) (tools.Output, error) 
 // request is the one for a query.
 func (s Search) request(query string, limit int64) (*http.Request, error) {
 	address, values := s.URL, url.Values{}
-	header := s.Header
 	switch s.Engine {
 	case EngineSearXNG:
 		if address == "" {
@@ -117,9 +116,6 @@ func (s Search) request(query string, limit int64) (*http.Request, error) {
 			return nil, tools.Errorf(tools.Failed, "BRAVE_API_KEY not configured: set it, or use another engine (--search-engine)")
 		}
 		values = url.Values{"q": {query}, "count": {strconv.FormatInt(limit, 10)}}
-		if header == "" {
-			header = "X-Subscription-Token"
-		}
 	}
 	r, err := withQuery(address, values)
 	if err != nil {
@@ -127,10 +123,10 @@ func (s Search) request(query string, limit int64) (*http.Request, error) {
 	}
 	switch {
 	case s.Key == "":
-	case header == "":
-		r.Header.Set("Authorization", "Bearer "+s.Key)
+	case s.Engine == EngineBrave:
+		r.Header.Set("X-Subscription-Token", s.Key)
 	default:
-		r.Header.Set(header, s.Key)
+		r.Header.Set("Authorization", "Bearer "+s.Key)
 	}
 	return r, nil
 }

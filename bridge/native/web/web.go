@@ -19,10 +19,10 @@ import (
 
 // Defaults and limits.
 const (
-	// DefaultMaxPageBytes bounds the bytes that are read of a page.
-	DefaultMaxPageBytes = 8 << 20
-	// DefaultTimeout bounds one fetch, its redirects included.
-	DefaultTimeout = 30 * time.Second
+	// maxPageBytes bounds the bytes that are read of a page.
+	maxPageBytes = 8 << 20
+	// fetchTime bounds one fetch, its redirects included.
+	fetchTime = 30 * time.Second
 	// MaxTextBytes bounds the text that is given of a page.
 	MaxTextBytes = 1 << 20
 	// MaxLinks bounds the links that are given of a page.
@@ -46,10 +46,6 @@ type Options struct {
 	// Hosts is what web:fetch and browser:navigate may reach where the profile of a call has
 	// no network; a mode that has one says it itself.
 	Hosts egress.Policy
-	// MaxPageBytes bounds the bytes that are read of a page. Default DefaultMaxPageBytes.
-	MaxPageBytes int64
-	// Timeout bounds one fetch. Default DefaultTimeout.
-	Timeout time.Duration
 
 	Search  Search
 	Weather Weather
@@ -75,12 +71,6 @@ func Register(r *tools.Registry, o Options) error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxPageBytes <= 0 {
-		o.MaxPageBytes = DefaultMaxPageBytes
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
 	o.Search, o.Weather, o.Model = o.Search.withDefaults(), o.Weather.withDefaults(), o.Model.withDefaults()
 	return o
 }

@@ -320,10 +320,10 @@ func TestBridgesDeliverEvents(t *testing.T) {
 func TestBridgesEmbedOnce(t *testing.T) {
 	t.Parallel()
 	store, model := postgresPlace(t, pgtest.Address(t)), MustModel(t)
-	embedder := []string{"--embedder-url", model.URL + "/v1", "--embedder-model", "m", "--embedder-batch", "4"}
+	embedder := []string{"--embedder-url", model.URL + "/v1", "--embedder-model", "m"}
 	var all []*process
 	for _, name := range []string{"a", "b", "c"} {
-		all = append(all, MustBridge(t, store, name, embedder...))
+		all = append(all, MustRunWith(t, t.TempDir(), func(c *Config) { c.Embedder.Batch = 4 }, append([]string{"--store", store, "--bridge-name", name}, embedder...)...))
 	}
 	const records = 120
 	var saving sync.WaitGroup

@@ -71,7 +71,7 @@ type Config struct {
 	Redact        *redact.Redactor
 	Embedder      embed.Options
 	EmbedderFind  string // auto: one that listens on this machine
-	EmbedderHosts string // where auto looks
+	EmbedderHosts string // where auto looks; no setting: nearby.Hosts
 	// KnowledgeEndpoint is a URL; empty for none.
 	KnowledgeEndpoint string
 

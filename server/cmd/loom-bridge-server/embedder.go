@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,12 +51,15 @@ func (c Config) memory(language analysis.Language, embedder embed.Embedder) memo
 	return o
 }
 
+// hosts is where an embedder is looked for.
+func (c Config) hosts() string { return cmp.Or(c.EmbedderHosts, nearby.Hosts) }
+
 // findEmbedder asks this machine for an embedder if --embedder says so and none is named.
 func (c Config) findEmbedder(ctx context.Context) (Config, nearby.Server) {
 	if c.EmbedderFind == "" || c.Embedder.BaseURL != "" {
 		return c, nearby.Server{}
 	}
-	found, ok := nearby.Find(ctx, c.EmbedderHosts)
+	found, ok := nearby.Find(ctx, c.hosts())
 	if ok {
 		c.Embedder.BaseURL = found.BaseURL
 		if c.Embedder.Model == "" {
@@ -75,6 +79,6 @@ func (c Config) tellEmbedder(ctx context.Context, out io.Writer) {
 	case found.Kind != "":
 		fmt.Fprintf(out, "embedder: %s with %s at %s listens here; --embedder auto takes it\n", found.Kind, found.Model, found.BaseURL)
 	default:
-		fmt.Fprintf(out, "embedder: none listens at %s; memory is searched by words\n", c.EmbedderHosts)
+		fmt.Fprintf(out, "embedder: none listens at %s; memory is searched by words\n", c.hosts())
 	}
 }

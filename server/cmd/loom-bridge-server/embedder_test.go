@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -74,7 +75,7 @@ func TestEmbedderNearby(t *testing.T) {
 	host := model.Listener.Addr().String()
 	const question = "which animal do I own?"
 
-	p := MustRun(t, t.TempDir(), "--embedder-hosts", host) // not asked: it may not look
+	p := MustRunWith(t, t.TempDir(), func(c *Config) { c.EmbedderHosts = host }) // not asked: it may not look
 	save(t, p, "I have a hamster")
 	got, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: question})
 	must(t, err)
@@ -83,7 +84,7 @@ func TestEmbedderNearby(t *testing.T) {
 	}
 	must(t, p.Stop())
 
-	p = MustRun(t, t.TempDir(), "--embedder", "auto", "--embedder-hosts", "127.0.0.1:1,"+host)
+	p = MustRunWith(t, t.TempDir(), func(c *Config) { c.EmbedderHosts = "127.0.0.1:1," + host }, "--embedder", "auto")
 	save(t, p, "I have a hamster")
 	found := 0
 	for deadline := time.Now().Add(30 * time.Second); found == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -94,13 +95,15 @@ func TestEmbedderNearby(t *testing.T) {
 	}
 	must(t, p.Stop())
 
-	said, _ := loomCommand(t, "doctor", "--jobs=false", "--embedder-hosts", host)
+	var out strings.Builder
+	Config{EmbedderHosts: host}.tellEmbedder(t.Context(), &out)
+	said := out.String()
 	if !strings.Contains(said, "embedder: TEI with BAAI/bge-small-en-v1.5 at http://"+host+"/v1 listens here") {
 		t.Errorf("doctor said %s", said)
 	}
 	for _, bad := range []string{"10.0.0.1:80", "example.org:80", "127.0.0.1"} {
-		if _, err := tryRun(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--embedder", "auto", "--embedder-hosts", bad); err == nil {
-			t.Errorf("--embedder-hosts %s is taken", bad)
+		if nearby.Check(bad) == nil {
+			t.Errorf("%s is taken for an address of this machine", bad)
 		}
 	}
 }

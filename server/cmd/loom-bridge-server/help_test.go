@@ -25,7 +25,7 @@ func TestVersionAndHelp(t *testing.T) {
 		{[]string{"help", "mcp", "install"}, `Write a host's own configuration`},
 		{[]string{"help"}, `(?s)Examples:.*check`},
 		{[]string{"help", "limits"}, `^\nLimits on calls and connections:\n  --max-receive-bytes bytes +largest request message \(4MiB\)\n`},
-		{[]string{"help", "all"}, `(?s)--addr host.*--embedder-batch texts +texts of one request \(32\)\n.*--blob-ttl`},
+		{[]string{"help", "all"}, `(?s)--addr host.*--max-versions versions +earlier versions kept [^\n]* \(1000\)\n.*--blob-ttl`},
 		{[]string{"check", "--help"}, `No server may be`},
 	} {
 		var out bytes.Buffer

@@ -142,26 +142,15 @@ func sizeLimits() []limits {
 				return float64(strings.Count(s.compressed("my:tool", strings.Repeat("word ", 290)).GetContent(), "word"))
 			}},
 		}},
-		{change: checkedOften, rows: []limit{
+		{change: func(_ *stand, c *Config) { checkedOften(c) }, rows: []limit{
 			{"max-store-bytes", "20000000", 20e6, "bytes", "events of 200,000 bytes until one is refused", func(s *stand) float64 {
 				return 200_000 * untilRefused(100, func(int) error { return s.emitted("large", 200_000, loombridgev1.Delivery_DELIVERY_DURABLE) })
 			}},
 		}},
-		{change: func(c *Config) { c.Retention.Every = 20 * time.Millisecond }, rows: []limit{
+		{change: func(_ *stand, c *Config) { c.Retention.Every = 20 * time.Millisecond }, rows: []limit{
 			{"events-max-bytes", "30000", 30000, "bytes", "100 events more on each of two topics", func(s *stand) float64 {
 				s.keptEvents(30000, "two", "one")
 				return s.keptEvents(30000, "three", "two", "one")
-			}},
-		}},
-		{both: []string{"--web-hosts", "site.test=$HOST"}, rows: []limit{
-			{"web-max-bytes", "1000", 1000, "bytes", "a page of 100,000 bytes", func(s *stand) float64 {
-				return float64(strings.Count(s.tool("web:fetch", `{"url":"http://site.test/long"}`), "x") - strings.Count("text", "x"))
-			}},
-			{"egress-call-requests", "3", 3, "requests", "a page that leads from one to the next", func(s *stand) float64 {
-				s.tool("web:fetch", `{"url":"http://site.test/to?`+strings.Repeat("http://site.test/to?", 8)+`http://site.test/page"}`)
-				s.site.mu.Lock()
-				defer s.site.mu.Unlock()
-				return float64(len(s.site.asked) - 1) // the page before
 			}},
 		}},
 	}
@@ -260,21 +249,6 @@ func countLimits() []limits {
 				})
 			}},
 		}},
-		{both: embedded(), rows: []limit{{"embedder-batch", "3", 3, "texts", "ten records at once", func(s *stand) (reached float64) {
-			r := &loombridgev1.BatchSaveRequest{AgentId: "a"}
-			for i := range 10 {
-				r.Records = append(r.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("text ", i)})
-			}
-			_, err := s.memories().BatchSave(s.ctx, r)
-			must(s.tb, err)
-			settled(s.atModel)
-			s.model.mu.Lock()
-			defer s.model.mu.Unlock()
-			for _, q := range s.model.asked {
-				reached = max(reached, float64(len(q.Input)))
-			}
-			return reached
-		}}}},
 	}
 }
 

@@ -35,7 +35,7 @@ type limit struct {
 // limits are what one server is held to, one after the other.
 type limits struct {
 	both   []string
-	change func(c *Config)
+	change func(s *stand, c *Config)
 	files  map[string]string
 	rows   []limit
 }
@@ -59,7 +59,6 @@ func unmeasuredLimits() map[string]unmeasured {
 		"vector-weight":       {weighs, "TestSettings"},
 		"embedder-dimensions": {"says what is asked for", "TestSettings"},
 		"tool-level":          {"names a level", "TestSettings"},
-		"llm-temperature":     {"says what is asked for", "TestSettings"},
 		"session-idle-ttl":    {clocked, "TestIdleSessionsClose"},
 		"session-end-after":   {clocked, "TestIdleSessionsEnd"},
 		"blob-ttl":            {clocked, "TestWhatIsCollected"},
@@ -68,9 +67,6 @@ func unmeasuredLimits() map[string]unmeasured {
 		"audit-retention":     {clocked, "TestOneServerSweeps"},
 		"retain-records":      {clocked, "TestRetainRecords"},
 		"retain-sessions":     {clocked, "TestRetainSessions"},
-		"llm-timeout":         {"is the time of web-timeout on the way to one host", "TestSettings"},
-		"egress-connections":  {inTurns, "TestLimits"},
-		"egress-call-bytes":   {"counts both ways of programs' own connections, too", "TestLimits"},
 		"scrub-rate":          {"is bytes a second of hours of reading; a test moves the clock", "TestScrub"},
 		"backup-interval":     {paces, "TestSettings"},
 	}

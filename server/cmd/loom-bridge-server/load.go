@@ -96,6 +96,9 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 			return Config{}, &ConfigError{s.name, value, err.Error()}
 		}
 	}
+	if err := c.Web.readLoom(getenv); err != nil {
+		return Config{}, err
+	}
 	if err := c.Validate(); err != nil {
 		return Config{}, err
 	}

@@ -34,7 +34,7 @@ func security(config Config) (*auth.Credentials, *auth.TLS, error) {
 func (c Config) secrets() *secret.Set {
 	s := new(secret.Set)
 	s.Put("", "secrets of the settings", map[string]string{
-		"search-key": c.Web.Search.Key, "llm-key": c.Web.Model.Key, "embedder-key": c.Embedder.APIKey, "search-proxy": c.Web.SearchProxy, "store": c.Store.Password(),
+		"search-key": c.Web.Search.Key, "llm-key": c.Web.Model.Key, "embedder-key": c.Embedder.APIKey, "proxy": c.Web.SearchProxy, "store": c.Store.Password(),
 		"knowledge-endpoint": c.KnowledgeEndpoint,
 	})
 	return s

@@ -17,7 +17,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
-	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -156,7 +155,6 @@ func (c *Config) embedderSettings() []setting {
 	e := &c.Embedder
 	return []setting{
 		{"embedder", optional(choice(&c.EmbedderFind, "auto")), nil, "auto: one that listens on this machine, Ollama or TEI; none: the one of --embedder-url"},
-		{"embedder-hosts", checked(&c.EmbedderHosts, "addresses", nearby.Check), nearby.Hosts, "on loopback; asked by auto in turn"},
 		{"embedder-url", anyText(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; none: memory is searched by words"},
 		{"embedder-model", anyText(&e.Model, "name"), nil, "model to use there, such as nomic-embed-text; required with a URL"},
 		{"embedder-key", anyText(&e.APIKey, "key"), nil, "its API key; better given in the environment"},
@@ -164,8 +162,6 @@ func (c *Config) embedderSettings() []setting {
 		{"embedder-space", anyText(&e.Space, "name"), nil, "name of the space of the vectors; none: host/model/dimensions"},
 		{"embedder-text-prefix", anyText(&e.TextPrefix, "text"), nil, `what stands before each text, such as "passage: "`},
 		{"embedder-query-prefix", anyText(&e.QueryPrefix, "text"), nil, `what stands before each query, such as "query: "`},
-		{"embedder-batch", number(&e.Batch, "texts", 1, maxLimit), embed.DefaultBatch, "texts of one request"},
-		{"embedder-timeout", positive(&e.Timeout), embed.DefaultTimeout, "longest time of one request"},
 	}
 }
 

@@ -246,11 +246,7 @@ func embedderEffects() []effect {
 	}
 	return []effect{
 		{
-			setting: "embedder", args: []string{"--embedder", "auto"}, both: []string{"--embedder-hosts", "127.0.0.1:1,$MODEL"},
-			see: found, with: "127.0.0.1/nomic-embed-text", without: "",
-		},
-		{
-			setting: "embedder-hosts", args: []string{"--embedder-hosts", "$MODEL"}, both: []string{"--embedder", "auto", "--embedder-hosts", "127.0.0.1:1"},
+			setting: "embedder", args: []string{"--embedder", "auto"}, change: func(s *stand, c *Config) { c.EmbedderHosts = "127.0.0.1:1," + s.model.Listener.Addr().String() },
 			see: found, with: "127.0.0.1/nomic-embed-text", without: "",
 		},
 		{
@@ -293,33 +289,6 @@ func embedderEffects() []effect {
 				return once(got.GetEmbedderSpace())
 			},
 			with: "ours", without: "127.0.0.1/m",
-		},
-		{
-			setting: "embedder-batch", args: []string{"--embedder-batch", "1"}, both: embedded(),
-			see: func(s *stand) func() string {
-				request := &loombridgev1.BatchSaveRequest{AgentId: "a"}
-				for i := range 3 {
-					request.Records = append(request.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("text ", i)})
-				}
-				_, err := loombridgev1.NewMemoryServiceClient(s.conn).BatchSave(s.ctx, request)
-				must(s.tb, err)
-				return once(fmt.Sprint(len(s.model.wait(1)[0].Input)))
-			},
-			with: "1", without: "3",
-		},
-		{
-			setting: "embedder-timeout", args: []string{"--embedder-timeout", "20ms"}, both: embedded(), after: 200 * time.Millisecond,
-			see: func(s *stand) func() string {
-				s.model.hold()
-				save(s.tb, s.process, "text")
-				s.model.wait(1)
-				return func() string {
-					s.model.mu.Lock()
-					defer s.model.mu.Unlock()
-					return fmt.Sprint(s.model.gone > 0)
-				}
-			},
-			with: "true", without: "false",
 		},
 	}
 }
@@ -422,7 +391,7 @@ func scrubEffects() []effect {
 	remember := func(s *stand) { save(s.tb, s.process, strings.Repeat("remembered ", 1000)) }
 	return []effect{
 		{
-			setting: "scrub-rate", args: []string{"--scrub-rate", "1"}, change: func(c *Config) { c.Scrub.Interval = 20 * time.Millisecond }, before: remember, after: 600 * time.Millisecond,
+			setting: "scrub-rate", args: []string{"--scrub-rate", "1"}, change: func(_ *stand, c *Config) { c.Scrub.Interval = 20 * time.Millisecond }, before: remember, after: 600 * time.Millisecond,
 			see: scrubbed, with: "not read", without: "read",
 		},
 	}

@@ -268,7 +268,7 @@ func limitEffects() []effect {
 			with: "TOO_LARGE", without: "OK",
 		},
 		{
-			setting: "max-calls", args: []string{"--max-calls", "1"}, change: func(c *Config) { c.Limits.MaxWaitingCalls = 1 },
+			setting: "max-calls", args: []string{"--max-calls", "1"}, change: func(_ *stand, c *Config) { c.Limits.MaxWaitingCalls = 1 },
 			see:  func(s *stand) func() string { return manyCalls(s.ctx, s.saving()) },
 			with: "OVERLOADED: calls in flight", without: "OK",
 		},

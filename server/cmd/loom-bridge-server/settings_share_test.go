@@ -134,7 +134,7 @@ func sharingEffects() []effect {
 			with: "OVERLOADED: bytes of requests in memory", without: "all wait",
 		},
 		{
-			setting: "max-store-bytes", args: []string{"--max-store-bytes", "10000000"}, both: both, files: callers, change: checkedOften,
+			setting: "max-store-bytes", args: []string{"--max-store-bytes", "10000000"}, both: both, files: callers, change: func(_ *stand, c *Config) { checkedOften(c) },
 			see: storing, with: "QUOTA_EXCEEDED: bytes on disk", without: "OK",
 		},
 	}

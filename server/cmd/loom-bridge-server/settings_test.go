@@ -28,7 +28,7 @@ type effect struct {
 	// both are flags of the server with it and of the one without.
 	both []string
 	// change sets what no setting does, of both servers.
-	change func(c *Config)
+	change func(s *stand, c *Config)
 	// files are written into $DIR.
 	files map[string]string
 	// before works on a server of the flags both, which then stops: the two servers
@@ -53,7 +53,7 @@ type stand struct {
 	ctx context.Context
 	dir string // $DIR
 	// change sets what no setting does; nil for nothing.
-	change func(c *Config)
+	change func(s *stand, c *Config)
 	agent  string
 	// refusal is why the server did not start; empty when it did.
 	refusal string
@@ -146,9 +146,10 @@ func (s *stand) start(args []string) {
 		}
 		filled = append(filled, strings.NewReplacer("$DIR", s.dir, "$API", s.model.URL, "$MODEL", s.model.Listener.Addr().String(), "$WEB", s.site.URL, "$HOST", s.site.host(), "$SECURE", s.site.secure.Listener.Addr().String(), "$CERT", s.site.cert).Replace(arg))
 	}
-	change := s.change
-	if change == nil {
-		change = func(*Config) {}
+	change := func(c *Config) {
+		if s.change != nil {
+			s.change(s, c)
+		}
 	}
 	p, err := tryRunWith(s.tb, noEnvironment, change, filled...)
 	if err != nil {

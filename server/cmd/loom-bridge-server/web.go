@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
@@ -21,17 +21,13 @@ type Web struct {
 	Hosts []string
 	// CA is a file of further certificates; empty for none.
 	CA string
-	// MaxConnections bounds the connections of the server.
-	MaxConnections int64
-	Limits         egress.Limits
-	MaxPageBytes   int64
-	Timeout        time.Duration
 
 	Search web.Search
-	// SearchProxy is a URL; empty for none.
+	// SearchProxy is a URL, of a variable such as HTTPS_PROXY; empty for none.
 	SearchProxy string
-	Weather     web.Weather
-	Model       web.Model
+	// Weather is where weather:get asks. No setting: the zero value is Open-Meteo.
+	Weather web.Weather
+	Model   web.Model
 }
 
 // maxTemperature is the largest that models take.
@@ -44,25 +40,13 @@ func (w *Web) settings() []setting {
 			"web-hosts", checkedList(&w.Hosts, "host,...", checkHosts), "*",
 			"hosts of pages: a.com, *.a.com, a.com=127.0.0.1:8080; *: all public ones",
 		},
-		{"web-max-bytes", size(&w.MaxPageBytes, 1, maxLimit), web.DefaultMaxPageBytes, "most that is read of one page"},
-		{"web-timeout", positive(&w.Timeout), web.DefaultTimeout, "longest time of one fetch"},
 		{"search-engine", choice(&s.Engine, web.EngineBrave, web.EngineSearXNG, web.EngineTemplate), web.EngineBrave, "what web:search asks"},
 		{"search-url", optional(checked(&s.URL, "url", checkURL)), nil, "its address; of a template with {query} and {limit}; none: Brave's"},
 		{"search-key", anyText(&s.Key, "key"), nil, "its API key; better given in the environment"},
-		{"search-header", anyText(&s.Header, "name"), nil, "header for the key; none: X-Subscription-Token for Brave, else Authorization"},
-		{"search-proxy", optional(checked(&w.SearchProxy, "url", checkURL)), nil, "proxy on the way to it; none: HTTPS_PROXY and the like"},
-		{"weather-geocode-url", checked(&w.Weather.GeocodeURL, "url", checkURL), web.GeocodeURL, "where weather:get finds places"},
-		{"weather-url", checked(&w.Weather.ForecastURL, "url", checkURL), web.ForecastURL, "where it finds their weather"},
 		{"llm-url", checked(&m.BaseURL, "url", checkURL), web.DefaultModelURL, "server of llm:generate, OpenAI-compatible"},
 		{"llm-model", required(&m.Name, "name"), web.DefaultModel, "model to use there"},
 		{"llm-key", anyText(&m.Key, "key"), nil, "its API key; better given in the environment"},
-		{"llm-temperature", temperature(&m.Temperature), web.DefaultModelTemperature, "temperature of sampling"},
-		{"llm-timeout", positive(&m.Timeout), web.DefaultModelTimeout, "longest time of one request"},
 		{"egress-ca", anyText(&w.CA, "file"), nil, "PEM file of further authorities that hosts are trusted by"},
-		{"egress-connections", number(&w.MaxConnections, "connections", 1, maxLimit), egress.DefaultMaxConnections, "connections of all tools to hosts; tenants and agents share them"},
-		{"egress-call-requests", number(&w.Limits.Requests, "requests", 1, maxLimit), egress.DefaultMaxRequests, "connections and requests of one call altogether"},
-		{"egress-call-bytes", size(&w.Limits.Bytes, 1, unlimited), egress.DefaultMaxBytes, "what one call sends and receives"},
-		{"egress-timeout", positive(&w.Limits.Time), egress.DefaultMaxTime, "longest time of one connection to a host"},
 	}
 }
 
@@ -137,14 +121,11 @@ func hostPolicy(hosts []string) egress.Policy {
 
 // options are the tools that ask on networks, as configured.
 func (w Web) options() (web.Options, error) {
-	o := web.Options{
-		Hosts:        hostPolicy(w.Hosts),
-		MaxPageBytes: w.MaxPageBytes, Timeout: w.Timeout, Search: w.Search, Weather: w.Weather, Model: w.Model,
-	}
+	o := web.Options{Hosts: hostPolicy(w.Hosts), Search: w.Search, Weather: w.Weather, Model: w.Model}
 	if w.SearchProxy != "" {
 		via, err := url.Parse(w.SearchProxy)
 		if err != nil {
-			return o, &ConfigError{"search-proxy", w.SearchProxy, "is no URL"}
+			return o, errors.New("the proxy of the environment is no URL")
 		}
 		o.Search.Via = via
 	}
@@ -182,9 +163,9 @@ func (w Web) roots() ([]byte, error) {
 func (w Web) egress(oneTenant bool, getenv func(string) string) egress.Options {
 	roots, _ := w.roots() // Validate has read them
 	return egress.Options{
-		Limits: w.Limits, ExtraRoots: roots,
-		Secret: func(from string) (string, error) { return secretFrom(from, getenv) },
-		Pool:   share.New(share.Options{Name: "connections of tools to hosts", Setting: "--egress-connections", Total: w.MaxConnections, OneTenant: oneTenant}),
+		ExtraRoots: roots,
+		Secret:     func(from string) (string, error) { return secretFrom(from, getenv) },
+		Pool:       share.New(share.Options{Name: "connections of tools to hosts", Total: egress.DefaultMaxConnections, OneTenant: oneTenant}),
 	}
 }
 
@@ -212,32 +193,55 @@ func secretFrom(from string, getenv func(string) string) (string, error) {
 
 // loomNames are the variables of loom.v1's core by the setting that has their value.
 var loomNames = map[string][]string{
-	"search-key":      {"BRAVE_API_KEY"},
-	"search-proxy":    {"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"},
-	"llm-url":         {"VLLM_BASE_URL"},
-	"llm-model":       {"VLLM_MODEL"},
-	"llm-key":         {"VLLM_API_KEY"},
-	"llm-temperature": {"VLLM_TEMPERATURE"},
-	"llm-timeout":     {"REQUEST_TIMEOUT_MS"},
+	"search-key": {"BRAVE_API_KEY"},
+	"llm-url":    {"VLLM_BASE_URL"},
+	"llm-model":  {"VLLM_MODEL"},
+	"llm-key":    {"VLLM_API_KEY"},
 }
+
+// proxyNames are the variables that name a proxy, the strongest first.
+var proxyNames = []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"}
 
 // fromLoom is the value of a setting that a variable of loom.v1's core has; empty for none.
 func fromLoom(setting string, getenv func(string) string) string {
 	for _, name := range loomNames[setting] {
-		value := getenv(name)
-		switch _, err := strconv.Atoi(value); {
-		case value == "", setting == "search-proxy" && checkURL(value) != nil: // it is for other programs, too
-			continue
-		case setting == "llm-timeout" && err == nil:
-			value += "ms"
+		if value := getenv(name); value != "" {
+			return value
 		}
-		return value
 	}
 	return ""
+}
+
+// readLoom takes what variables of loom.v1's core say and no setting does.
+func (w *Web) readLoom(getenv func(string) string) error {
+	for _, name := range slices.Backward(proxyNames) {
+		if value := getenv(name); checkURL(value) == nil { // it is for other programs, too
+			w.SearchProxy = value
+		}
+	}
+	milliseconds := getenv("REQUEST_TIMEOUT_MS")
+	if _, err := strconv.Atoi(milliseconds); err == nil {
+		milliseconds += "ms"
+	}
+	for _, v := range []struct {
+		name, value string
+		to          field
+	}{
+		{"VLLM_TEMPERATURE", getenv("VLLM_TEMPERATURE"), temperature(&w.Model.Temperature)},
+		{"REQUEST_TIMEOUT_MS", milliseconds, positive(&w.Model.Timeout)},
+	} {
+		if v.value == "" {
+			continue
+		}
+		if err := v.to.Set(v.value); err != nil {
+			return fmt.Errorf("%s %q: %w", v.name, v.value, err)
+		}
+	}
+	return nil
 }
 
 // leads reports whether a variable says where requests go. Agents must not choose that by a
 // file that they can write: keys go there.
 func leads(name string) bool {
-	return slices.Contains(loomNames["search-proxy"], name) || slices.Contains(loomNames["llm-url"], name)
+	return slices.Contains(proxyNames, name) || slices.Contains(loomNames["llm-url"], name)
 }

@@ -8,17 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// asking is a server whose tools ask a site, and nothing else.
-func asking(t *testing.T, env map[string]string, args ...string) (*process, *fakeSite) {
+// asking is a server whose tools ask a site, and nothing else; forecast is where there the
+// weather is.
+func asking(t *testing.T, env map[string]string, forecast string, args ...string) (*process, *fakeSite) {
 	t.Helper()
 	site, dir := MustSite(t), t.TempDir()
 	all := append([]string{
-		"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir, "--search-url", "$WEB/brave",
-		"--weather-geocode-url", "$WEB/geo", "--weather-url", "$WEB/forecast", "--web-hosts", "site.test=$HOST,*",
+		"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir, "--search-url", "$WEB/brave", "--web-hosts", "site.test=$HOST,*",
 	}, args...)
 	replace := strings.NewReplacer("$WEB", site.URL, "$HOST", site.host())
 	for i := range all {
@@ -28,14 +29,18 @@ func asking(t *testing.T, env map[string]string, args ...string) (*process, *fak
 	for name, value := range env {
 		vars[name] = replace.Replace(value)
 	}
-	return MustRunIn(t, environment{vars: vars}, all...), site
+	p, err := tryRunWith(t, environment{vars: vars}, func(c *Config) {
+		c.Web.Weather = web.Weather{GeocodeURL: site.URL + "/geo", ForecastURL: site.URL + forecast}
+	}, all...)
+	must(t, err)
+	return p, site
 }
 
 // What loom.v1 says of web:search, weather:get and llm:generate: arguments, results and
 // errors to the letter, with the names of its own variables.
 func TestConformance31Web(t *testing.T) {
 	t.Parallel()
-	p, site := asking(t, map[string]string{"BRAVE_API_KEY": "k", "VLLM_BASE_URL": "$WEB/v1", "VLLM_MODEL": "m", "VLLM_API_KEY": "v", "VLLM_TEMPERATURE": "0.5", "REQUEST_TIMEOUT_MS": "9000"})
+	p, site := asking(t, map[string]string{"BRAVE_API_KEY": "k", "VLLM_BASE_URL": "$WEB/v1", "VLLM_MODEL": "m", "VLLM_API_KEY": "v", "VLLM_TEMPERATURE": "0.5", "REQUEST_TIMEOUT_MS": "9000"}, "/forecast")
 	const ok, failed, missing, invalid = loomv1pb.ToolStatus_TOOL_OK, loomv1pb.ToolStatus_TOOL_ERROR, loomv1pb.ToolStatus_TOOL_NOT_FOUND, loomv1pb.ToolStatus_TOOL_INVALID_ARGUMENTS
 	one := `{"snippet":"a & b","title":"brave about x","url":"https://result.example/brave"}`
 	two := `{"snippet":null,"title":"second about x","url":"https://result.example/second"}`
@@ -92,7 +97,7 @@ func TestConformance31Web(t *testing.T) {
 // what is missing.
 func TestConformance31WebErrors(t *testing.T) {
 	t.Parallel()
-	p, _ := asking(t, map[string]string{"VLLM_BASE_URL": "$WEB/none"}, "--weather-url", "$WEB/none")
+	p, _ := asking(t, map[string]string{"VLLM_BASE_URL": "$WEB/none"}, "/none")
 	for tool, want := range map[string]string{
 		`web:search {"query":"x"}`:                "Execution failed: BRAVE_API_KEY not configured",
 		`weather:get {"location":"Tôkyō & more"}`: `Execution failed: HTTP error 404: {"error":"nothing here"}`,
@@ -111,7 +116,7 @@ func TestConformance31WebErrors(t *testing.T) {
 // bytes of a blob.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	p, _ := asking(t, nil)
+	p, _ := asking(t, nil, "/forecast")
 	call := func(name, args string) map[string]any {
 		t.Helper()
 		got, err := p.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{
@@ -140,6 +145,9 @@ func TestPages(t *testing.T) {
 	if got := call("web:fetch", `{"url":"http://site.test/bytes"}`); got["content_type"] != "application/octet-stream" || got["binary"] != true || got["size"] != 300.0 {
 		t.Errorf("bytes gave %v", got)
 	}
+	if got := call("web:fetch", `{"url":"http://site.test/long"}`); got["truncated"] != true {
+		t.Errorf("a page of more than 8 MiB: truncated is %v", got["truncated"])
+	}
 	if got := call("browser:navigate", `{"url":"http://site.test/bytes"}`); !strings.Contains(fmt.Sprint(got["error"]), "use web:fetch") {
 		t.Errorf("bytes as a page gave %v", got)
 	}
@@ -162,6 +170,17 @@ func TestDotenvDoesNotLead(t *testing.T) {
 	}
 }
 
+// The search engine is asked through the proxy that the environment names.
+func TestSearchByProxy(t *testing.T) {
+	t.Parallel()
+	p, _ := asking(t, map[string]string{"HTTPS_PROXY": "$WEB", "BRAVE_API_KEY": "k"}, "/forecast", "--search-url", "http://brave.test/brave")
+	got, err := callTool(t, p, "web:search", `{"query":"x"}`)
+	must(t, err)
+	if !strings.Contains(fmt.Sprint(got), "proxied about x") {
+		t.Errorf("the search gave %v", got)
+	}
+}
+
 // A prompt offers web:search where it works: with a key of its engine, or with an engine that
 // needs none. Where a setting names it, it is offered whatever it lacks, and says so.
 func TestSearchIsOfferedWhereItWorks(t *testing.T) {
@@ -177,7 +196,7 @@ func TestSearchIsOfferedWhereItWorks(t *testing.T) {
 		{args: []string{"--search-engine", "searxng"}, want: true},
 		{names: []string{"web:*"}, want: true},
 	} {
-		p, _ := asking(t, c.env, c.args...)
+		p, _ := asking(t, c.env, "/forecast", c.args...)
 		r := &loombridgev1.AssembleRequest{AgentId: "a", Goal: "talk"}
 		if c.names != nil {
 			r.Settings = &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: c.names}}
