@@ -121,15 +121,15 @@ class Peer:
         )
         if not registered.success:
             raise RuntimeError(f"RegisterAgent failed: {registered.error_message}")
-        self.stream = self.stub.EventStream(self._messages())
+        # Of this stream alone: nothing that a test sends is to get lost with an old one.
+        self._outbound = asyncio.Queue()
+        self.stream = self.stub.EventStream(self._messages(self._outbound))
         # loom-py does not wait for the headers; they say that the stream stands.
         self.headers = await asyncio.wait_for(self.stream.initial_metadata(), PATIENCE)
 
-    async def _messages(self) -> AsyncIterator[Any]:
+    async def _messages(self, outbound: asyncio.Queue[Any]) -> AsyncIterator[Any]:
         ack = self._stubs.bridge.Ack(message_id=self.agent_id)
         yield self._stubs.bridge.ClientEvent(ack=ack)
-        # Of this stream alone: nothing that a test sends is to get lost with an old one.
-        self._outbound = outbound = asyncio.Queue[Any]()
         while True:
             yield await outbound.get()
 
