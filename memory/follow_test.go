@@ -265,7 +265,7 @@ func (r *rig) export(tb testing.TB, scope kv.Scope) (lines []string) {
 
 func (r *rig) importAll(tb testing.TB, scope kv.Scope, lines []string) memory.Imported {
 	tb.Helper()
-	m, err := r.Import(tb.Context(), scope, false)
+	m, err := r.Import(tb.Context(), scope, "", false)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func testImportErrors(t *testing.T, r *rig) {
 			if _, err := r.Save(t.Context(), agent, record.Record{ID: "taken", Key: "held", Text: "mine"}, ""); err != nil && !errors.Is(err, memory.ErrExists) {
 				t.Fatal(err)
 			}
-			m, err := r.Import(t.Context(), agent, false)
+			m, err := r.Import(t.Context(), agent, "", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +336,7 @@ func testImportErrors(t *testing.T, r *rig) {
 			}
 		})
 	}
-	m, err := r.Import(t.Context(), agent, true)
+	m, err := r.Import(t.Context(), agent, "", true)
 	if err != nil {
 		t.Fatal(err)
 	}

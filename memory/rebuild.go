@@ -429,6 +429,7 @@ func (s *Store) describe(d *segment.Document, r *record.Record, metadata []strin
 	if !r.ValidUntil.IsZero() {
 		d.AddValue(segment.ValidUntil, past.UntilValue(r.ValidUntil))
 	}
+	d.AddValue(segment.Import, r.ImportID)
 	for _, value := range metadata {
 		d.AddValue(segment.Metadata, value)
 	}

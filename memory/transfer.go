@@ -215,15 +215,23 @@ type Importer struct {
 	scope kv.Scope
 	actor Actor
 	skip  bool
-	// own has who wrote each record, where the lines are of this store, so that what they say of
+	id    string
+	// own has each record as it was, where the lines are of this store, so that what they say of
 	// reviews holds, too; nil otherwise.
-	own map[string]writer.Writer
+	own map[string]came
 
 	line    int // of the last one taken
 	earlier []record.Record
 	waiting []importing
 	bytes   int // of earlier and waiting
 	counts  Imported
+}
+
+// came is where a record came from, which no line says.
+type came struct {
+	writer  writer.Writer
+	id      string
+	version int64
 }
 
 // importing is a record that waits to be committed.
@@ -236,31 +244,31 @@ type importing struct {
 	line      int
 }
 
-// Import begins an import. With skip a record whose id is there already with another
+// Import begins an import, of which each record that it saves keeps the id. With skip a record whose id is there already with another
 // content stays as it is; without, that is an *ExistsError.
-func (s *Store) Import(ctx context.Context, scope kv.Scope, skip bool) (*Importer, error) {
+func (s *Store) Import(ctx context.Context, scope kv.Scope, id string, skip bool) (*Importer, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
 	actor := actorOf(ctx)
 	actor.writer = writer.Import
-	return &Importer{store: s, scope: scope, actor: actor, skip: skip}, nil
+	return &Importer{store: s, scope: scope, actor: actor, id: id, skip: skip}, nil
 }
 
 // Refill begins an import of what was exported from the same memory: an approval in a line
 // counts, and who wrote it stays, which is not so in an import of others: a file approves
 // nothing. from has the records.
 func (s *Store) Refill(ctx context.Context, scope kv.Scope, from *Store) (*Importer, error) {
-	m, err := s.Import(ctx, scope, false)
+	m, err := s.Import(ctx, scope, "", false)
 	if err != nil {
 		return nil, err
 	}
-	m.actor.writer, m.own = writer.Program, make(map[string]writer.Writer)
+	m.actor.writer, m.own = writer.Program, make(map[string]came)
 	for r, err := range record.All(ctx, from.engine, scope) {
 		if err != nil {
 			return nil, err
 		}
-		m.own[r.ID] = r.Writer
+		m.own[r.ID] = came{r.Writer, r.ImportID, r.ImportVersion}
 	}
 	return m, nil
 }
@@ -337,7 +345,7 @@ func (m *Importer) commit(ctx context.Context) error {
 	all := m.waiting
 	m.waiting, m.bytes = nil, 0
 	for len(all) > 0 {
-		part := &transferring{scope: m.scope, all: all[:portion(all)], skip: m.skip, own: m.own, actor: m.actor, now: record.StoredTime(m.store.now())}
+		part := &transferring{scope: m.scope, all: all[:portion(all)], id: m.id, skip: m.skip, own: m.own, actor: m.actor, now: record.StoredTime(m.store.now())}
 		all = all[len(part.all):]
 		part.encode(m.store)
 		var err error
@@ -381,8 +389,9 @@ type transferring struct {
 	scope   kv.Scope
 	all     []importing
 	encoded [][]byte // their documents
+	id      string
 	skip    bool
-	own     map[string]writer.Writer
+	own     map[string]came
 	actor   Actor
 	now     time.Time
 	pins    *pinRoom
@@ -402,9 +411,10 @@ func (t *transferring) encode(s *Store) {
 		case r.SavedBy == "":
 			r.SavedBy = t.actor.Agent
 		}
-		r.Writer = writer.Import
+		r.Writer, r.ImportID, r.ImportVersion = writer.Import, t.id, r.Version
 		if t.own != nil {
-			r.Writer = t.own[r.ID]
+			own := t.own[r.ID]
+			r.Writer, r.ImportID, r.ImportVersion = own.writer, own.id, own.version
 		}
 		if t.own == nil && r.Review == record.ReviewApproved && slices.Contains(s.instructing, r.Kind) {
 			r.Review = 0 // who approves what is to instruct here does so here

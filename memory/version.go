@@ -164,6 +164,7 @@ func (e *edit) keepVersion(old *record.Record, stored []byte, next *record.Recor
 		e.tx.Delete(kv.Records, record.VersionKey(e.scope, old.ID, first))
 		e.versions--
 	}
+	next.ImportID, next.ImportVersion = old.ImportID, old.ImportVersion
 	next.FirstVersion = max(old.FirstVersion, next.Version-kept)
 	if next.FirstVersion <= max(1, next.Version-record.MaxVersions) {
 		next.FirstVersion = 0

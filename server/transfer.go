@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -186,7 +188,8 @@ func (s *memoryService) ImportRecords(stream grpc.ClientStreamingServer[loombrid
 	if err != nil {
 		return err
 	}
-	into, err := s.memory.Import(ctx, scope, first.GetSkipExisting())
+	id := cmp.Or(first.GetImportId(), rand.Text())
+	into, err := s.memory.Import(ctx, scope, id, first.GetSkipExisting())
 	if err != nil {
 		return err
 	}
@@ -217,5 +220,5 @@ func (s *memoryService) ImportRecords(stream grpc.ClientStreamingServer[loombrid
 	if err != nil {
 		return err
 	}
-	return stream.SendAndClose(convert.Imported(counts))
+	return stream.SendAndClose(convert.Imported(counts, id))
 }

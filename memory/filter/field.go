@@ -91,6 +91,7 @@ var fields = map[string]field{
 	"key":         {kind: textField, index: segment.Key, of: func(r record.Record) string { return r.Key }},
 	"kind":        {kind: textField, index: segment.Kind, of: func(r record.Record) string { return r.Kind }},
 	"session_id":  {kind: textField, index: segment.Session, of: func(r record.Record) string { return r.SessionID }},
+	"import_id":   {kind: textField, index: segment.Import, of: func(r record.Record) string { return r.ImportID }},
 	"author":      {kind: textField, index: segment.Author, of: func(r record.Record) string { return r.Author }},
 	"origin":      {kind: originField, index: segment.Origin},
 	"review":      {kind: reviewField, index: segment.Review},
@@ -112,6 +113,10 @@ var fields = map[string]field{
 		stored: func(r record.Record) (int64, bool) { return r.ValidUntil.UnixMicro(), !r.ValidUntil.IsZero() },
 	},
 	"version": {kind: numberField, interval: integerInterval, stored: func(r record.Record) (int64, bool) { return r.Version, true }},
+	"import_changes": {
+		kind: numberField, interval: integerInterval, where: selection.Matching(segment.Import, "", nil, nil),
+		stored: func(r record.Record) (int64, bool) { return r.Version - r.ImportVersion, r.ImportID != "" },
+	},
 	"update_time": {kind: timeField, stored: func(r record.Record) (int64, bool) {
 		return r.UpdateTime.UnixMicro(), !r.UpdateTime.IsZero()
 	}},

@@ -25,7 +25,7 @@ const (
 	MaxDepth = 32
 )
 
-const served = "served are id, key, kind, session_id, author, origin, review, text, tags, importance, tier, pinned, archived, version, event_time, create_time, update_time, expire_time, valid_until, superseded_by and metadata"
+const served = "served are id, key, kind, session_id, author, origin, review, text, tags, importance, tier, pinned, archived, version, event_time, create_time, update_time, expire_time, valid_until, superseded_by, import_id, import_changes and metadata"
 
 // Expression is a filter that was read: a tree of conditions that are not tied to a
 // scope yet. The zero Expression lets everything through. It is never changed, so it
@@ -35,7 +35,7 @@ const served = "served are id, key, kind, session_id, author, origin, review, te
 // parentheses. A blank joins as AND does. OR binds tighter than a blank, and a blank
 // tighter than AND.
 //
-//   - key, kind, session_id, author and superseded_by are compared with = != < <=
+//   - key, kind, session_id, author, import_id and superseded_by are compared with = != < <=
 //     > >= in the order of code points, id and origin (user, agent, tool, web) with
 //     = and !=. Texts other than plain words stand in quotes.
 //   - text is compared with = and !=, and text:"disk full" asks whether it holds
@@ -43,7 +43,7 @@ const served = "served are id, key, kind, session_id, author, origin, review, te
 //   - tags:"red" asks for a tag.
 //   - With =, != and : an asterisk in a text stands for zero or more characters
 //     (key = "ci*"); "\\*" is an asterisk.
-//   - importance, tier and version are compared with numbers, pinned with true or
+//   - importance, tier, version and import_changes are compared with numbers, pinned with true or
 //     false.
 //   - event_time, create_time, update_time, expire_time and valid_until are compared with a
 //     moment after RFC 3339 or with a day, month or year in UTC as a whole

@@ -50,6 +50,8 @@ const (
 	fieldRelated        = 61
 	fieldReview         = 200
 	fieldWriter         = 201
+	fieldImportID       = 202
+	fieldImportVersion  = 203
 )
 
 // recordFormat is the format of the records that this version writes.
@@ -114,7 +116,9 @@ func appendLife(b []byte, r Record) []byte {
 	b = appendTime(b, fieldValidUntil, r.ValidUntil)
 	b = wire.AppendUint(b, fieldRelated, bit(r.Related))
 	b = wire.AppendUint(b, fieldReview, uint64(r.Review))
-	return wire.AppendUint(b, fieldWriter, uint64(r.Writer))
+	b = wire.AppendUint(b, fieldWriter, uint64(r.Writer))
+	b = wire.AppendText(b, fieldImportID, r.ImportID)
+	return wire.AppendUint(b, fieldImportVersion, uint64(r.ImportVersion))
 }
 
 func bit(b bool) uint64 {
@@ -228,6 +232,10 @@ func (r *Record) setLife(f wire.Field) {
 		r.Review = Review(f.Value)
 	case fieldWriter:
 		r.Writer = writer.Writer(f.Value)
+	case fieldImportID:
+		r.ImportID = string(f.Bytes)
+	case fieldImportVersion:
+		r.ImportVersion = int64(f.Value)
 	}
 }
 

@@ -110,6 +110,10 @@ type Record struct {
 	SavedBy string
 	// Writer is by whose words it is as it is; set by the store.
 	Writer writer.Writer
+	// ImportID is the id of the import that it came with, and ImportVersion its version then;
+	// set by the store, through all changes. No line of an export has them.
+	ImportID      string
+	ImportVersion int64
 	// Author is who said it, or empty. It is searched like the text.
 	Author string
 	// EventTime is when the told event happened. Its date is searched, too.
@@ -236,6 +240,7 @@ func Normalize(r Record) Record {
 	r.ValidUntil = StoredTime(r.ValidUntil)
 	r.SupersededBy, r.SupersededTime, r.Version, r.UpdateTime, r.SavedBy, r.Writer = "", time.Time{}, 1, time.Time{}, "", 0
 	r.Document, r.Review, r.FirstVersion, r.Related = Document{}, 0, 0, false
+	r.ImportID, r.ImportVersion = "", 0
 	r.Relations = slices.Clone(r.Relations)
 	r.Repeats, r.LastRepeatTime, r.ArchiveTime = 0, time.Time{}, time.Time{}
 	r.SlidingTTL = StoredSpan(r.SlidingTTL)

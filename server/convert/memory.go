@@ -95,8 +95,8 @@ func (v RecordView) Change(c memory.Change) *loombridgev1.WatchRecordsResponse {
 }
 
 // Imported writes the outcome of an import.
-func Imported(i memory.Imported) *loombridgev1.ImportRecordsResponse {
-	return &loombridgev1.ImportRecordsResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired), ArchivedCount: int64(i.Archived), DeletedCount: int64(i.Deleted)}
+func Imported(i memory.Imported, id string) *loombridgev1.ImportRecordsResponse {
+	return &loombridgev1.ImportRecordsResponse{ImportId: id, Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired), ArchivedCount: int64(i.Archived), DeletedCount: int64(i.Deleted)}
 }
 
 // Record writes a record as far as it is wanted.
@@ -107,7 +107,7 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 		Tags: r.Tags, Importance: r.Importance, Supersedes: r.Supersedes, SupersededBy: r.SupersededBy,
 		DerivedFrom: r.DerivedFrom, Origin: loombridgev1.Origin(r.Origin), Tier: Int32(r.Tier),
 		Version: r.Version, UpdateTime: Timestamp(r.UpdateTime), Pinned: r.Pinned,
-		AgentId: r.SavedBy, Review: loombridgev1.Review(r.Review), Writer: writerOf(r.Writer),
+		AgentId: r.SavedBy, Review: loombridgev1.Review(r.Review), Writer: writerOf(r.Writer), ImportId: r.ImportID,
 		Archived: r.Archived, ArchiveTime: Timestamp(r.ArchiveTime), Repeats: r.Repeats, LastRepeatTime: Timestamp(r.LastRepeatTime),
 		Relations: outgoingOf(r),
 	}

@@ -404,6 +404,7 @@ const maxLines = 10_000
 func ImportRecordsRequest(r *loombridgev1.ImportRecordsRequest) error {
 	var c checker
 	c.owner(r)
+	c.name("import_id", r.GetImportId(), record.MaxKeyBytes)
 	c.count("lines", len(r.GetLines()), maxLines)
 	return c.err()
 }

@@ -62,7 +62,7 @@ async def test_export_and_import(srv: Server, tmp_path: Path) -> None:
     async with loombridge.connect(srv.address, agent_id="to") as ctx:
         with file.open(encoding="utf-8", newline="\n") as opened:
             got = await ctx.memory.import_lines(opened)
-        assert got == loombridge.ImportedRecords(saved=301, unchanged=0, skipped=0, expired=0)
+        assert (got.saved, got.unchanged, got.skipped, got.expired) == (301, 0, 0, 0)
         assert [line async for line in ctx.memory.export_lines()] == lines
         assert (await ctx.memory.import_lines(lines)).unchanged == 301
         assert [v.text for v in await ctx.memory.versions(key="k")] == ["new", "old"]
@@ -74,3 +74,27 @@ async def test_export_and_import(srv: Server, tmp_path: Path) -> None:
             await ctx.memory.import_lines(["nothing"])
         with pytest.raises(TypeError, match="one text"):
             await ctx.memory.import_lines(lines[0])
+
+
+async def test_an_import_is_undone(srv: Server) -> None:
+    async with (
+        loombridge.connect(srv.address, agent_id="py-undo-from") as there,
+        loombridge.connect(srv.address, agent_id="py-undo") as ctx,
+    ):
+        for text in ("pears", "plums", "quinces"):
+            await there.memory_save(text)
+        lines = [line async for line in there.memory.export_lines()]
+        await ctx.memory_save("apples")
+        brought = await ctx.memory.import_lines(lines)
+        mine = await ctx.memory.import_lines(lines, import_id="mine")
+        assert (brought.saved, mine.unchanged, mine.import_id) == (3, 3, "mine")
+        undo = f'import_id = "{brought.import_id}" AND import_changes = 0'
+        changed, *_ = [r async for r in ctx.memory.list(filter=undo)]
+        assert changed.import_id == brought.import_id
+        await ctx.memory.update(id=changed.id, text="pears, and medlars")
+        assert await ctx.memory.delete_matching(undo, tiers=(2, 3, 4)) == 2
+        assert await ctx.memory.delete_matching(undo, tiers=(2, 3, 4)) == 0
+        assert sorted([r.text async for r in ctx.memory.list()]) == [
+            "apples",
+            "pears, and medlars",
+        ]

@@ -35,6 +35,8 @@ const (
 	Key Field = 'n'
 	// ValidUntil terms are the moments until which records are valid.
 	ValidUntil Field = 'u'
+	// Import terms are the ids of imports that records came with.
+	Import Field = 'i'
 	// Saver terms are the agents that saved records of a memory which several share.
 	Saver Field = 'b'
 )

@@ -135,6 +135,8 @@ class Record(_brief.Brief):
     writer: str = ""
     """By whose words it is: `model` or `import`; empty for a program's. What these say
     instructs nobody until a review approves it."""
+    import_id: str = ""
+    """The id of the import that it came with; see `ImportedRecords.import_id`."""
     repeats: int = 0
     """How many saves repeated it in place of adding another record."""
     last_repeat_time: datetime | None = None
@@ -347,6 +349,7 @@ def record(m: pb.Record) -> Record:
         archived=m.archived,
         archive_time=_values.moment(m.archive_time) if m.HasField("archive_time") else None,
         writer=m.writer,
+        import_id=m.import_id,
         repeats=m.repeats,
         last_repeat_time=_values.moment(m.last_repeat_time)
         if m.HasField("last_repeat_time")

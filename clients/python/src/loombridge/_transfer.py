@@ -96,6 +96,10 @@ class ImportedRecords:
     """How many records went into the archive, because the memory had more than its limit."""
     deleted: int = 0
     """How many the archive's own limit deleted for good."""
+    import_id: str = ""
+    """The id of the import, which the new records keep. It is undone by `ctx.memory.delete_matching`
+    with the filter `import_id = "…" AND import_changes = 0` and tiers 2 to 4: what was changed
+    since stays."""
 
 
 class Transfers:
@@ -160,6 +164,7 @@ class Transfers:
         lines: Iterable[str] | AsyncIterable[str],
         *,
         skip_existing: bool = False,
+        import_id: str | None = None,
         user_id: str | None = None,
         timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> ImportedRecords:
@@ -172,6 +177,8 @@ class Transfers:
             lines: those of `export_lines`, such as an open file.
             skip_existing: leave a record as it is whose id comes with another content, in
                 place of raising.
+            import_id: the id that the new records keep; with the same one an import that was
+                interrupted goes on as the same. Default: the server's.
             user_id: import into that person's memory instead of the agent's.
             timeout: seconds for all of it.
 
@@ -185,6 +192,7 @@ class Transfers:
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             skip_existing=skip_existing,
+            import_id=_values.optional_text("import_id", import_id),
         )
         answer = await _lines.send(self._transport, _rpc.IMPORT_RECORDS, first, lines, timeout)
         return ImportedRecords(
@@ -194,4 +202,5 @@ class Transfers:
             expired=answer.expired,
             archived=answer.archived_count,
             deleted=answer.deleted_count,
+            import_id=answer.import_id,
         )

@@ -1169,6 +1169,8 @@ type Record struct {
 	// of what an import has; empty of a program's. What these say instructs nobody, of whatever
 	// kind it is, until ReviewRecord approves it.
 	Writer string `protobuf:"bytes,201,opt,name=writer,proto3" json:"writer,omitempty"`
+	// import_id is the id of the import that it came with; see ImportRecordsResponse.
+	ImportId string `protobuf:"bytes,202,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
 	// valid_until is when what it tells stops being true; unset when nobody knows. See
 	// valid_at of MemoryQueryRequest.
 	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
@@ -1433,6 +1435,13 @@ func (x *Record) GetReview() Review {
 func (x *Record) GetWriter() string {
 	if x != nil {
 		return x.Writer
+	}
+	return ""
+}
+
+func (x *Record) GetImportId() string {
+	if x != nil {
+		return x.ImportId
 	}
 	return ""
 }
@@ -2856,14 +2865,15 @@ type MemoryQueryRequest struct {
 	// parentheses, `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
 	// `session_id`, `author`, `origin`, `review` (held, approved, rejected), `text`, `importance`, `tier`, `pinned`, `archived`,
 	// `version`, `event_time`, `create_time`, `update_time`, `expire_time`, `valid_until`,
-	// `superseded_by`, `tags` (with `:`) and `metadata.` paths. With `=`, `!=` and
+	// `superseded_by`, `import_id`, `import_changes` (how often a record was changed since it was
+	// imported), `tags` (with `:`) and `metadata.` paths. With `=`, `!=` and
 	// `:` an asterisk in a text stands for any characters: `key = "ci*"`; `"\\*"`
 	// is an asterisk. `metadata.source:*` asks whether it is there. Example:
 	// `tags:"market" AND (metadata.price > 40000 OR event_time >=
 	// "2025-01-01T00:00:00Z")`. An unknown field is INVALID_FILTER; a record that
 	// lacks a metadata key meets no comparison with it. At most 4 KiB. It applies
 	// before anything is ranked, so a narrow filter finds all that it lets through.
-	// `text`, `superseded_by`, `version`, `valid_until` and `update_time` are read from the records
+	// `text`, `superseded_by`, `version`, `import_changes`, `valid_until` and `update_time` are read from the records
 	// that the other conditions leave; more than 64 MiB of them is INVALID_FILTER.
 	Filter string `protobuf:"bytes,5,opt,name=filter,proto3" json:"filter,omitempty"`
 	// mode is which signals to use. Default hybrid.
@@ -6582,7 +6592,11 @@ type ImportRecordsRequest struct {
 	SkipExisting bool `protobuf:"varint,3,opt,name=skip_existing,json=skipExisting,proto3" json:"skip_existing,omitempty"`
 	// lines are those of ExportRecords, in order; at most 10,000 in a message. One has at
 	// most 2 MiB.
-	Lines         []string `protobuf:"bytes,4,rep,name=lines,proto3" json:"lines,omitempty"`
+	Lines []string `protobuf:"bytes,4,rep,name=lines,proto3" json:"lines,omitempty"`
+	// import_id is the id that the new records keep, at most 128 bytes. With the same one an
+	// import that was interrupted goes on as the same. Of the first message. Default: made by the
+	// server.
+	ImportId      string `protobuf:"bytes,5,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6652,6 +6666,13 @@ func (x *ImportRecordsRequest) GetLines() []string {
 	return nil
 }
 
+func (x *ImportRecordsRequest) GetImportId() string {
+	if x != nil {
+		return x.ImportId
+	}
+	return ""
+}
+
 // ImportRecordsResponse says what became of the records of an import.
 type ImportRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -6667,7 +6688,11 @@ type ImportRecordsResponse struct {
 	// more than the server's limit; see MemorySaveResponse. Imported ones may be among them.
 	ArchivedCount int64 `protobuf:"varint,5,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
 	// deleted_count is how many the archive's limit deleted.
-	DeletedCount  int64 `protobuf:"varint,6,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	DeletedCount int64 `protobuf:"varint,6,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	// import_id is the id of the import, which each record keeps that it saved. DeleteRecords
+	// with the filter `import_id = "..." AND import_changes = 0` and tiers 2, 3 and 4 undoes it:
+	// those go that nobody has changed since; `import_changes > 0` lists the others.
+	ImportId      string `protobuf:"bytes,7,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6744,6 +6769,13 @@ func (x *ImportRecordsResponse) GetDeletedCount() int64 {
 	return 0
 }
 
+func (x *ImportRecordsResponse) GetImportId() string {
+	if x != nil {
+		return x.ImportId
+	}
+	return ""
+}
+
 var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_memory_proto_rawDesc = "" +
@@ -6790,7 +6822,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
 	"\vQuotedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x93\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb1\n" +
 	"\n" +
 	"\x06Record\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -6834,7 +6866,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\arepeats\x18  \x01(\x03R\arepeats\x12D\n" +
 	"\x10last_repeat_time\x18! \x01(\v2\x1a.google.protobuf.TimestampR\x0elastRepeatTime\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12\x17\n" +
-	"\x06writer\x18\xc9\x01 \x01(\tR\x06writer\x12;\n" +
+	"\x06writer\x18\xc9\x01 \x01(\tR\x06writer\x12\x1c\n" +
+	"\timport_id\x18\xca\x01 \x01(\tR\bimportId\x12;\n" +
 	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"validUntil\x127\n" +
 	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
@@ -7259,20 +7292,22 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\"-\n" +
 	"\x15ExportRecordsResponse\x12\x14\n" +
-	"\x05lines\x18\x01 \x03(\tR\x05lines\"\xa0\x01\n" +
+	"\x05lines\x18\x01 \x03(\tR\x05lines\"\xbd\x01\n" +
 	"\x14ImportRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12#\n" +
 	"\rskip_existing\x18\x03 \x01(\bR\fskipExisting\x12\x14\n" +
-	"\x05lines\x18\x04 \x03(\tR\x05lines\"\xcb\x01\n" +
+	"\x05lines\x18\x04 \x03(\tR\x05lines\x12\x1b\n" +
+	"\timport_id\x18\x05 \x01(\tR\bimportId\"\xe8\x01\n" +
 	"\x15ImportRecordsResponse\x12\x14\n" +
 	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
 	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +
 	"\askipped\x18\x03 \x01(\x03R\askipped\x12\x18\n" +
 	"\aexpired\x18\x04 \x01(\x03R\aexpired\x12%\n" +
 	"\x0earchived_count\x18\x05 \x01(\x03R\rarchivedCount\x12#\n" +
-	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount*b\n" +
+	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount\x12\x1b\n" +
+	"\timport_id\x18\a \x01(\tR\bimportId*b\n" +
 	"\vEraseShared\x12\x1c\n" +
 	"\x18ERASE_SHARED_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERASE_SHARED_AUTHORSHIP\x10\x01\x12\x18\n" +

@@ -6,6 +6,7 @@ package transfers
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ const help = `Export, import, watch and relate the records of one memory, of the
   loom-bridge-server records import --agent researcher-2 memory.jsonl
   loom-bridge-server records export --agent researcher-1 --user ann > ann.jsonl
   loom-bridge-server records export --agent researcher-1 --space team > team.jsonl
+  loom-bridge-server records undo --agent researcher-2 IMPORT
   loom-bridge-server records watch --agent researcher-1
   loom-bridge-server records relate --agent researcher-1 01M8E2 part_of 01M8F4
   loom-bridge-server records relations --agent researcher-1 01M8E2
@@ -33,7 +35,7 @@ const help = `Export, import, watch and relate the records of one memory, of the
 An export is a file of JSON Lines with everything that was stored: vectors, versions,
 times, relations. It imports into any memory of any server, and the export of that is the
 same file. An import that was interrupted is made again: what is there already is passed
-over.`
+over. Undo deletes what an import has saved, if nobody has changed it since.`
 
 const (
 	// maxLine bounds a line, as the server does.
@@ -82,12 +84,14 @@ func Command(o Options) *cobra.Command {
 	})
 	load.Long = "Take lines of an export into a memory, behind the records that are there. Without FILE\nthey are read from standard input."
 	load.Flags().BoolVar(&skip, "skip-existing", false, "leave records as they are whose id comes with another content")
+	undo := d.sub("undo IMPORT", "Delete what an import has saved", cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return d.undo(ctx, args[0]) })
+	undo.Long = "Delete the records that the import of an id has saved, and that nobody has changed since.\nIt says how many were changed, and stay. Import prints the id; records have it, too."
 	var after string
 	watch := d.sub("watch", "Write what changes in a memory as lines of JSON, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		return d.watch(ctx, after)
 	})
 	watch.Flags().StringVar(&after, "after", "", "the `position` of the last line that is known; default: every record first")
-	command.AddCommand(export, load, watch)
+	command.AddCommand(export, load, undo, watch)
 	command.AddCommand(d.relations()...)
 	return command
 }
@@ -173,7 +177,8 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 	if err != nil {
 		return err
 	}
-	part := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip}
+	id := rand.Text() // known although the import ends early
+	part := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip, ImportId: id}
 	err = d.send(files, func(lines []string) error {
 		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })
 		for i, line := range lines {
@@ -189,11 +194,45 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 	}
 	counts, err := stream.CloseAndRecv()
 	if err != nil {
+		return fmt.Errorf("%w; %s deletes what it has saved", err, d.undoing(id))
+	}
+	d.Told()
+	how := ""
+	if counts.GetSaved() > 0 {
+		how = "; undo it with: " + d.undoing(counts.GetImportId())
+	}
+	_, err = fmt.Fprintf(d.Out, "imported %d records; %d were there, %d were there as something else, %d had expired%s\n",
+		counts.GetSaved(), counts.GetUnchanged(), counts.GetSkipped(), counts.GetExpired(), how)
+	return err
+}
+
+// undoing is the command that undoes an import.
+func (d *desk) undoing(id string) string {
+	whose := ""
+	for _, flag := range []struct{ name, value string }{{"user", d.user}, {"space", d.space}} {
+		if flag.value != "" {
+			whose += fmt.Sprintf(" --%s %s", flag.name, flag.value)
+		}
+	}
+	return fmt.Sprintf("records undo --agent %s%s %s", d.agent, whose, id)
+}
+
+// undo deletes what an import has saved, but for what was changed since.
+func (d *desk) undo(ctx context.Context, id string) error {
+	ofImport := fmt.Sprintf("import_id = %q", id)
+	request := &loombridgev1.DeleteRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, Tiers: []int32{2, 3, 4}, Filter: ofImport + " AND import_changes = 0"}
+	gone, err := d.memory.DeleteRecords(ctx, request)
+	if err != nil {
+		return err
+	}
+	request.Filter, request.DryRun = ofImport+" AND import_changes > 0", true
+	changed, err := d.memory.DeleteRecords(ctx, request)
+	if err != nil {
 		return err
 	}
 	d.Told()
-	_, err = fmt.Fprintf(d.Out, "imported %d records; %d were there, %d were there as something else, %d had expired\n",
-		counts.GetSaved(), counts.GetUnchanged(), counts.GetSkipped(), counts.GetExpired())
+	_, err = fmt.Fprintf(d.Out, "deleted %d records of import %s; %d were changed since and stay, %d are of other agents and stay\n",
+		gone.GetDeleted(), id, changed.GetDeleted()+changed.GetNotOwned(), gone.GetNotOwned())
 	return err
 }
 

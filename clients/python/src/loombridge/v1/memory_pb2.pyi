@@ -219,7 +219,7 @@ class EraseResult(_message.Message):
     def __init__(self, dry_run: bool = ..., counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., sequences: _Optional[_Mapping[str, int]] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., outstanding_backups: _Optional[_Iterable[str]] = ..., resumed: bool = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., quoted: _Optional[_Mapping[str, int]] = ..., certificate: _Optional[str] = ...) -> None: ...
 
 class Record(_message.Message):
-    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "writer", "valid_until", "relations")
+    __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "writer", "import_id", "valid_until", "relations")
     ID_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -251,6 +251,7 @@ class Record(_message.Message):
     LAST_REPEAT_TIME_FIELD_NUMBER: _ClassVar[int]
     REVIEW_FIELD_NUMBER: _ClassVar[int]
     WRITER_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
     RELATIONS_FIELD_NUMBER: _ClassVar[int]
     id: str
@@ -284,9 +285,10 @@ class Record(_message.Message):
     last_repeat_time: _timestamp_pb2.Timestamp
     review: Review
     writer: str
+    import_id: str
     valid_until: _timestamp_pb2.Timestamp
     relations: _containers.RepeatedCompositeFieldContainer[RelationTo]
-    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ..., writer: _Optional[str] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., text: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., supersedes: _Optional[str] = ..., superseded_by: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., tier: _Optional[int] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., version: _Optional[int] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., pinned: bool = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., agent_id: _Optional[str] = ..., archived: bool = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., repeats: _Optional[int] = ..., last_repeat_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., review: _Optional[_Union[Review, str]] = ..., writer: _Optional[str] = ..., import_id: _Optional[str] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
 
 class RelationTo(_message.Message):
     __slots__ = ("name", "to_id")
@@ -1090,31 +1092,35 @@ class ExportRecordsResponse(_message.Message):
     def __init__(self, lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "skip_existing", "lines")
+    __slots__ = ("agent_id", "user_id", "space_id", "skip_existing", "lines", "import_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SKIP_EXISTING_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
     skip_existing: bool
     lines: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., skip_existing: bool = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
+    import_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., skip_existing: bool = ..., lines: _Optional[_Iterable[str]] = ..., import_id: _Optional[str] = ...) -> None: ...
 
 class ImportRecordsResponse(_message.Message):
-    __slots__ = ("saved", "unchanged", "skipped", "expired", "archived_count", "deleted_count")
+    __slots__ = ("saved", "unchanged", "skipped", "expired", "archived_count", "deleted_count", "import_id")
     SAVED_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
     DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
+    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
     saved: int
     unchanged: int
     skipped: int
     expired: int
     archived_count: int
     deleted_count: int
-    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ...) -> None: ...
+    import_id: str
+    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ..., import_id: _Optional[str] = ...) -> None: ...

@@ -148,6 +148,7 @@ class SpaceMemory(_twin.Twin, _spelling.Helpful):
         lines: Iterable[str] | AsyncIterable[str],
         *,
         skip_existing: bool = False,
+        import_id: str | None = None,
         user_id: str | None = None,
         timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> _transfer.ImportedRecords:
@@ -156,6 +157,7 @@ class SpaceMemory(_twin.Twin, _spelling.Helpful):
             "import_lines",
             _twin.fed(lines),
             skip_existing=skip_existing,
+            import_id=import_id,
             user_id=user_id,
             timeout=timeout,
         )

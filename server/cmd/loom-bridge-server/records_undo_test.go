@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// What an import prints undoes it, once; what was changed since stays, and is counted. An import
+// that ends early says how to undo what it has saved.
+//
+// Y50
+func TestRecordsUndo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	file := filepath.Join(dir, "own")
+	must(t, os.WriteFile(file, []byte("Ann likes pears\nBob eats plums\n"), 0o600))
+	save(t, p, "what was there")
+	out, err := p.records(t, "import", "--agent", "a", "--user", "ann", file)
+	must(t, err)
+	_, id, found := strings.Cut(strings.TrimSpace(out), "records undo --agent a --user ann ")
+	if !found {
+		t.Fatalf("the import said %q", out)
+	}
+	listed, err := p.memory().ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: "a", UserId: "ann", Filter: fmt.Sprintf("import_id = %q", id)})
+	must(t, err)
+	if len(listed.GetRecords()) != 2 {
+		t.Fatalf("of the import are %v", listed)
+	}
+	_, err = p.memory().UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
+		AgentId: "a", UserId: "ann", Name: &loombridgev1.UpdateRecordRequest_Id{Id: listed.GetRecords()[0].GetId()},
+		Record: &loombridgev1.RecordDraft{Text: "Ann likes apples"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+	})
+	must(t, err)
+	for _, want := range []string{"deleted 1 records", "deleted 0 records"} {
+		out, err := p.records(t, "undo", "--agent", "a", "--user", "ann", id)
+		if must(t, err); !strings.HasPrefix(out, want) || !strings.Contains(out, "1 were changed since and stay") {
+			t.Errorf("got %q, want %q", out, want)
+		}
+	}
+	must(t, os.WriteFile(file, []byte(`{"text":"Ann has moved"}`+"\n"+`{"no":"export","id":"x"}`), 0o600))
+	if _, err := p.records(t, "import", "--agent", "a", file); err == nil || !strings.Contains(err.Error(), "records undo --agent a ") {
+		t.Errorf("an import that ends early says %v", err)
+	}
+}
