@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
@@ -13,26 +14,30 @@ import (
 func TestEverydayJobs(t *testing.T) {
 	eachTier(t, func(t *testing.T, runner *sandbox.Local) {
 		namespaces := runner.Describe(t.Context()).Tier == sandbox.TierNamespaces
-		made, absent := 0, 0
-		for _, j := range everyday.Jobs() {
-			if j.Socket && !namespaces {
-				continue
-			}
-			t.Run(j.Name, func(t *testing.T) {
-				err := j.Try(t.Context(), runner)
-				switch {
-				case errors.Is(err, everyday.ErrNoProgram):
-					absent++
-					t.Skip(err)
-				case err != nil:
-					t.Error(err)
+		var made, absent atomic.Int32
+		t.Run("jobs", func(t *testing.T) {
+			for _, j := range everyday.Jobs() {
+				if j.Socket && !namespaces {
+					continue
 				}
-				made++
-			})
-		}
-		t.Logf("%d of %d jobs were done; %d are about programs that are not here", made, len(everyday.Jobs()), absent)
-		if least := 40; made+absent < least || namespaces && made+absent < 49 {
-			t.Errorf("only %d jobs work", made)
+				t.Run(j.Name, func(t *testing.T) {
+					t.Parallel()
+					err := j.Try(t.Context(), runner)
+					switch {
+					case errors.Is(err, everyday.ErrNoProgram):
+						absent.Add(1)
+						t.Skip(err)
+					case err != nil:
+						t.Error(err)
+					}
+					made.Add(1)
+				})
+			}
+		})
+		all := made.Load() + absent.Load()
+		t.Logf("%d of %d jobs were done; %d are about programs that are not here", made.Load(), len(everyday.Jobs()), absent.Load())
+		if least := int32(40); all < least || namespaces && all < 49 {
+			t.Errorf("only %d jobs work", made.Load())
 		}
 	})
 }

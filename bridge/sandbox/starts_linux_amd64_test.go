@@ -16,21 +16,26 @@ import (
 )
 
 // startsEachRound are the starts of a round, of all tiers together; `make soak` makes 50
-// rounds.
-const startsEachRound = 2000
+// rounds. briefStarts are those of -short.
+const (
+	startsEachRound = 2000
+	briefStarts     = 400
+)
 
 // Programs start 64 at once, and none fails; no descriptor and no process stays.
 func TestStartsSoak(t *testing.T) {
-	rounds := 1
+	starts := startsEachRound / 2
 	if n, err := strconv.Atoi(os.Getenv(soakRounds)); err == nil {
-		rounds = n
+		starts *= n
+	} else if testing.Short() {
+		starts = briefStarts / 2
 	}
 	eachTier(t, func(t *testing.T, runner *sandbox.Local) {
 		b := MustBox(t, runner, 0)
 		b.MustWarm() // what is made once is made
 		before := descriptors(t)
 		var left, failed atomic.Int64
-		left.Store(int64(rounds * startsEachRound / 2))
+		left.Store(int64(starts))
 		var all sync.WaitGroup
 		for range 64 {
 			all.Go(func() {
@@ -45,7 +50,7 @@ func TestStartsSoak(t *testing.T) {
 			})
 		}
 		all.Wait()
-		t.Logf("%d starts, %d failed", rounds*startsEachRound/2, failed.Load())
+		t.Logf("%d starts, %d failed", starts, failed.Load())
 		runner.Settle()
 		if left := len(stages(t, os.Getpid())); left != 2*sandbox.DefaultWarm {
 			t.Errorf("%d processes of stages are there, want %d", left, 2*sandbox.DefaultWarm)

@@ -74,6 +74,14 @@ func soakRoundsOr(tb testing.TB, rounds int) int {
 	return rounds
 }
 
+// sized is how much a test does: all of it, or with -short enough to show what it is about.
+func sized(short, all int) int {
+	if testing.Short() {
+		return short
+	}
+	return all
+}
+
 // role is what somebody does on a connection of its own, until the server has
 // gone.
 type role func(tb testing.TB, ctx context.Context, conn *grpc.ClientConn)

@@ -168,7 +168,7 @@ func TestCallsRunWhatWasShown(t *testing.T) {
 	}()
 	kinds := slices.Sorted(maps.Keys(hidings))
 	counts := map[string]int{}
-	const calls = 216
+	calls := sized(4, 12) * len(kinds)
 	for n := range calls {
 		kind := kinds[n%len(kinds)]
 		mark := fmt.Sprintf("mark%08x", rand.New(rand.NewPCG(uint64(n), 7)).Uint32())

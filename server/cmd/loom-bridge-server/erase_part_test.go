@@ -163,11 +163,11 @@ func (s part) erase(t *testing.T, store, name string, more ...string) (out strin
 // Y24, Y25, Y26
 func TestErasePart(t *testing.T) {
 	t.Parallel()
-	for _, s := range []part{sessionPart(t, 10), filterPart(t, "agent", 270), filterPart(t, "user", 270), filterPart(t, "whole-tenant", 100)} {
+	for _, s := range []part{sessionPart(t, sized(2, 10)), filterPart(t, "agent", sized(54, 270)), filterPart(t, "user", sized(54, 270)), filterPart(t, "whole-tenant", sized(20, 100))} {
 		t.Run(s.name, func(t *testing.T) {
 			store := filepath.Join(s.dir, "store")
 			before, kept := s.gone.found(t, store), s.kept.found(t, store)
-			if len(s.gone) < 1000 || sum(before) != len(s.gone) || sum(kept) != len(s.kept) {
+			if len(s.gone) < sized(200, 1000) || sum(before) != len(s.gone) || sum(kept) != len(s.kept) {
 				t.Fatalf("of %d and %d canaries %d and %d were found before: of %v only %v", len(s.gone), len(s.kept), sum(before), sum(kept), s.gone.where(), before)
 			}
 			p := MustRun(t, s.dir)

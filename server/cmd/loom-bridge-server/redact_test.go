@@ -67,7 +67,7 @@ func plantSecrets(t *testing.T, p *process, dir string) (all planted, told int32
 			told += n
 		}
 	}
-	for i := range 2 * len(forms) {
+	for i := range sized(1, 2) * len(forms) {
 		metadata, err := structpb.NewStruct(map[string]any{"deep": map[string]any{"er": []any{all.text("metadata")}}, all.text("metadata names"): 1})
 		must(t, err)
 		saved, err := p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{

@@ -56,7 +56,7 @@ func TestSoakResultsComeBack(t *testing.T) {
 	}
 	rounds := soakRoundsOr(t, 0)
 	if rounds == 0 {
-		rounds, s.perRound, s.longest = 1, quickResults, quickBytes
+		rounds, s.perRound, s.longest = 1, sized(quickResults/3, quickResults), quickBytes
 	}
 	for range rounds {
 		s.round(binary)
