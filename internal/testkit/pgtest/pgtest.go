@@ -9,6 +9,7 @@ package pgtest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ const Version = embedded.V18
 
 const (
 	childEnv = "LOOM_BRIDGE_PGTEST_DIR"
-	// cacheEnv is where the unpacked program stays for the next time.
+	// cacheEnv is where the unpacked program stays for the next time, by default the folder for
+	// temporary files; for the process that starts the server it is the folder itself.
 	cacheEnv = "LOOM_BRIDGE_PGTEST_CACHE"
 	// programsEnv names the folder above bin of a server that is installed, such as
 	// /usr/lib/postgresql/15. It takes the place of the one that is fetched.
@@ -233,7 +235,7 @@ func (s *Server) start(parameters map[string]string) error {
 	if user == 0 {
 		user = nobody
 	}
-	cache := filepath.Join(os.TempDir(), fmt.Sprintf("loom-bridge-postgres-%s-%d", Version, user))
+	cache := filepath.Join(cmp.Or(os.Getenv(cacheEnv), os.TempDir()), fmt.Sprintf("loom-bridge-postgres-%s-%d", Version, user))
 	// The library leaves logs in the folder for temporary files.
 	s.child.Env = append(os.Environ(), childEnv+"="+s.dir, cacheEnv+"="+cache, "HOME="+s.dir, "TMPDIR="+s.dir)
 	for name, value := range parameters {
