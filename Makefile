@@ -1,6 +1,9 @@
 # Loom Bridge. `make` alone lists the targets; the README needs two of them:
 # `make demo` and `make test`. Each target fetches what it needs by itself.
 
+# One setting for all builds, so that they share what is compiled.
+export GOFLAGS := -trimpath $(GOFLAGS)
+
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -34,6 +37,8 @@ BUF := $(VENV)/bin/buf
 SERVER := bin/loom-bridge-server
 BENCH := bin/loom-bridge-bench
 TYPESCRIPT := .ci/typescript
+# What was tested last, by the times of files: a fresh clone has none.
+STAMPS := .ci/.stamps
 DEPLOY := server/cmd/loom-bridge-server/deploy
 
 # Descriptors of the released loombridge.v1, committed with each release
@@ -51,6 +56,9 @@ RACE_PACKAGES ?= ./memory ./memory/embed ./memory/plans ./memory/kv ./memory/kv/
 PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4
 FUZZTIME ?= 10s
 SOAK_ROUNDS ?= 50
+STRESS_BASE ?= main
+STRESS_ROUNDS ?= 20
+STRESS_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 ARGS ?=
@@ -96,7 +104,7 @@ build: install-deps ## Build bin/loom-bridge-server
 # The server carries the helper of the sandbox (tag embedhelper): a small program starts
 # faster than the server, which other builds start as their own helper.
 HELPER := bridge/sandbox/helper.bin
-BUILD_HELPER = CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags '-s -w' -o $(HELPER) ./bridge/sandbox/helper
+BUILD_HELPER = CGO_ENABLED=0 $(GO) build -buildvcs=false -ldflags '-s -w' -o $(HELPER) ./bridge/sandbox/helper
 
 .PHONY: build-bench
 build-bench: install-deps ## Build bin/loom-bridge-bench
@@ -108,7 +116,7 @@ build-bench: install-deps ## Build bin/loom-bridge-bench
 build-static: install-deps ## The same with RocksDB linked in: the binary needs only the C library
 	$(BUILD_HELPER)
 	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lgflags -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
-	  $(GO) build -buildvcs=false -trimpath -tags grocksdb_no_link,embedhelper -ldflags '-s -w -X main.version=$(VERSION)' \
+	  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper -ldflags '-s -w -X main.version=$(VERSION)' \
 	  -o $(SERVER) ./server/cmd/loom-bridge-server
 
 # Where `loom run` looks first for a server that it did not build itself.
@@ -131,8 +139,8 @@ run: build ## Build and start the server; flags go in ARGS
 ##@ Test
 
 .PHONY: go-test
-go-test: build ## Run the Go tests
-	LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) $(GO) test -tags embedhelper -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
+go-test: build ## Run the Go tests in brief (all of them: make soak), and say which took longest
+	GO=$(GO) LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/in-memory $(PYTHON) -B .ci/gotest.py -short -vet=off -tags embedhelper -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
 .PHONY: limits
 limits: build ## Drive a server to each of its limits and print how far it came
@@ -140,25 +148,31 @@ limits: build ## Drive a server to each of its limits and print how far it came
 
 # A module of its own: the schemas of Kubernetes, Compose and Envoy are no dependency of the server.
 .PHONY: deploy-test
-deploy-test: ## Check the files for deployment against the schemas of what reads them
+deploy-test: $(STAMPS)/deploy-test ## Check the files for deployment against the schemas of what reads them, if they changed
+
+$(STAMPS)/deploy-test: $(shell find $(DEPLOY) -type f)
 	cd $(DEPLOY)/check && $(GO) test ./...
+	@mkdir -p $(STAMPS) && touch $@
 
 .PHONY: py-test
 py-test: build py-sync ## Run the tests and examples of the Python client against the built server
-	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv/bin/python -m pytest $(PYTEST_ARGS)
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory .venv/bin/python -m pytest $(PYTEST_ARGS)
 
-# The examples run a server each, which is the same one whatever the client has.
+# What wants a server is left out: the server is the same one whatever the client has.
 .PHONY: py-test-lowest
 py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The tests for the built package, with the lowest grpcio and protobuf it allows
 	rm -rf $(CLIENT)/dist
 	$(VENV)/bin/python -m build --wheel --no-isolation $(CLIENT)
 	$(VENV_LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(CLIENT)/dist/*.whl
 	$(VENV_LOWEST)/bin/python -m pip check
-	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -o pythonpath='tests examples' --ignore tests/test_examples.py --ignore tests/test_providers_libraries.py --ignore tests/test_providers_runs.py
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory .venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -o pythonpath='tests examples' --without-server --ignore tests/test_providers_libraries.py --ignore tests/test_providers_runs.py
 
 .PHONY: ts-test
-ts-test: build py-sync ## Generate a TypeScript client with npm's generator and call the built server
+ts-test: $(STAMPS)/ts-test ## Generate a TypeScript client with npm's generator and call the built server, if the protos changed
+
+$(STAMPS)/ts-test: $(wildcard proto/loombridge/v1/*.proto) $(shell find $(TYPESCRIPT) -maxdepth 1 -type f) | build py-sync
 	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) $(TYPESCRIPT)/run
+	@mkdir -p $(STAMPS) && touch $@
 
 .PHONY: mcp-test
 mcp-test: build py-sync ## Run the conformance suite and the clients of the Model Context Protocol (needs the network)
@@ -171,7 +185,7 @@ readme-test: build py-sync $(GRPCURL_STAMP) ## Run the commands of README.md and
 # What only measures on larger data has nothing for the race detector.
 .PHONY: test-race
 test-race: install-deps ## Run Go tests under the race detector; choose with RACE_PACKAGES
-	LOOM_EVAL_DATA= $(GO) test -race -short -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
+	LOOM_EVAL_DATA= .ci/in-memory $(GO) test -race -short -vet=off -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
 
 # Only what asks for one engine gets it: tests that make their own stay in memory.
 .PHONY: test-postgres
@@ -182,7 +196,7 @@ test-postgres: install-deps ## Run the tests of memory and of the service on a P
 .PHONY: test-norocksdb
 test-norocksdb: ## Build everything without cgo and RocksDB, and test the storage so
 	CGO_ENABLED=0 $(GO) vet -tags norocksdb ./...
-	LOOM_EVAL_DATA= CGO_ENABLED=0 $(GO) test -tags norocksdb -timeout $(TEST_TIMEOUT) $$($(GO) list ./memory/... | grep -v /kv/pgkv)
+	LOOM_EVAL_DATA= CGO_ENABLED=0 .ci/in-memory $(GO) test -short -vet=off -tags norocksdb -timeout $(TEST_TIMEOUT) $$($(GO) list ./memory/... | grep -v /kv/pgkv)
 
 .PHONY: fuzz
 fuzz: install-deps ## Run every fuzz target for FUZZTIME each
@@ -194,10 +208,15 @@ fuzz: install-deps ## Run every fuzz target for FUZZTIME each
 	done
 
 .PHONY: soak
-soak: install-deps ## Run the long kill -9 tests, SOAK_ROUNDS rounds
+soak: build ## Run the long kill -9 tests, SOAK_ROUNDS rounds, and all other Go tests in full
 	@packages=$$(grep -rlE '^func Test[A-Za-z0-9_]*Soak' --include='*_test.go' . | xargs -rn1 dirname | sort -u); \
 	[ -n "$$packages" ] || { echo "There is no soak test."; exit 1; }; \
-	LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -run Soak -count 1 -v -timeout 60m $$packages
+	LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -tags embedhelper -run Soak -count 1 -v -timeout 10h $$packages
+	LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -tags embedhelper -skip Soak -count 1 -timeout 10h ./...
+
+.PHONY: test-stress
+test-stress: build ## Run each Go test package that changed since STRESS_BASE twenty times beside three busy loops
+	LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/stress $(STRESS_BASE) -short -vet=off -tags embedhelper -parallel 4 -count $(STRESS_ROUNDS) $(STRESS_ARGS)
 
 .PHONY: bench
 bench: build build-bench ## Print the benchmark tables; flags go in BENCH_ARGS

@@ -20,6 +20,19 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that leaves out what wants a server of its own."""
+    parser.addoption("--without-server", action="store_true", help="only tests without a server")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that run the binary, if they are not wanted."""
+    if config.getoption("--without-server"):
+        live = {item for item in items if "binary" in getattr(item, "fixturenames", ())}
+        config.hook.pytest_deselected(items=list(live))
+        items[:] = [item for item in items if item not in live]
+
+
 @pytest.fixture
 async def fake() -> AsyncGenerator[Fake, None]:
     """A server in this process that answers as the test tells it."""
