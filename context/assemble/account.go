@@ -177,8 +177,8 @@ func someOf(names []string) []string { return slices.Clone(names[:min(len(names)
 // sequences say how far the prompt was read.
 func (t *task) sequences() []gather.Sequence {
 	var out []gather.Sequence
-	if t.moment.sequence > 0 {
-		out = append(out, gather.Sequence{Source: "session", Number: t.moment.sequence})
+	if t.moment.Sequence > 0 {
+		out = append(out, gather.Sequence{Source: "session", Number: t.moment.Sequence})
 	}
 	return append(out, t.gathered.Sequences...)
 }

@@ -64,7 +64,7 @@ func (r *reading) called(g *pairing.Group, c *pairing.Call) done {
 		if e = g.EntryAt(c.Result); e.Step != nil {
 			return done{history.Act{Step: *e.Step}, c, c.Result}
 		}
-		text = spokenText(e.Message)
+		text = pairing.Words(e.Message)
 	case c.Answered:
 		e, text = g.AnswerWithin(c.ID)
 	}
@@ -93,25 +93,17 @@ func (r *reading) observations(g *pairing.Group) []done {
 	for i := range g.Members {
 		m := &g.Members[i]
 		if m.Speaks() {
-			if a, ok := step.ParseAction(spokenText(m.Entry.Message)); ok {
+			if a, ok := step.ParseAction(pairing.Words(m.Entry.Message)); ok {
 				name, args = a.Name, string(text.CanonicalJSON(a.Args))
 			}
 		}
 		if m.Use != pairing.Observed {
 			continue
 		}
-		all = append(all, done{r.told(m.Entry, name, args, spokenText(m.Entry.Message)), nil, m.Entry.Position})
+		all = append(all, done{r.told(m.Entry, name, args, pairing.Words(m.Entry.Message)), nil, m.Entry.Position})
 		name, args = nameObserved, "{}"
 	}
 	return all
-}
-
-// spokenText is what a message says.
-func spokenText(m *session.Message) string {
-	if len(m.BlocksJSON) > 0 {
-		return pairing.BlockText(m.BlocksJSON)
-	}
-	return m.Content
 }
 
 // told is a call with a message as its result. What the preset hides can be read by

@@ -5,18 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
+	"github.com/loom-bridge/loom-bridge/context/assemble/read"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
 	"github.com/loom-bridge/loom-bridge/context/assemble/reuse"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -37,28 +36,12 @@ const (
 // Log is where the assembler reads a session, and keeps its folds.
 // *session.Log is one, and documents the methods.
 type Log interface {
-	// Config returns the session's settings.
-	Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error)
-	// Folds returns what stands in place of entries.
-	Folds(ctx context.Context, scope kv.Scope, sessionID string) (session.Folds, error)
-	// Unfolded yields the entries in none of the folds, Range those between two
-	// positions, both in order.
-	Unfolded(ctx context.Context, scope kv.Scope, sessionID string, folds []history.Fold) iter.Seq2[session.Entry, error]
-	Range(ctx context.Context, scope kv.Scope, sessionID string, first, last uint64) iter.Seq2[session.Entry, error]
-	// Before yields the entries of a session that stand before a position, the newest
-	// first; 0 is behind them all.
-	Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[session.Entry, error]
-	// Working returns what the agent is at.
-	Working(ctx context.Context, scope kv.Scope, sessionID string) (working.Working, error)
+	read.Log
 	// AppendFolds stores a batch, and MoveMark the boundary of a preset;
 	// session.ErrFoldsChanged when somebody else was first.
 	AppendFolds(ctx context.Context, scope kv.Scope, sessionID string, version uint64, made []history.Fold) error
 	MoveMark(ctx context.Context, scope kv.Scope, sessionID string, version uint64, preset string, to history.Mark) error
-	// Anchor returns what SaveAnchor kept last.
-	Anchor(ctx context.Context, scope kv.Scope, sessionID string) (tokens.Anchor, error)
-	// Sprint is the number of the last renewal, and Renew stores another one;
-	// session.ErrFoldsChanged as with AppendFolds.
-	Sprint(ctx context.Context, scope kv.Scope, sessionID string) (int, error)
+	// Renew stores a renewal; session.ErrFoldsChanged as with AppendFolds.
 	Renew(ctx context.Context, scope kv.Scope, sessionID string, version uint64, r *session.Renewal, requestID string) (int, error)
 	SaveAnchor(ctx context.Context, scope kv.Scope, sessionID string, a tokens.Anchor) error
 }
@@ -86,7 +69,7 @@ type Options struct {
 	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
 	// Engine is what the log reads from. A prompt is read as of one moment of it. Default:
 	// each part is read as it is just then.
-	Engine Snapshots
+	Engine read.Snapshots
 	// Foresee adds what the gatherer and the functions here read of the Engine. Default:
 	// that is not known.
 	Foresee func(along *kv.Reads, scope kv.Scope, sessionID string)
@@ -113,7 +96,7 @@ type Options struct {
 	// Depth is how many parents an agent has above it. Default: none.
 	Depth func(ctx context.Context, scope kv.Scope) int
 	// ReadBytes is how much text of entries a prompt reads at once if it can fold
-	// that before it reads on. Default DefaultReadBytes.
+	// that before it reads on. Default read.DefaultBytes.
 	ReadBytes int
 }
 
@@ -133,31 +116,28 @@ type Assembler struct {
 	stepOf    func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	depth     func(ctx context.Context, scope kv.Scope) int
 	forked    func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
-	engine    Snapshots
-	foresee   func(along *kv.Reads, scope kv.Scope, sessionID string)
+	source    *read.Source
 	gatherer  *gather.Gatherer
 	clock     func() time.Time
 	known     *known
 	past      *past.Store
 	finder    *rehydrate.Finder
 	memo      *history.Memo
-	readBytes int
 	kept      *reuse.Cache[Prompt]
-	// large and huge have a token for each prompt that holds much text.
-	large, huge chan struct{}
 }
 
 // New returns an assembler that reads log and counts with counter. Give many
 // assemblers one counter: it remembers what it counted.
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
-		log: log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		finder: rehydrate.NewFinder(), clock: time.Now, reducer: step.NewReducer(nil), readBytes: DefaultReadBytes, large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
+		source: read.New(log, nil, nil, 0),
+		log:    log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
+		finder: rehydrate.NewFinder(), clock: time.Now, reducer: step.NewReducer(nil),
 	}
 	if opts != nil {
 		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.engine, a.gatherer, a.past, a.stepOf, a.depth, a.forked = opts.Engine, opts.Gatherer, opts.Past, opts.StepOf, opts.Depth, opts.Forked
-		a.foresee = opts.Foresee
+		a.gatherer, a.past, a.stepOf, a.depth, a.forked = opts.Gatherer, opts.Past, opts.StepOf, opts.Depth, opts.Forked
+		a.source = read.New(log, opts.Engine, opts.Foresee, opts.ReadBytes)
 		if opts.Now != nil {
 			a.clock = opts.Now
 		}
@@ -170,9 +150,6 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 		}
 		if opts.CacheBytes != 0 {
 			a.kept = reuse.New[Prompt](max(opts.CacheBytes, 0))
-		}
-		if opts.ReadBytes > 0 {
-			a.readBytes = opts.ReadBytes
 		}
 	}
 	return a
@@ -215,9 +192,9 @@ func (a *Assembler) attempt(ctx context.Context, r Request, live bool, folded *B
 	if err != nil {
 		return Prompt{}, nil, err
 	}
-	defer t.leave()
+	defer t.moment.Close()
 	t.folded = folded
-	if err := t.prepare(kv.Within(ctx, t.moment.view)); err != nil {
+	if err := t.prepare(kv.Within(ctx, t.moment.View)); err != nil {
 		return Prompt{}, t, err
 	}
 	p, err := t.assemble(ctx)
@@ -248,34 +225,15 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 
 // key stands for all that the prompt is made of.
 func (t *task) key(ctx context.Context) (reuse.Key, error) {
-	anchor, err := t.moment.log.Anchor(ctx, t.r.Scope, t.r.SessionID)
+	life, err := t.moment.Life(ctx)
 	if err != nil {
-		return reuse.Key{}, fmt.Errorf("assemble: read anchor: %w", err)
-	}
-	folds, err := t.moment.log.Folds(ctx, t.r.Scope, t.r.SessionID)
-	if err != nil {
-		return reuse.Key{}, fmt.Errorf("assemble: read folds: %w", err)
-	}
-	// The log only grows, but one that was erased may grow to the same length again.
-	var times []time.Time
-	for e, err := range t.moment.log.Range(ctx, t.r.Scope, sessionOf(t.r.SessionID), 1, 1) {
-		times = append(times, e.Time)
-		if err != nil {
-			return reuse.Key{}, fmt.Errorf("assemble: read the log: %w", err)
-		}
-	}
-	for e, err := range t.moment.log.Before(ctx, t.r.Scope, sessionOf(t.r.SessionID), 0) {
-		times = append(times, e.Time)
-		if err != nil {
-			return reuse.Key{}, fmt.Errorf("assemble: read the log: %w", err)
-		}
-		break
+		return reuse.Key{}, err
 	}
 	request := t.r
 	request.Settings, request.History.Prompt = &t.prompt, nil
-	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).of(promptKind{model: t.r.Model, format: t.r.Format})
+	last := t.a.known.last(t.r.Scope, t.r.SessionID).of(promptKind{model: t.r.Model, format: t.r.Format})
 	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
-		t.gathered, t.taken(), t.through, times, folds.Version, folds.Batch, t.tools.JSON, anchor, t.probe(anchor), last.places, last.settled, last.marks)
+		t.gathered, t.back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.tools.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.places, last.settled, last.marks)
 }
 
 // made makes the prompt.
@@ -355,7 +313,7 @@ func (t *task) store(ctx context.Context, s *source, d *draft) error {
 // tell reports a batch of a call that did not fail; nil is none.
 func (t *task) tell(ctx context.Context, b *Batch, err error) {
 	if err == nil && b != nil && !t.r.DryRun && t.a.onBatch != nil {
-		t.a.onBatch(ctx, t.r.Scope, sessionOf(t.r.SessionID), *b)
+		t.a.onBatch(ctx, t.r.Scope, t.r.SessionID, *b)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -79,7 +78,7 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 	if err != nil {
 		return Compaction{}, err
 	}
-	defer t.leave()
+	defer t.moment.Close()
 	t.r.MaxTokens = r.MaxTokens
 	if r.Text {
 		return t.compactText(ctx, r)
@@ -89,6 +88,9 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 		if c, err = t.compact(ctx, r.Summary); !errors.Is(err, session.ErrFoldsChanged) {
 			t.tell(ctx, c.Batch, err)
 			return c, err
+		}
+		if err := t.moment.Again(ctx); err != nil {
+			return Compaction{}, err
 		}
 	}
 	return Compaction{}, err
@@ -194,7 +196,7 @@ func (a *Assembler) Conclude(ctx context.Context, r ConcludeRequest) (Concluded,
 	if err != nil {
 		return Concluded{}, err
 	}
-	defer t.leave()
+	defer t.moment.Close()
 	if t.policy != session.PolicyLedger {
 		return Concluded{Problem: "the policy " + t.name + " folds no sub-tasks"}, nil
 	}
@@ -203,6 +205,9 @@ func (a *Assembler) Conclude(ctx context.Context, r ConcludeRequest) (Concluded,
 		if c, err = t.conclude(ctx, own); !errors.Is(err, session.ErrFoldsChanged) {
 			t.tell(ctx, c.Batch, err)
 			return c, err
+		}
+		if err := t.moment.Again(ctx); err != nil {
+			return Concluded{}, err
 		}
 	}
 	return Concluded{}, err
@@ -286,7 +291,7 @@ func (t *task) counted(n int) tokens.Count {
 
 // compactText renders the steps.
 func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, error) {
-	steps, err := t.compactedSteps(ctx, r)
+	steps, err := t.moment.Steps(ctx, r.Steps)
 	if err != nil {
 		return Compaction{}, err
 	}
@@ -300,40 +305,6 @@ func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, e
 	keep := cmp.Or(preset.KeepRecent, history.DefaultKeepRecent)
 	text := history.NewCompactor(t.count, preset).Render(steps, len(steps)-keep)
 	return Compaction{Text: text, Tokens: t.counted(t.count(text))}, t.err
-}
-
-// compactedSteps returns the steps that a text is asked of, in the order of the log.
-func (t *task) compactedSteps(ctx context.Context, r CompactRequest) ([]step.Step, error) {
-	asked := map[uint64]bool{}
-	for _, number := range r.Steps {
-		asked[number] = true
-	}
-	var steps []step.Step
-	read := volume{}
-	for e, err := range t.moment.log.Unfolded(ctx, r.Scope, r.SessionID, nil) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("assemble: read steps: %w", err)
-		}
-		if e.Step == nil || len(r.Steps) > 0 && !asked[e.Step.Number] {
-			continue
-		}
-		delete(asked, e.Step.Number)
-		if err := read.add(e, 0); err != nil {
-			return nil, err
-		}
-		if err := t.holds(ctx, read.all); err != nil {
-			return nil, err
-		}
-		steps = append(steps, *e.Step)
-	}
-	if len(asked) > 0 {
-		missing := slices.Min(slices.Collect(maps.Keys(asked)))
-		return nil, fmt.Errorf("assemble: read %s: %w", step.ID(missing), session.ErrStepNotFound)
-	}
-	return steps, nil
 }
 
 // styled returns the preset of a style.

@@ -109,7 +109,7 @@ func (t *task) draft(ctx context.Context, s *source, fixed fixed, limit int) (*d
 		return nil, err
 	}
 	d.b = render.NewBuilder(t.a.counter, t.r.job(), t.tools.Tools)
-	if err := d.b.Render(ctx, &t.frame, items, t.a.known.trail(t.r.Scope, sessionOf(t.r.SessionID))); err != nil {
+	if err := d.b.Render(ctx, &t.frame, items, t.a.known.trail(t.r.Scope, t.r.SessionID)); err != nil {
 		return nil, err
 	}
 	t.predict(d)
@@ -186,7 +186,7 @@ func (t *task) history(ctx context.Context, s *source, d *draft, budget int) ([]
 func (t *task) given(ctx context.Context, s *source, budget int) history.History {
 	h := history.History{
 		Entries: s.entries, Folds: s.folds, Budget: budget,
-		Since: s.state.Since, ExpectedTurns: t.turns, Originals: t.originals(ctx),
+		Since: s.state.Since, ExpectedTurns: t.turns, Originals: t.moment.Originals(ctx),
 	}
 	if t.policy == session.PolicyLedger {
 		h.Batch, h.Through = s.state.Batch, s.state.Through

@@ -61,7 +61,7 @@ func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int
 func (f *faded) goal(asked string) string {
 	for i := len(f.units) - 1; i >= 0 && asked == ""; i-- {
 		if f.units[i].Task {
-			asked = spokenText(f.groups[i].Members[0].Entry.Message)
+			asked = pairing.Words(f.groups[i].Members[0].Entry.Message)
 		}
 	}
 	return asked
@@ -271,7 +271,7 @@ func (r *reading) spokenItems(g *pairing.Group) []pairing.Item {
 			}
 		case given[t.Label]:
 		case len(t.Calls) > 0:
-			if words := spokenText(t.Said); words != "" {
+			if words := pairing.Words(t.Said); words != "" {
 				out = append(out, pairing.Item{Label: t.Label, Message: session.Message{Role: t.Said.Role, Content: words, Name: t.Said.Name}})
 			}
 		default:
@@ -374,7 +374,7 @@ func (r *reading) said(g *pairing.Group) []decay.Said {
 	all := make([]decay.Said, 0, len(g.Members))
 	for _, it := range r.spokenItems(g) {
 		m := &it.Message
-		words := spokenText(m)
+		words := pairing.Words(m)
 		sentence := decay.Sentence(words)
 		if sentence == "" && len(m.BlocksJSON) > 0 && len(pairing.CallsWithin(m)) == 0 {
 			sentence = decay.Multimodal

@@ -87,6 +87,10 @@ func (entries) Anchor(context.Context, kv.Scope, string) (tokens.Anchor, error) 
 	return tokens.Anchor{}, nil
 }
 
+func (entries) Step(context.Context, kv.Scope, uint64) (session.Entry, error) {
+	return session.Entry{}, session.ErrStepNotFound
+}
+
 func (entries) Sprint(context.Context, kv.Scope, string) (int, error) { return 0, nil }
 
 func (entries) Renew(context.Context, kv.Scope, string, uint64, *session.Renewal, string) (int, error) {

@@ -46,8 +46,6 @@ type known struct {
 	trails *cache.LRU[sessionKey, *render.Trail]
 	// briefs are calls in messages by the rules for steps.
 	briefs *cache.LRU[[sha256.Size]byte, step.Step]
-	// ends are what the ends of sessions' logs said.
-	ends *cache.LRU[sessionKey, recent]
 	// texts are the messages of sessions' last prompts.
 	texts *cache.LRU[sessionKey, lastTexts]
 	// asks are how often sessions asked for what had been folded away.
@@ -125,7 +123,6 @@ func newKnown(models *tokens.Models) *known {
 		sets:     cache.NewLRU[[sha256.Size]byte, toolset](maxToolsets),
 		trails:   cache.NewLRU[sessionKey, *render.Trail](render.MaxTrails),
 		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
-		ends:     cache.NewLRU[sessionKey, recent](maxSessions),
 		texts:    cache.NewLRU[sessionKey, lastTexts](maxTexts),
 		asks:     cache.NewLRU[sessionKey, asked](maxSessions),
 		parts:    cache.NewLRU[partKey, history.Part](maxParts),
@@ -137,6 +134,7 @@ func newKnown(models *tokens.Models) *known {
 // erased, or whose prompts showed what was.
 func (a *Assembler) Forget(match func(kv.Scope) bool) {
 	a.known.forget(match)
+	a.source.Forget(match)
 	if a.gatherer != nil {
 		a.gatherer.Forget(match)
 	}
@@ -153,7 +151,6 @@ func (k *known) forget(match func(kv.Scope) bool) {
 	k.sessions.DeleteFunc(of)
 	k.meters.DeleteFunc(match)
 	k.trails.DeleteFunc(of)
-	k.ends.DeleteFunc(of)
 	k.texts.DeleteFunc(of)
 	k.asks.DeleteFunc(of)
 	k.parts.DeleteFunc(ofPart)
@@ -301,20 +298,6 @@ func newMeter(models *tokens.Models) *tokens.Meter {
 	// The models were given, or are built in, so that there is nothing to fail.
 	m, _ := tokens.NewMeter(models)
 	return m
-}
-
-// recent returns what the end of a session's log said at its last prompt.
-func (k *known) recent(scope kv.Scope, session string) recent {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r, _ := k.ends.Get(sessionKey{scope, session})
-	return r
-}
-
-func (k *known) keepRecent(scope kv.Scope, session string, r recent) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.ends.Put(sessionKey{scope, session}, r, 1)
 }
 
 // tokens is what the prompt took.

@@ -97,59 +97,9 @@ func (t *task) overflow(s *source, f fixed, h *history.OverflowError) error {
 // Is makes errors.Is(err, ErrOverflow) true.
 func (e *OverflowError) Is(target error) bool { return target == ErrOverflow }
 
-// How many prompts may hold much text at once. A prompt of a usual size, which
-// takes less than smallReadBytes, never waits.
-const (
-	smallReadBytes = 1 << 20
-	// maxLarge of them may hold DefaultReadBytes, and maxHuge of these more: half
-	// a gigabyte of text in all.
-	maxLarge = 8
-	maxHuge  = 1
-)
-
-// holds waits until the task may hold so many bytes of text.
-func (t *task) holds(ctx context.Context, bytes int) error {
-	if !t.large && bytes > min(smallReadBytes, t.a.readBytes) {
-		if err := enter(ctx, t.a.large); err != nil {
-			return err
-		}
-		t.large = true
-	}
-	// Who waits here has a large place, but who has the huge one waits for no
-	// other.
-	if !t.huge && bytes > 2*t.a.readBytes {
-		if err := enter(ctx, t.a.huge); err != nil {
-			return err
-		}
-		t.huge = true
-	}
-	return nil
-}
-
-func enter(ctx context.Context, places chan struct{}) error {
-	select {
-	case places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("assemble: read history: %w", ctx.Err())
-	}
-}
-
-// leave gives back what holds took.
-func (t *task) leave() {
-	if t.large {
-		<-t.a.large
-	}
-	if t.huge {
-		<-t.a.huge
-	}
-	t.large, t.huge = false, false
-	t.moment.close()
-}
-
-// foldRead folds what was read so far, but for the newest turns, and returns the
-// folds there are now. A dry run stores none of them.
-func (t *task) foldRead(ctx context.Context, s *source) (state session.Folds, folded bool, err error) {
+// foldRead folds what was read so far, but for the newest turns; false where nothing can be
+// folded. A dry run stores none of it.
+func (t *task) foldRead(ctx context.Context, s *source) (folded bool, err error) {
 	h := t.given(ctx, s, 0)
 	h.Now = true
 	v, err := t.ledger.Compact(h)
@@ -157,36 +107,24 @@ func (t *task) foldRead(ctx context.Context, s *source) (state session.Folds, fo
 		err = t.err
 	}
 	if err != nil {
-		return state, false, fmt.Errorf("assemble: %w", err)
+		return false, fmt.Errorf("assemble: %w", err)
 	}
 	if len(v.Made) == 0 {
-		return s.state, false, nil
+		return false, nil
 	}
 	v.Decision.Reason = history.ByBudget
 	for i := range v.Made {
 		v.Made[i].Reason = history.ByBudget
 	}
 	if t.r.DryRun {
-		state = withFolds(s.state, v.Made)
-	} else if state, err = t.storeRead(ctx, s, v.Made); err != nil {
-		return state, false, err
+		t.moment.Folds = withFolds(s.state, v.Made)
+	} else if err := t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, v.Made); err != nil {
+		return false, fmt.Errorf("assemble: store folds: %w", err)
+	} else if err := t.moment.Again(ctx); err != nil {
+		return false, err
 	}
 	t.folded = t.folded.plus(batchOf(v))
-	return state, true, nil
-}
-
-func (t *task) storeRead(ctx context.Context, s *source, made []history.Fold) (session.Folds, error) {
-	if err := t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, made); err != nil {
-		return session.Folds{}, fmt.Errorf("assemble: store folds: %w", err)
-	}
-	if err := t.renew(ctx); err != nil {
-		return session.Folds{}, err
-	}
-	state, err := t.moment.log.Folds(ctx, t.r.Scope, t.r.SessionID)
-	if err != nil {
-		return state, fmt.Errorf("assemble: read folds: %w", err)
-	}
-	return state, nil
+	return true, nil
 }
 
 // withFolds is the state of a session as it would be with one batch more.
@@ -436,7 +374,7 @@ func (t *task) ledgerUnits(s *source) []window.Unit {
 			if e := &g.Members[i].Entry; e.Step != nil {
 				words.WriteString(e.Step.Inline + "\n")
 			} else {
-				words.WriteString(spokenText(e.Message) + "\n")
+				words.WriteString(pairing.Words(e.Message) + "\n")
 			}
 		}
 		head, _ := text.HeadChars(words.String(), maxWeighedChars)

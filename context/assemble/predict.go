@@ -86,9 +86,7 @@ func (t *task) doubts(f *fixed) bool {
 
 // fixed counts what stands around the history.
 func (t *task) fixed(ctx context.Context) (f fixed, err error) {
-	if f.anchor, err = t.moment.log.Anchor(ctx, t.r.Scope, t.r.SessionID); err != nil {
-		return f, fmt.Errorf("assemble: read anchor: %w", err)
-	}
+	f.anchor = t.moment.Anchor
 	if !believed(f.anchor) {
 		f.anchor = tokens.Anchor{}
 	}

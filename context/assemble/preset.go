@@ -212,7 +212,7 @@ func (t *task) partKey(g *pairing.Group) partKey {
 		said = len(first[0].Said.Content) + len(first[0].Said.BlocksJSON)
 	}
 	return partKey{
-		said: said, session: sessionKey{t.r.Scope, sessionOf(t.r.SessionID)}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results, style: t.preset.Style,
+		said: said, session: sessionKey{t.r.Scope, t.r.SessionID}, model: t.r.Model, preset: t.name, format: t.r.Format, results: t.preset.Results, style: t.preset.Style,
 		resultTokens: t.options.ResultTokens, first: g.First(), last: last, members: len(g.Members), open: g.Open, awaited: g.Awaited,
 	}
 }

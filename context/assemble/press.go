@@ -70,7 +70,7 @@ func (t *task) pressedHistory(s *source, d *draft, budget int) ([]pairing.Item, 
 }
 
 // turn names the turn of the prompt: as the caller does, or by the end of the log.
-func (t *task) turn() string { return turnOf(t.r.TurnID, t.through) }
+func (t *task) turn() string { return turnOf(t.r.TurnID, t.moment.End.Through) }
 
 func turnOf(id string, through uint64) string {
 	if id != "" {
@@ -288,17 +288,8 @@ func (a *Assembler) reportOverflow(ctx context.Context, scope kv.Scope, sessionI
 	if err != nil {
 		return window.None, err
 	}
-	defer t.leave()
-	end, err := t.recent(ctx)
-	if err != nil {
-		return window.None, err
-	}
-	t.through = end.through
-	folds, err := t.moment.log.Folds(ctx, scope, sessionID)
-	if err != nil {
-		return window.None, fmt.Errorf("assemble: read folds: %w", err)
-	}
-	mark := folds.Marks[t.name]
+	defer t.moment.Close()
+	mark := t.moment.Folds.Marks[t.name]
 	state, err := window.Decode(mark.Window)
 	if err != nil {
 		return window.None, fmt.Errorf("assemble: %w", err)
@@ -315,7 +306,7 @@ func (a *Assembler) reportOverflow(ctx context.Context, scope kv.Scope, sessionI
 		level, state.Overflow, state.Turn, state.Level = window.None, "", turn, window.Reactive
 	}
 	mark.Window = state.Encode()
-	if err := t.a.log.MoveMark(ctx, scope, sessionID, folds.Version, t.name, mark); err != nil {
+	if err := t.a.log.MoveMark(ctx, scope, sessionID, t.moment.Folds.Version, t.name, mark); err != nil {
 		return window.None, fmt.Errorf("assemble: note the overflow: %w", err)
 	}
 	if level == window.None {

@@ -102,7 +102,7 @@ type Batch struct {
 // finish returns the prompt with its receipt, and remembers it.
 func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) {
 	kind := promptKind{model: t.r.Model, format: t.r.Format}
-	last := t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID))
+	last := t.a.known.last(t.r.Scope, t.r.SessionID)
 	cached := last.of(kind)
 	now := lastPrompt{kind: kind, total: d.predicted.Tokens, places: d.b.Places, head: d.b.Head, settled: d.b.Settled.Tokens + d.saved}
 	stable := now.shared(cached)
@@ -127,7 +127,7 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 		ReserveTokens:    d.predicted.Reserve,
 		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
-	r.Sprint = t.sprint
+	r.Sprint = t.moment.Sprint
 	if d.renewal != nil && d.renewal.Snapshot.Sprint > 0 {
 		r.Sprint = d.renewal.Snapshot.Sprint
 	}
@@ -146,10 +146,10 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 	if !t.r.DryRun {
 		t.gathered.Rendered()
 		texts, size := sentTexts(d.b)
-		t.a.known.keepTexts(t.r.Scope, sessionOf(t.r.SessionID), texts, size)
-		t.a.known.ask(t.r.Scope, sessionOf(t.r.SessionID), asks)
-		t.a.known.leave(t.r.Scope, sessionOf(t.r.SessionID), d.b.Trail.With(t.r.Model, d.folds))
-		t.a.known.remember(t.r.Scope, sessionOf(t.r.SessionID), now, sentPrompt{
+		t.a.known.keepTexts(t.r.Scope, t.r.SessionID, texts, size)
+		t.a.known.ask(t.r.Scope, t.r.SessionID, asks)
+		t.a.known.leave(t.r.Scope, t.r.SessionID, d.b.Trail.With(t.r.Model, d.folds))
+		t.a.known.remember(t.r.Scope, t.r.SessionID, now, sentPrompt{
 			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.Tokens,
 		})
 	}

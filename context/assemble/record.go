@@ -39,7 +39,7 @@ func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked
 		return // of plain data: never
 	}
 	r := past.Prompt{
-		ID: p.Receipt.PromptID, Model: t.r.Model, Format: uint8(t.r.Format), Position: t.through,
+		ID: p.Receipt.PromptID, Model: t.r.Model, Format: uint8(t.r.Format), Position: t.moment.End.Through,
 		Tokens: p.Tokens.Tokens, Counter: p.Tokens.Counter, Certainty: certaintyOf(p.Tokens),
 		Prefix: p.PrefixSHA256, Extra: extra, Sum: sumOf(d.b, p),
 	}
@@ -49,7 +49,7 @@ func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked
 	for _, part := range p.Parts {
 		r.Sizes = append(r.Sizes, past.Size{Section: part.Name, Tokens: part.Tokens})
 	}
-	t.a.past.SaveLater(ctx, t.r.Scope, sessionOf(t.r.SessionID), &past.Later{
+	t.a.past.SaveLater(ctx, t.r.Scope, t.r.SessionID, &past.Later{
 		Prompt: r, Messages: func() []past.Message { return recorded(d.b, s) }, Bytes: d.b.Text,
 	})
 }
@@ -157,7 +157,7 @@ func headOf(tools []byte) []byte {
 // difference is where a prompt first differs from the session's prompt before; nil where
 // that is not known any more.
 func (t *task) difference(b *render.Builder, last lastPrompt) *past.Difference {
-	before, ok := t.a.known.lastTexts(t.r.Scope, sessionOf(t.r.SessionID))
+	before, ok := t.a.known.lastTexts(t.r.Scope, t.r.SessionID)
 	if !ok || len(last.places) == 0 || len(before.messages) != len(last.places)-1 {
 		return nil
 	}

@@ -75,7 +75,7 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 	if err != nil {
 		return Renewed{}, err
 	}
-	defer t.leave()
+	defer t.moment.Close()
 	if !t.renews() {
 		return Renewed{}, fmt.Errorf("%w: it is %s", ErrNoRenewal, t.name)
 	}
@@ -92,8 +92,7 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 		return Renewed{}, err
 	}
 	if d.renewal == nil {
-		sprint, err := t.moment.log.Sprint(ctx, r.Scope, r.SessionID)
-		return Renewed{Sprint: sprint}, err
+		return Renewed{Sprint: t.moment.Sprint}, nil
 	}
 	if err := t.store(ctx, s, d); err != nil {
 		return Renewed{}, err
@@ -148,7 +147,7 @@ func (p *pressed) snapshot(state *window.State, size int) working.Snapshot {
 	figures.Pressure = p.pressure(size)
 	figures.Budget = max(t.r.MaxTokens-p.beside-size, 0)
 	return working.Snapshot{
-		Sprint: t.sprint + 1, Time: t.a.clock(), Figures: figures, Working: t.before.Taken(),
+		Sprint: t.moment.Sprint + 1, Time: t.a.clock(), Figures: figures, Working: t.before.Taken(),
 		Goal: p.goal(t.r.Goal), Artifacts: p.artifacts(state.Since),
 	}
 }
@@ -210,24 +209,19 @@ func (p *pressed) handoff(state *window.State) []pairing.Item {
 }
 
 // windowState reads what a renewal before left to prompts beside the history.
-func (t *task) windowState(ctx context.Context) error {
+func (t *task) windowState() error {
 	t.before = t.working
 	if !t.renews() {
 		return nil
 	}
-	folds, err := t.moment.log.Folds(ctx, t.r.Scope, t.r.SessionID)
-	if err != nil {
-		return fmt.Errorf("assemble: read folds: %w", err)
-	}
-	state, err := window.Decode(folds.Marks[t.name].Window)
+	state, err := window.Decode(t.moment.Folds.Marks[t.name].Window)
 	if err != nil {
 		return fmt.Errorf("assemble: %w", err)
 	}
 	if state.Memory > 0 {
 		t.trimmed, t.memory = true, state.Memory-1
 	}
-	t.sprint, err = t.moment.log.Sprint(ctx, t.r.Scope, t.r.SessionID)
-	return err
+	return nil
 }
 
 // evict makes room in a fresh window whose history is as short as it can be: first skills
@@ -273,7 +267,7 @@ func (t *task) rearranged() (err error) {
 	if t.tools, err = t.a.toolset(t.r); err != nil {
 		return err
 	}
-	t.arrange(t.end)
+	t.arrange()
 	return t.err
 }
 

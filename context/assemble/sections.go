@@ -3,7 +3,6 @@ package assemble
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -17,19 +16,12 @@ import (
 
 // prepare finds and lays out everything that is not history.
 func (t *task) prepare(ctx context.Context) error {
-	recent, err := t.recent(ctx)
-	if err != nil {
-		return err
-	}
-	t.through = recent.through
-	if t.working, err = t.moment.log.Working(ctx, t.r.Scope, t.r.SessionID); err != nil {
-		return fmt.Errorf("assemble: %w", err)
-	}
-	if err := t.windowState(ctx); err != nil {
+	t.working = t.moment.Working
+	if err := t.windowState(); err != nil {
 		return err
 	}
 	t.r.Goal = cmp.Or(t.r.Goal, t.working.Goal)
-	if err := t.gather(ctx, recent); err != nil {
+	if err := t.gather(ctx); err != nil {
 		return err
 	}
 	if err := t.takeUp(ctx); err != nil {
@@ -42,26 +34,26 @@ func (t *task) prepare(ctx context.Context) error {
 	t.ownTools = t.r.Tools
 	t.r.Tools = t.offered()
 	t.textTools()
+	var err error
 	if t.tools, err = t.a.toolset(t.r); err != nil {
 		return err
 	}
 	if err := t.leaveParent(ctx); err != nil {
 		return err
 	}
-	t.end = recent
-	t.figures = working.Figures{Errors: recent.errors(), Depth: t.a.depthOf(ctx, t.r.Scope)}
-	t.arrange(recent)
+	t.figures = working.Figures{Errors: t.moment.End.Errors(), Depth: t.a.depthOf(ctx, t.r.Scope)}
+	t.arrange()
 	return t.err
 }
 
 // gather finds what stands elsewhere.
-func (t *task) gather(ctx context.Context, recent *recent) (err error) {
+func (t *task) gather(ctx context.Context) (err error) {
 	if t.a.gatherer == nil {
 		return nil
 	}
 	t.gathered, err = t.a.gatherer.Gather(ctx, &gather.Ask{
-		Scope: t.r.Scope, SessionID: sessionOf(t.r.SessionID), Goal: t.r.Goal, Newest: recent.newest, Layout: t.table.Name,
-		Settings: t.prompt, View: t.moment.view, Now: t.a.clock(), Count: t.count, DryRun: t.r.DryRun, KeepOnWrite: t.preset.KeepOnWrite,
+		Scope: t.r.Scope, SessionID: t.r.SessionID, Goal: t.r.Goal, Newest: t.moment.End.Newest, Layout: t.table.Name,
+		Settings: t.prompt, View: t.moment.View, Now: t.a.clock(), Count: t.count, DryRun: t.r.DryRun, KeepOnWrite: t.preset.KeepOnWrite,
 	})
 	for _, s := range t.gathered.Skills {
 		if !slices.ContainsFunc(t.prompt.Skills, func(own settings.Skill) bool { return own.Name == s.Name }) {
@@ -72,11 +64,11 @@ func (t *task) gather(ctx context.Context, recent *recent) (err error) {
 }
 
 // arrange lays out what was found.
-func (t *task) arrange(recent *recent) {
+func (t *task) arrange() {
 	t.prepared = inject.Prepare(inject.Inputs{
-		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: recent.failures(),
-		Session: sessionOf(t.r.SessionID), Turn: cmp.Or(t.r.TurnID, recent.turn()),
-		Tokens: t.a.known.last(t.r.Scope, sessionOf(t.r.SessionID)).tokens(), Settings: t.prompt,
+		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: t.moment.End.Failures(),
+		Session: t.r.SessionID, Turn: cmp.Or(t.r.TurnID, t.moment.End.Turn()),
+		Tokens: t.a.known.last(t.r.Scope, t.r.SessionID).tokens(), Settings: t.prompt,
 		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count, Beside: t.tools.Count.Tokens,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
@@ -90,7 +82,7 @@ func (t *task) leaveParent(ctx context.Context) error {
 	if t.a.forked == nil {
 		return nil
 	}
-	stored, err := t.a.forked(ctx, t.r.Scope, sessionOf(t.r.SessionID))
+	stored, err := t.a.forked(ctx, t.r.Scope, t.r.SessionID)
 	if err != nil || stored == nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/assemble/read"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -42,18 +43,16 @@ type task struct {
 	// tools that are offered as text.
 	working    working.Working
 	figures    working.Figures
-	end        *recent
 	skillTools []string
 	// ownTools are the caller's own tools.
 	ownTools []Tool
 	// served are those that the agent can call.
 	served []Served
 	// before is the working state as it was read, swapped the active skills that a renewal
-	// shows by name only, sprint the number of the last renewal. forced asks for one, with
+	// shows by name only. forced asks for one, with
 	// requestID.
 	before    working.Working
 	swapped   []string
-	sprint    int
 	forced    bool
 	requestID string
 	// memory is how many tokens of what is known a prompt shows where that is trimmed.
@@ -82,19 +81,14 @@ type task struct {
 	count func(text string) int
 	// err is the first error of counting.
 	err error
-	// moment is what the prompt is read from; live says that it is no snapshot.
-	moment moment
-	live   bool
+	// moment is what the prompt is read from.
+	moment *read.Moment
 	// back is what comes back of folded results.
 	back inject.Injection
-	// through is the place of the last entry of the log.
-	through uint64
 	// fork is what the prompt begins with where the session is a fork, or nil.
 	fork *fork
 	// folded is what was folded so that the log could be read on.
 	folded *Batch
-	// large and huge: it has one of the places of prompts with much text.
-	large, huge bool
 	// plain counts prompts without what usage reports taught.
 	plain bool
 }
@@ -105,20 +99,17 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	now, err := a.now(ctx, r.Scope, r.SessionID, live)
+	now, err := a.source.Open(ctx, r.Scope, r.SessionID, live)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			now.close()
+			now.Close()
 		}
 	}()
-	own, err := now.log.Config(ctx, r.Scope, r.SessionID)
-	if err != nil {
-		return nil, fmt.Errorf("assemble: read settings: %w", err)
-	}
-	c := r.History.Over(own)
+	r.SessionID = now.SessionID
+	c := r.History.Over(now.Config)
 	if c.Policy == "" && c.Preset != "" {
 		c.Policy = session.PolicyPreset
 	}
@@ -131,7 +122,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	}
 	r.Model = cmp.Or(r.Model, c.Model)
 	t := &task{
-		a: a, moment: now, live: live, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
+		a: a, moment: now, r: r, policy: cmp.Or(c.Policy, session.PolicyLedger), turns: c.ExpectedTurns,
 		literal: c.Literal != nil && *c.Literal, prices: a.prices(r.Model, c.Prices),
 	}
 	t.count = t.countUntil(ctx)
@@ -144,7 +135,10 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	if err := t.budget(cmp.Or(r.MaxTokens, c.MaxTokens)); err != nil {
 		return nil, err
 	}
-	return t, t.open(c)
+	if err := t.open(c); err != nil {
+		return nil, err
+	}
+	return t, now.Load(ctx)
 }
 
 // budget says how many tokens the prompt may take. given is what the call or the session

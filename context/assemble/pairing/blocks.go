@@ -144,3 +144,11 @@ func OnlyResults(m *session.Message) bool {
 func BlockText(blocks json.RawMessage) string { return textOf(content.Parse(blocks)) }
 
 func textOf(parts []content.Part) string { return strings.Join(content.Texts(parts), "\n") }
+
+// Words are what a message says.
+func Words(m *session.Message) string {
+	if len(m.BlocksJSON) > 0 {
+		return BlockText(m.BlocksJSON)
+	}
+	return m.Content
+}

@@ -1,0 +1,51 @@
+package assemble
+
+import (
+	"context"
+	"math"
+
+	"github.com/loom-bridge/loom-bridge/context/working"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+)
+
+// Figures are what the dashboard of a session shows: of its last prompt, as far as that is
+// known, and of its last steps.
+func (a *Assembler) Figures(ctx context.Context, scope kv.Scope, sessionID string) (working.Figures, error) {
+	t, err := a.newTask(ctx, Request{Scope: scope, SessionID: sessionID, DryRun: true}, true)
+	if err != nil {
+		return working.Figures{}, err
+	}
+	defer t.moment.Close()
+	last := a.known.last(scope, sessionOf(sessionID))
+	return working.Figures{Pressure: last.pressure, Budget: last.free, Errors: t.moment.End.Errors(), Depth: a.depthOf(ctx, scope)}, nil
+}
+
+// depthOf is how many parents an agent has above it; 0 where nobody knows.
+func (a *Assembler) depthOf(ctx context.Context, scope kv.Scope) int {
+	if a.depth == nil {
+		return 0
+	}
+	return a.depth(ctx, scope)
+}
+
+// withFigures lays the prompt out again if its dashboard shows other figures than those of
+// a draft; false where it shows them already, or none.
+func (t *task) withFigures(d *draft) bool {
+	if !t.showsWorking() {
+		return false
+	}
+	now := t.figures
+	now.Pressure = math.Round(100*min(t.pressure(d), 1)) / 100
+	now.Budget = max(t.r.MaxTokens-d.predicted.Count.Tokens, 0)
+	if now == t.figures {
+		return false
+	}
+	t.figures = now
+	t.arrange()
+	return true
+}
+
+// pressure is the share of its budget that a draft takes.
+func (t *task) pressure(d *draft) float64 {
+	return float64(d.predicted.Count.Tokens) / float64(t.r.MaxTokens)
+}

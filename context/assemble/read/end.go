@@ -1,0 +1,148 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
+)
+
+const (
+	// maxLooked entries at the end of a session's log are looked at for the newest message
+	// of the user and for failures.
+	maxLooked = 512
+	// maxEnds bounds the sessions whose ends are remembered.
+	maxEnds = 1 << 11
+	// maxAskedBytes of the newest message are kept: as much as a search can use.
+	maxAskedBytes = 8 << 10
+)
+
+// End is what the end of a session's log says. It is never changed.
+type End struct {
+	// Through is the place of the last entry.
+	Through uint64
+	// Newest is the beginning of the newest message of the user; empty for none among those
+	// that were looked at.
+	Newest string
+	asked  uint64 // its place
+	// failed are the last calls that failed, oldest first.
+	failed []failure
+	// lately says of the last steps whether each failed, oldest first.
+	lately []bool
+}
+
+// failure is a call that failed, and its place.
+type failure struct {
+	inject.Failure
+	position uint64
+}
+
+// Failures are the last calls that failed, oldest first.
+func (e *End) Failures() []inject.Failure {
+	out := make([]inject.Failure, len(e.failed))
+	for i := range e.failed {
+		out[i] = e.failed[i].Failure
+	}
+	return out
+}
+
+// Errors is how many of the last steps failed.
+func (e *End) Errors() int {
+	n := 0
+	for _, failed := range e.lately {
+		if failed {
+			n++
+		}
+	}
+	return n
+}
+
+// Turn names the turn of the model: the place of the message that it answers.
+func (e *End) Turn() string { return strconv.FormatUint(e.asked, 10) }
+
+// loadEnd reads the end of the session's log, as far as no earlier prompt did.
+func (m *Moment) loadEnd(ctx context.Context) error {
+	key := sessionKey{m.Scope, m.SessionID}
+	before, _ := m.source.ends.Get(key)
+	var found []session.Entry
+	for e, err := range m.log.Before(ctx, m.Scope, m.SessionID, 0) {
+		if err != nil {
+			return fmt.Errorf("assemble: read the end of the log: %w", err)
+		}
+		if e.Position <= before.Through || len(found) > 0 && e.Position+maxLooked <= found[0].Position {
+			break
+		}
+		found = append(found, e)
+	}
+	m.End = before
+	if len(found) == 0 {
+		return nil
+	}
+	m.End.failed, m.End.lately = slices.Clone(before.failed), slices.Clone(before.lately)
+	m.End.Through = found[0].Position
+	for _, e := range slices.Backward(found) {
+		if e.Step != nil {
+			m.End.addStep(e.Step, e.Position)
+		}
+	}
+	m.End.ask(found)
+	m.End.forget()
+	m.source.ends.Put(key, m.End, 1)
+	return nil
+}
+
+// ask notes the newest message of the user, of entries from the newest on.
+func (e *End) ask(found []session.Entry) {
+	for i := range found {
+		if m := found[i].Message; m != nil && m.Role == session.User && !m.Observation && !pairing.OnlyResults(m) {
+			said := pairing.Words(m)
+			e.Newest, e.asked = text.Head(cmp.Or(inject.Strip(said), said), maxAskedBytes), found[i].Position
+			return
+		}
+	}
+}
+
+// forget lets go of what is too far back, so that a server that has just started knows as
+// much as one that made the prompts before.
+func (e *End) forget() {
+	old := func(position uint64) bool { return position+maxLooked <= e.Through }
+	e.failed = slices.DeleteFunc(e.failed, func(f failure) bool { return old(f.position) })
+	if old(e.asked) {
+		e.Newest, e.asked = "", 0
+	}
+}
+
+// addStep notes a failure, or what a call that did not fail says of an earlier failure.
+func (e *End) addStep(s *step.Step, position uint64) {
+	e.lately = append(e.lately, s.Outcome == step.Failed)
+	e.lately = e.lately[max(len(e.lately)-inject.ErrorWindow, 0):]
+	switch s.Outcome {
+	case step.Succeeded:
+		e.recovered(s)
+	case step.Failed:
+		said := inject.Failure{Tool: s.ToolName, Message: cmp.Or(s.Error, s.Observation)}
+		e.failed = append(e.failed, failure{said, position})
+		e.failed = e.failed[max(len(e.failed)-inject.ErrorWindow, 0):]
+	}
+}
+
+// recovered says of the last failure of a tool by which call the tool worked again.
+func (e *End) recovered(s *step.Step) {
+	for i := len(e.failed) - 1; i >= 0; i-- {
+		f := &e.failed[i]
+		if f.Tool != s.ToolName {
+			continue
+		}
+		if f.Recovery == "" && len(s.MinimalArgs) > 0 {
+			f.Recovery = "worked with " + string(s.MinimalArgs)
+		}
+		return
+	}
+}
