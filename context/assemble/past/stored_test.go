@@ -1,0 +1,38 @@
+package past
+
+import (
+	"testing"
+
+	"github.com/loom-bridge/loom-bridge/internal/testkit/storedtest"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
+)
+
+func TestStored(t *testing.T) {
+	storedtest.Check(t, storedtest.Format[Prompt]{
+		Message: &storev1.PromptRecord{},
+		Encode:  func(p Prompt) []byte { return encodeRecord(&p, p.Tools) },
+		Decode: func(value []byte) (Prompt, error) {
+			p, err := decodeRecord(value)
+			if err != nil {
+				return Prompt{}, err
+			}
+			return *p, nil
+		},
+	})
+	storedtest.Check(t, storedtest.Format[[]generation]{Message: &storev1.Generations{}, Encode: encodeState, Decode: decodeState})
+	storedtest.Check(t, storedtest.Format[part]{
+		Message: &storev1.Recipe{},
+		Apart:   []string{"Recipe.recipes"},
+		Encode:  func(p part) []byte { return appendPart(nil, &p.Message, p.text[:]) },
+		Decode: func(value []byte) (part, error) {
+			for f, err := range wire.Fields(value) {
+				if err != nil {
+					return part{}, err
+				}
+				return decodePart(f.Bytes)
+			}
+			return part{}, nil
+		},
+	})
+}
