@@ -107,7 +107,11 @@ type Record struct {
 	// 1 held, 2 approved, 3 rejected; absent: not asked for.
 	Review uint64 `protobuf:"varint,200,opt,name=review" json:"review,omitempty"`
 	// 1 a model, through its tools; 2 a file that was imported; absent: a program.
-	Writer        uint64 `protobuf:"varint,201,opt,name=writer" json:"writer,omitempty"`
+	Writer uint64 `protobuf:"varint,201,opt,name=writer" json:"writer,omitempty"`
+	// Id of the import that it came with; absent: of none.
+	ImportId string `protobuf:"bytes,202,opt,name=import_id,json=importId" json:"import_id,omitempty"`
+	// Its version then.
+	ImportVersion uint64 `protobuf:"varint,203,opt,name=import_version,json=importVersion" json:"import_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +408,20 @@ func (x *Record) GetReview() uint64 {
 func (x *Record) GetWriter() uint64 {
 	if x != nil {
 		return x.Writer
+	}
+	return 0
+}
+
+func (x *Record) GetImportId() string {
+	if x != nil {
+		return x.ImportId
+	}
+	return ""
+}
+
+func (x *Record) GetImportVersion() uint64 {
+	if x != nil {
+		return x.ImportVersion
 	}
 	return 0
 }
@@ -1453,7 +1471,7 @@ var File_store_v1_records_proto protoreflect.FileDescriptor
 
 const file_store_v1_records_proto_rawDesc = "" +
 	"\n" +
-	"\x16store/v1/records.proto\x12\bstore.v1\"\xe8\b\n" +
+	"\x16store/v1/records.proto\x12\bstore.v1\"\xae\t\n" +
 	"\x06Record\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\x04R\x06format\x12\x18\n" +
 	"\aordinal\x18\x02 \x01(\x04R\aordinal\x12\x0e\n" +
@@ -1504,7 +1522,9 @@ const file_store_v1_records_proto_rawDesc = "" +
 	"validUntil\x12\x18\n" +
 	"\arelated\x18= \x01(\bR\arelated\x12\x17\n" +
 	"\x06review\x18\xc8\x01 \x01(\x04R\x06review\x12\x17\n" +
-	"\x06writer\x18\xc9\x01 \x01(\x04R\x06writer\"V\n" +
+	"\x06writer\x18\xc9\x01 \x01(\x04R\x06writer\x12\x1c\n" +
+	"\timport_id\x18\xca\x01 \x01(\tR\bimportId\x12&\n" +
+	"\x0eimport_version\x18\xcb\x01 \x01(\x04R\rimportVersion\"V\n" +
 	"\bAccesses\x12\x19\n" +
 	"\x04heat\x18\x01 \x01(\x01B\x05\xaa\x01\x02\b\x01R\x04heat\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\x12\x19\n" +
